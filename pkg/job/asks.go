@@ -39,7 +39,7 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText is a message for a job that gets more GPUs than it requests; "" for others.
+// TakesText returns a message for a job that gets more GPUs than it requests; "" for others.
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""
@@ -66,10 +66,10 @@ func HostText(milliCPU, memoryMB int64) string {
 	return strings.Join(parts, " and ")
 }
 
-// CPUText is a number of processors, which need not be whole.
+// CPUText returns a number of processors, which need not be whole, as text.
 func CPUText(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
 
-// MemoryText is an amount of memory: "512 MiB", or "4 GiB" if that is exact.
+// MemoryText returns an amount of memory as text: "512 MiB", or "4 GiB" if that is exact.
 func MemoryText(mb int64) string {
 	if mb >= 1<<10 && mb%(1<<10) == 0 {
 		return strconv.FormatInt(mb>>10, 10) + " GiB"

@@ -22,7 +22,8 @@ func (d *Detail) TasksIn(attempt int32) (list []Task, ok bool) {
 	return lastTasks(d.Attempts[at].Tasks), true
 }
 
-// TaskAttempts are all attempts of a task within an attempt of the job, latest first. The role is as the user or the Framework calls it.
+// TaskAttempts returns all attempts of a task within an attempt of the job, latest first. The role is as the user or the Framework calls
+// it.
 func (d *Detail) TaskAttempts(attempt int32, role string, index int32) []Task {
 	at := d.indexOf(attempt)
 	if at < 0 {
@@ -55,7 +56,7 @@ func (d *Detail) TaskAttempts(attempt int32, role string, index int32) []Task {
 	}
 	for i := range d.Tasks {
 		if t := &d.Tasks[i]; is(&t.TaskAttempt) && t.ID == out[0].ID {
-			out[0] = *t // it knows more
+			out[0] = *t // the live status has more details than the history
 		}
 	}
 	return out
@@ -107,7 +108,7 @@ func lastTasks(all []api.TaskAttempt) []Task {
 	return out
 }
 
-// pastTask is an attempt of a task as the history has it.
+// pastTask returns an attempt of a task as the history has it.
 func pastTask(a api.TaskAttempt) Task {
 	t := Task{TaskAttempt: a, Retries: a.ID, Phase: Deleted, Begun: a.Started, Ran: a.Run, Ended: a.Completed}
 	if code, ok := t.Code(); ok {
@@ -116,7 +117,8 @@ func pastTask(a api.TaskAttempt) Task {
 	return t
 }
 
-// sum is the last of a task's attempts, latest first, with what is to be said of the task as a whole.
+// sum returns the last attempt of a task, with the fields that describe all its attempts. attempts has the latest
+// first.
 func sum(attempts []Task) Task {
 	out := attempts[0]
 	for i := range attempts {
@@ -139,7 +141,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// accountable reports whether the end of an attempt counts to the retries of its task.
+// accountable reports whether the end of an attempt counts as a retry of its task.
 func accountable(t *Task) bool {
 	c := t.Completion
 	return c != nil && c.CompletionStatus != nil && !slices.Contains(c.Type.Attributes, v1.Transient)

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Stop requests that a job stops, and returns its phase before that. A finished job stays as it is.
+// Stop requests that a job stops, and returns its phase before that. A finished job doesn't change.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
 	if !j.Live {
 		return endedPhase(j), nil
@@ -60,8 +60,8 @@ type Scaled struct {
 	Findings strictyaml.Findings
 }
 
-// Scale changes the number of tasks of a role while the job runs. Tasks of a gang know each other from the start, so that only jobs
-// without one can be scaled.
+// Scale changes the number of tasks of a role while the job runs. Tasks of a gang know each other from the start, so only jobs
+// without a gang can be scaled.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (out Scaled, err error) {
 	out.Before, err = c.scale(ctx, j, role, tasks, o, &out.Findings)
 	return out, err
@@ -113,7 +113,7 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	path := fmt.Sprintf("/spec/taskRoles/%d/", at)
 	patch := []operation{{"test", path + "name", r.Name}, {"test", path + "taskNumber", before}, {"replace", path + "taskNumber", tasks}}
 	if int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount) == before {
-		// It referred to all of them.
+		// The role required all of its tasks to succeed, and continues to.
 		patch = append(patch, operation{"replace", path + "frameworkAttemptCompletionPolicy/minSucceededTaskCount", tasks})
 	}
 	if gpus >= 0 {
@@ -128,8 +128,8 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	return before, nil
 }
 
-// scalable holds the new number of tasks of a role against the limits of a submission. Tasks without a gang need not run at the same time, so
-// that a job may have more of them than its virtual cluster has room for.
+// scalable checks the new number of tasks of a role against the limits of a submission. Tasks without a gang need not run at the same time,
+// so a job may have more of them than fit into its virtual cluster.
 func scalable(f *v1.Framework, role, tasks int) error {
 	total := tasks
 	for i := range f.Spec.TaskRoles {
@@ -146,8 +146,8 @@ func scalable(f *v1.Framework, role, tasks int) error {
 	return nil
 }
 
-// fitting compares a job that is to have more tasks of a role with the present resources of the cluster. It returns the warnings of a submission, and an
-// error if a submission would be refused. The job file is that of the job: its own mistakes were judged when it was submitted.
+// fitting checks a job with more tasks of a role against the current resources of the cluster. It returns the warnings of a submission, and
+// an error if a submission would be refused. It doesn't report mistakes in the job file, which were checked when the job was submitted.
 func (c *Client) fitting(ctx context.Context, f *v1.Framework, role, tasks int, read func(context.Context) (*Facts, error)) (strictyaml.Findings, error) {
 	if read == nil || f.Annotations[v1.AnnotationConfig] == "" {
 		return nil, nil

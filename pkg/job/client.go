@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Client is one cluster's jobs.
+// Client shows and changes the jobs of one cluster.
 type Client struct {
 	*kube.Cluster
 	Frameworks *Frameworks
@@ -39,7 +39,8 @@ type Client struct {
 	Namespace string
 	// Now is the clock; tests replace it.
 	Now func() time.Time
-	// Configured returns the virtual clusters while no scheduler answers; nil: of the configuration that the scheduler reads.
+	// Configured returns the virtual clusters if the scheduler doesn't answer. If it is nil, they are read from the
+	// scheduler's configuration.
 	Configured func(context.Context) ([]schedulerapi.VirtualCluster, error)
 }
 
@@ -161,8 +162,8 @@ func those[T any](ctx context.Context, names []string, get func(context.Context,
 	return slices.DeleteFunc(found, func(one *T) bool { return one == nil }), err
 }
 
-// brief searches the API, then the history. A job that neither has is a NotFoundError. Of a large
-// one that is live it leaves out the tasks.
+// brief searches the API, then the history. A job that neither has is a NotFoundError. It leaves out the tasks of a
+// large live job.
 func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, error) {
 	j := &Job{User: user, Name: name, Object: object}
 	f, err := c.Frameworks.Get(ctx, object)
@@ -200,7 +201,8 @@ func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	return c.History.Job(ctx, j.Object)
 }
 
-// fewPods is the largest number of pods that are read one by one: to list the pods of a job, the API server scans those of all jobs.
+// fewPods is the largest number of pods that are read one by one, because to list the pods of a job, the API server scans those of
+// all jobs.
 const fewPods = 8
 
 // Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.
@@ -244,7 +246,7 @@ func podsOf(j *Job) (names []string, few bool) {
 	return names, len(names) <= fewPods
 }
 
-// service is the job controller's, as the API server's proxy addresses it.
+// service is the job controller's Service, as the API server's proxy addresses it.
 const service = api.Service + ":" + api.PortName
 
 // path escapes one segment of a URL.

@@ -37,7 +37,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, er
 	return "", hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
 }
 
-// Clone is the job file of a job under another name; secrets reports whether some are masked in it.
+// Clone returns the job file of a job under another name; secrets reports whether some are masked in it.
 func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
 	if j.Config == "" {
 		return nil, false, hint.Errorf("only jobs that were submitted by paictl or OpenPAI can be cloned", "%s has no job file", j.Title())

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// VirtualCluster is the one that the job runs in, or ran in.
+// VirtualCluster returns the virtual cluster that the job runs in, or ran in.
 func (j *Job) VirtualCluster() string {
 	switch {
 	case j.framework != nil:
@@ -38,7 +38,8 @@ func (p *Prepared) VirtualClusters() []string {
 	return out
 }
 
-// Told returns a text without names of jobs that the reader may not know. The scheduler writes such names as USER~JOB/GROUP.
+// Told returns a text in which names of jobs that the reader may not know are replaced. The scheduler writes such names as
+// USER~JOB/GROUP.
 func (n NameOf) Told(text string) string {
 	if n == nil {
 		return text

@@ -28,7 +28,7 @@ type Detail struct {
 	Attempts []api.Attempt `json:"attempts"`
 	// After are the jobs that it starts after.
 	After []v1.After `json:"after,omitempty"`
-	// AvoidedNodes are those that failed the job; Avoids names the ones that its pods avoid.
+	// AvoidedNodes are the nodes that failed the job. See Avoids for those that its new pods avoid.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
 	// ClonedFrom is the job that this one was cloned from. Its fields are empty if the reader doesn't see that job.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
@@ -44,7 +44,7 @@ type Detail struct {
 	earlier []api.TaskAttempt
 	pods    []corev1.Pod
 	group   string // the gang that waits in the queue, or ""
-	// queueErr and historyErr are why the scheduler and the job controller didn't answer.
+	// queueErr and historyErr are the errors of the scheduler and the job controller, or nil if they answered.
 	queueErr, historyErr error
 }
 
@@ -57,7 +57,7 @@ type Role struct {
 	MinFailed    int    `json:"minFailed,omitempty"`
 	MinSucceeded int    `json:"minSucceeded,omitempty"`
 
-	written string // as the job file has it
+	written string // in the job file
 }
 
 // Task is one task of the latest attempt.
@@ -77,7 +77,7 @@ type Task struct {
 	Ended       *time.Time `json:"-"`
 }
 
-// Name is how a person names a task: role[index].
+// Name returns the displayed name of a task: role[index].
 func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
 
 // Progress counts the tasks of a live job, and those that have begun.
@@ -94,7 +94,7 @@ func (d *Detail) Progress() (begun, total int) {
 	return begun, len(d.Tasks)
 }
 
-// Code is the exit code of a task that has ended; ok is false before.
+// Code returns the exit code of a task that has ended; ok is false before.
 func (t *Task) Code() (code int32, ok bool) {
 	if t.Completion == nil || t.Completion.CompletionStatus == nil {
 		return 0, false
@@ -102,7 +102,7 @@ func (t *Task) Code() (code int32, ok bool) {
 	return t.Completion.Code, true
 }
 
-// GPUFault is the fault of its GPUs that the machine reported for a failed task, or "".
+// GPUFault returns the GPU fault that the machine reported for a failed task, or "".
 func (t *Task) GPUFault() string {
 	r, _ := exitReport(&t.TaskAttempt)
 	return clip(r.GPUFault)
@@ -134,7 +134,7 @@ func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // without an answer of the scheduler, the job waits in no queue
+	d := liveDetail(j, append([]corev1.Pod{}, pods...), queue) // if the scheduler doesn't answer, no job counts as queued
 	d.queueErr, d.historyErr = queueErr, pastErr
 	if past != nil {
 		for i := range past.Attempts {
@@ -170,7 +170,7 @@ func archivedDetail(j *Job) *Detail {
 	return d
 }
 
-// EndPhase is the phase of something that ended with a code.
+// EndPhase returns the phase of a finished job or task, by its exit code.
 func EndPhase(code int32) Phase {
 	switch code {
 	case 0:
@@ -181,7 +181,7 @@ func EndPhase(code int32) Phase {
 	return Failed
 }
 
-// liveDetail puts a Framework and its pods together.
+// liveDetail combines a Framework and its pods.
 func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	f := j.framework
 	d := &Detail{Row: listing.NewRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
@@ -270,7 +270,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 		}
 		return Running
 	case v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing:
-		// A pod is ahead of the status, by seconds if the controller has much to write.
+		// A pod is ahead of the status, by seconds if the controller has many statuses to write.
 		switch {
 		case pod != nil && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			return Starting
@@ -281,7 +281,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 	return Waiting
 }
 
-// TaskName is how a person names a task: role[index].
+// TaskName returns the displayed name of a task: role[index].
 func TaskName(role string, index int32) string {
 	return role + "[" + strconv.Itoa(int(index)) + "]"
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// SetParameter gives a parameter of a job file another value. The rest of the text stays as it is, so
-// that lines of findings are those of the file.
+// SetParameter gives a parameter of a job file another value. The rest of the text doesn't change, so the line numbers
+// of findings refer to the file.
 func SetParameter(file string, data []byte, name, value string) ([]byte, error) {
 	return setScalar(file, data, value, "parameters", name)
 }
@@ -96,7 +96,7 @@ func valueAt(text string, path []string) string {
 	return n.Value
 }
 
-// byteOf turns yaml's column, which counts characters, into a position.
+// byteOf converts yaml's column, which counts characters, to an offset in bytes.
 func byteOf(line string, column int) int {
 	for i := range line {
 		if column--; column <= 0 {
@@ -106,7 +106,7 @@ func byteOf(line string, column int) int {
 	return len(line)
 }
 
-// scalarLength is how many bytes of the line a value takes.
+// scalarLength returns how many bytes of the line a value takes.
 func scalarLength(rest string, n *yaml.Node) int {
 	switch {
 	case n.Style&yaml.SingleQuotedStyle != 0:

@@ -16,8 +16,8 @@ const (
 	notifyKey = "jobStatusChangeNotification"
 )
 
-// SetNotify has a job file select the changes of state about which its owner gets notices: extras.jobStatusChangeNotification. The rest of the text
-// stays as it is.
+// SetNotify sets extras.jobStatusChangeNotification of a job file: the changes of state that its owner is notified of. The rest of the text
+// doesn't change.
 func SetNotify(file string, data []byte, states []v1.NotifyState) ([]byte, error) {
 	root, err := topOf(file, data)
 	if err != nil {

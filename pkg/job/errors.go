@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// ConflictError means that another job has a name.
+// ConflictError means that another job has the name.
 type ConflictError struct {
 	User, Name string
 	// Phase is the phase of that job.
@@ -30,7 +30,7 @@ func (e *EndedError) Error() string { return e.User + "/" + e.Name + " has ended
 
 func ended(j *Job, remedy string) error { return hint.Wrap(&EndedError{j.User, j.Name}, remedy) }
 
-// LimitError means that a job would be more than its user may have.
+// LimitError means that a job would exceed a limit of its user.
 type LimitError struct{ Err error }
 
 // Error returns the message of the API server.
@@ -39,7 +39,7 @@ func (e *LimitError) Error() string { return e.Err.Error() }
 // Unwrap returns the API server's error.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// UnavailableError means that a question can't be answered now, and may be later.
+// UnavailableError means that the answer isn't available now, and may be later.
 type UnavailableError struct{ Err error }
 
 // Error explains why.
@@ -48,8 +48,8 @@ func (e *UnavailableError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsUnavailable reports whether an error passes by itself, or with something that is started again: the API server, the job
-// controller or the scheduler doesn't answer, or not in time.
+// IsUnavailable reports whether an error is temporary: the API server, the job controller or the scheduler doesn't answer,
+// or not in time.
 func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*UnavailableError](err); ok {
 		return true
@@ -60,11 +60,11 @@ func IsUnavailable(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// RefusedError means that the job controller refused a request or its data as wrong.
+// RefusedError means that the job controller refused a request or its data as invalid.
 type RefusedError struct{ Err error }
 
 // Error returns the message of the job controller.
 func (e *RefusedError) Error() string { return e.Err.Error() }
 
-// Unwrap returns it.
+// Unwrap returns the error of the job controller.
 func (e *RefusedError) Unwrap() error { return e.Err }

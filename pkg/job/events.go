@@ -47,7 +47,7 @@ func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.framework.CreationTimestamp.Time) }), err
 }
 
-// manyNames is the number of pods from which all events are read at once instead of the events of each pod.
+// manyNames is the number of pods from which on all events are read at once, instead of the events of each pod.
 const manyNames = 40
 
 // podNames returns the names of the pods of a live job, which are the same in all attempts. If there are more than most names,
@@ -115,7 +115,7 @@ func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.E
 	}
 }
 
-// NewEvent is an event of Kubernetes as the archive has it.
+// NewEvent converts a Kubernetes event to the form of the archive.
 func NewEvent(e *corev1.Event) api.Event {
 	last := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {

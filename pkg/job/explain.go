@@ -37,7 +37,7 @@ func (c *Client) Explain(err error) error {
 // NotFoundError means that a user has no job of a name.
 type NotFoundError struct {
 	User, Name string
-	// Unsure is why the history could not be queried, so that the job may have ended long ago.
+	// Unsure is the error of the history if it could not be read: the job may have ended long ago.
 	Unsure error
 }
 
@@ -48,7 +48,7 @@ func notFound(user, name string, unsure error) error {
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")
 }
 
-// NotFound reports that a user has no job of a name.
+// NotFound returns the error that a user has no job of a name.
 func NotFound(user, name string) error { return notFound(user, name, nil) }
 
 // Error names the job.

@@ -191,7 +191,8 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 	}
 }
 
-// ending says in words of the job file which condition was met; the controller's are FrameworkController's.
+// ending describes the completion condition that was met in the words of the job file. The status has
+// FrameworkController's.
 func ending(t *v1.CompletionTrigger) string {
 	task := "a task"
 	if t.TaskIndex != nil {

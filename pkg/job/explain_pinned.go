@@ -165,7 +165,7 @@ func (c *Client) readCells(ctx context.Context, e *evidence) map[string]kind {
 	return out
 }
 
-// storageRemedy is the remedy for a pod whose storage isn't on the machines with free cells.
+// storageRemedy returns the remedy for a pod whose storage isn't on the machines with free cells.
 func (e *evidence) storageRemedy(s *corev1.NodeSelector) string {
 	const without = " it doesn't use that storage: extras.storages of the job file"
 	on := func(n *corev1.Node) bool { return selects(s, n) }
@@ -185,10 +185,10 @@ func (e *evidence) storageRemedy(s *corev1.NodeSelector) string {
 	return "the machines there have no GPUs for jobs: submit it again so that" + without
 }
 
-// pinned adds facts about the machines that the pods may run on.
+// pinned adds facts about the machines that the pods can run on.
 func (e *evidence) pinned(w *Why) {
 	for _, claim := range slices.Sorted(maps.Keys(e.volumes)) {
-		w.fact("storage", claim+" "+e.lies(claim))
+		w.fact("storage", claim+" "+e.storedOn(claim))
 	}
 	if _, said := e.kubernetesSays(); said != "" && !strings.Contains(w.Sentence, strings.TrimRight(said, ".")) {
 		w.fact("Kubernetes says", said)
@@ -217,7 +217,7 @@ func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	return nil, ""
 }
 
-// repeats reports whether Kubernetes' words are those of the scheduler of GPUs.
+// repeats reports whether Kubernetes' message only repeats that of the GPU scheduler.
 func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	if e.gang == nil {
 		return false
@@ -231,7 +231,7 @@ func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	return false
 }
 
-// unplacedRoles returns one pod without a machine of each role: the pods of a role are alike.
+// unplacedRoles returns one pod without a machine for each role, because all pods of a role have the same constraints.
 func (e *evidence) unplacedRoles() []*corev1.Pod {
 	var out []*corev1.Pod
 	seen := map[string]bool{}
@@ -269,7 +269,7 @@ func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy strin
 func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
-			return fmt.Sprintf("its storage %s %s", claim, e.lies(claim)),
+			return fmt.Sprintf("its storage %s %s", claim, e.storedOn(claim)),
 				e.storageRemedy(s)
 		}
 	}
@@ -323,8 +323,8 @@ func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
 }
 
-// The machines that have a storage, in words.
-func (e *evidence) lies(claim string) string {
+// storedOn describes the machines that have a storage.
+func (e *evidence) storedOn(claim string) string {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
 		if selects(e.volumes[claim], e.nodes[name]) {
@@ -337,7 +337,7 @@ func (e *evidence) lies(claim string) string {
 	return "is on " + some(on)
 }
 
-// some names the first of many.
+// some joins names. Of more than four, it shows three and the number of the others.
 func some(names []string) string {
 	if n := len(names); n > 4 {
 		return fmt.Sprintf("%s and %s", strings.Join(names[:3], ", "), plural.Of(n-3, "more machine"))
@@ -348,7 +348,7 @@ func some(names []string) string {
 	return strings.Join(names, "")
 }
 
-// selects reports whether a node is one of those that a selector means: one of its terms fits.
+// selects reports whether a selector selects a node: one of its terms matches.
 func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	terms, err := nodeaffinity.NewNodeSelector(s)
 	return err == nil && terms.Match(n)

@@ -222,7 +222,7 @@ func configRemedy(message string) []string {
 	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
 
-// unschedulable is the reason for which Kubernetes' scheduler found no machine for a pod, or "".
+// unschedulable returns the reason for which Kubernetes' scheduler found no machine for a pod, or "".
 func unschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
@@ -246,8 +246,8 @@ func remedyUnschedulable(why string) []string {
 	return nil
 }
 
-// clip shortens a text to one line of readable length. It shortens a longer one to the beginning, which names the failure,
-// and more of the end, which explains why.
+// clip shortens a text to one line of readable length. It keeps the beginning, which names the failure, and more of the
+// end, which explains it.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 300 {
@@ -277,7 +277,7 @@ func (e *evidence) startingWhat(t *Task) string {
 	return "its machine"
 }
 
-// image is the user's.
+// image returns the image of the user's container.
 func image(p *corev1.Pod) string {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].Name == appContainer {

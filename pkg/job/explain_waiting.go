@@ -86,7 +86,7 @@ func (e *evidence) before(w *Why) {
 	if restarted {
 		return
 	}
-	// The controller puts Kubernetes' message after the reason, and the reason is in the sentence already.
+	// The controller puts Kubernetes' message after the reason, which the sentence already has.
 	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
 	w.fact("its message", clip(strings.TrimSpace(said)))
 }
@@ -272,7 +272,7 @@ func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
 	return out
 }
 
-// JobOfGroup is how a person names the job of a gang: user/name.
+// JobOfGroup returns the displayed name of a gang's job: user/name.
 func JobOfGroup(group string) string {
 	first, _, _ := strings.Cut(group, "/")
 	if user, name, ok := strings.Cut(first, "~"); ok {
@@ -312,7 +312,7 @@ func (e *evidence) sickGPUs(w *Why) {
 	}
 }
 
-// lostNodes adds a fact for each machine that doesn't answer, also if the job waits for another reason.
+// lostNodes adds a fact for each machine that doesn't answer, even if the job waits for another reason.
 func (e *evidence) lostNodes(w *Why) {
 	seen := map[string]bool{}
 	for i := range e.Tasks {
@@ -343,7 +343,7 @@ func notReady(n *corev1.Node) (since time.Time, lost bool) {
 	return time.Time{}, false
 }
 
-// stopping explains a job that is being ended.
+// stopping explains a job that is being stopped.
 func (e *evidence) stopping(w *Why) {
 	var left []*Task
 	for i := range e.Tasks {
@@ -378,7 +378,7 @@ func (e *evidence) byPhase() map[Phase][]*Task {
 	return out
 }
 
-// list names tasks: all of few, the first of many.
+// list names tasks; if there are many, only the first ones.
 func (e *evidence) list(tasks []*Task) string {
 	var names []string
 	for _, t := range tasks {

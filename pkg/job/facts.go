@@ -98,7 +98,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	return f, nil
 }
 
-// storages are the claims that jobs may mount.
+// storages returns the claims that jobs may mount.
 func (c *Client) storages(ctx context.Context) (map[string]render.Storage, error) {
 	list, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
@@ -127,8 +127,8 @@ func readOnly(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0
 }
 
-// hardware has the nodes that run jobs, the cells of virtual clusters, and the share of a machine that comes with each of its GPUs.
-// unknown names the parts that could not be read.
+// hardware reads into out the nodes that run jobs, the cells of virtual clusters, and the share of a machine that comes with each
+// of its GPUs. unknown names the parts that could not be read.
 func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown string, err error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -172,7 +172,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	return unknown, nil
 }
 
-// mostOf returns how many devices of a kind the node publishes that has most of them, of the nodes with the labels.
+// mostOf returns the largest number of devices of a kind that a node with the labels publishes.
 func mostOf(nodes []corev1.Node, marks map[string]string, device corev1.ResourceName) (most int) {
 	for i := range nodes {
 		if devices := nodes[i].Status.Capacity[device]; labels.SelectorFromSet(marks).Matches(labels.Set(nodes[i].Labels)) {
@@ -232,7 +232,7 @@ func leaves(c *cell.CellStatus) int {
 	return n
 }
 
-// machinesByLeaf are the nodes with GPUs of a type, or with CPU cells, and how many each has.
+// machinesByLeaf returns the nodes with GPUs of a type, or with CPU cells, and how many each has.
 func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	var walk func(c *cell.CellStatus, gpu string)
@@ -255,7 +255,7 @@ func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 }
 
 // shares returns, for each type of GPU, the share per GPU of the smallest machine, less the platform's part. For machines without
-// GPUs it is the size of a CPU cell. A share is never 0, which would mean that it isn't known.
+// GPUs it is the size of a CPU cell. A share is never 0, because 0 means unknown.
 func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for leaf, names := range machines {
@@ -283,7 +283,7 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 			continue
 		}
 		if cpu {
-			share.MilliCPU = min(share.MilliCPU, wholeProcessor) // what is left over is the platform's
+			share.MilliCPU = min(share.MilliCPU, wholeProcessor) // the rest is for the platform
 		}
 		out[leaf] = share
 	}

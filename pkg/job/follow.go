@@ -73,7 +73,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 		return nil
 	case <-wake:
 	}
-	// Many changes at once are one.
+	// Changes that arrive together cause one read.
 	timer.Reset(lookAtMost)
 	select {
 	case <-ctx.Done():

@@ -57,7 +57,7 @@ func (f *Frameworks) on(r *rest.Request, name string) *rest.Request {
 	return r
 }
 
-// answer reads one object.
+// answer sends a request and decodes the object of the response.
 func answer[T any](ctx context.Context, r *rest.Request) (*T, error) {
 	result := r.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -74,12 +74,12 @@ func answer[T any](ctx context.Context, r *rest.Request) (*T, error) {
 	return out, nil
 }
 
-// Get reads one.
+// Get reads a Framework.
 func (f *Frameworks) Get(ctx context.Context, name string) (*v1.Framework, error) {
 	return answer[v1.Framework](ctx, f.on(f.rest.Get(), name))
 }
 
-// List reads all that a label selector fits, page by page.
+// List reads all Frameworks that match a label selector, page by page.
 func (f *Frameworks) List(ctx context.Context, selector string) ([]v1.Framework, error) {
 	var out []v1.Framework
 	next := ""
@@ -102,7 +102,7 @@ func (f *Frameworks) List(ctx context.Context, selector string) ([]v1.Framework,
 	}
 }
 
-// Source lists and watches all of them.
+// Source lists and watches all Frameworks of the namespace.
 func (f *Frameworks) Source() watch.Source {
 	all := func(o metav1.ListOptions) *rest.Request {
 		return f.on(f.rest.Get(), "").VersionedParams(&o, metav1.ParameterCodec)
@@ -118,7 +118,7 @@ func (f *Frameworks) Source() watch.Source {
 	}
 }
 
-// Create makes one. With dryRun, the API server checks it without storing it.
+// Create creates a Framework. With dryRun, the API server checks it without storing it.
 func (f *Frameworks) Create(ctx context.Context, one *v1.Framework, dryRun bool) (*v1.Framework, error) {
 	r := f.on(f.rest.Post(), "").Param("fieldManager", "paictl")
 	if dryRun {
@@ -131,7 +131,7 @@ func (f *Frameworks) Create(ctx context.Context, one *v1.Framework, dryRun bool)
 	return answer[v1.Framework](ctx, r.SetHeader("Content-Type", "application/json").Body(body))
 }
 
-// Patch changes one.
+// Patch changes a Framework.
 func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchType, patch any) (*v1.Framework, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {

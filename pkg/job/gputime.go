@@ -56,7 +56,7 @@ func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (*Usage, error) {
 	return out, nil
 }
 
-// span is how much of the time of a row has passed.
+// span returns how much of the period of a row has passed.
 func span(period *time.Time, by []string, since, until, now time.Time) time.Duration {
 	if period != nil {
 		end := period.Add(time.Hour)

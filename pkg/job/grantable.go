@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if the cluster can't tell, or doesn't run
-// jobs yet. Unlike Facts, it reads no nodes.
+// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if it isn't known, or if the
+// cluster doesn't run jobs yet. Unlike Facts, it reads no nodes.
 func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err error) {
 	configuration, err := c.systemConfig(ctx, api.ConfigMap)
 	if err != nil || configuration == nil {

@@ -29,22 +29,22 @@ import (
 // of its pods is ready. Jobs that the API still has can be shown without it.
 var ErrNoController = errors.New("the job controller doesn't answer")
 
-// ErrAway is returned for a temporary error: the job controller, or a program that it asks, is being replaced.
+// ErrAway is returned for a temporary error: the job controller, or a program that it depends on, is being replaced.
 var ErrAway = errors.New("not now")
 
 // ErrElsewhere is returned if a database server has the history, which then can't be copied.
 var ErrElsewhere = errors.New("the history of jobs is in a database server")
 
-// away wraps such an error.
+// away marks an error as temporary: it is an ErrAway.
 type away struct{ error }
 
-// Is makes it one of ErrAway.
+// Is reports whether target is ErrAway.
 func (away) Is(target error) bool { return target == ErrAway }
 
 // Unwrap returns the underlying error.
 func (e away) Unwrap() error { return e.error }
 
-// remedyController is what to do about it.
+// remedyController is the remedy if the job controller doesn't answer.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
 // remedyRight is the remedy for a missing right.
@@ -53,12 +53,13 @@ const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \
 // ErrClosed means that the caller may not use the history. The job controller may be running.
 var ErrClosed = errors.New("you may not read the history of jobs")
 
-// closed is such an error. Jobs that the API still has are shown in spite of it, as without a controller.
+// closed is an ErrClosed with its reason. It is an ErrNoController, too, so that jobs that the API still has are shown
+// anyway.
 type closed struct{ why string }
 
 func (e *closed) Error() string { return ErrClosed.Error() + ": " + e.why }
 
-// Is makes it one of ErrClosed, and of ErrNoController.
+// Is reports whether target is ErrClosed or ErrNoController.
 func (*closed) Is(target error) bool { return target == ErrClosed || target == ErrNoController }
 
 // errFailing is returned if the job controller answers, but its archive fails.
@@ -80,7 +81,7 @@ const maxError = 64 << 10
 type History struct {
 	client rest.Interface
 	http   *http.Client
-	// at is the address of the controller without the API server. nil means through the API server.
+	// at is the address of the controller. If it is nil, requests go through the API server.
 	at *url.URL
 }
 
@@ -112,8 +113,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the jobs that live and of those that have finished, from the controller that leads. If the controller can't
-// answer now, List returns an error at once: the caller has an alternative.
+// List reads a page of the live and the finished jobs from the leading replica of the controller. If the controller can't answer
+// now, List returns an error at once: the caller has an alternative.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -170,7 +171,7 @@ func (h *History) Ordered(ctx context.Context, q api.OrderedQuery) (*api.Ordered
 	return out, h.ask(ctx, r, out)
 }
 
-// OwnsCode reports whether a user has sent code.
+// OwnsCode reports whether a user has sent the code with a checksum.
 func (h *History) OwnsCode(ctx context.Context, user, sha256 string) (bool, error) {
 	to := h.CodeURL(sha256)
 	to.RawQuery = url.Values{"user": {user}}.Encode()
@@ -186,7 +187,7 @@ func (h *History) OwnsCode(ctx context.Context, user, sha256 string) (bool, erro
 	return true, resp.Body.Close()
 }
 
-// PutCode sends a user's code, of a size in bytes.
+// PutCode sends a user's code. size is in bytes.
 func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, r io.Reader) error {
 	to := h.CodeURL(sha256)
 	to.RawQuery = url.Values{"user": {user}}.Encode()
@@ -236,8 +237,8 @@ func (h *History) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "use")), &out)
 }
 
-// Delete removes all jobs of a Framework's name that have ended, with their logs, and returns their number. One
-// that the history doesn't have is a NotFound error of the API.
+// Delete removes all jobs of a Framework's name that have ended, with their logs, and returns their number. If the
+// history has no such job, the error is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	out := api.Deletion{}
 	err = h.ask(ctx, h.request(http.MethodDelete, "/v1/jobs/"+path(framework)), &out)
@@ -265,9 +266,9 @@ func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, t
 	return resp.Body, resp.Header.Get("X-Pai-Truncated") == "true", nil
 }
 
-// Page asks the agent of a machine, through the controller, for a page of the log of a container. The
-// caller closes the response's body. If no agent keeps the log, the error is a NotFound error of the API. It is ErrAway if the
-// agent is being replaced.
+// Page reads a page of a container's log from the agent of its machine, through the controller. The caller closes the
+// response's body. If no agent keeps the log, the error is a NotFound error of the API. It is ErrAway if the agent is being
+// replaced.
 func (h *History) Page(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	to := h.get("/v1/machines/" + path(node, "logs", uid, container)).URL()
 	to.RawQuery = query.Encode()
@@ -303,20 +304,20 @@ func (h *History) PutBack(ctx context.Context, r io.Reader, size int64) (*api.Im
 	return out, nil
 }
 
-// sized is a body of a size that is known.
+// sized is a body of known size.
 type sized struct {
 	io.Reader
 	size int64
 }
 
-// Size is in bytes.
+// Size returns the size in bytes.
 func (s *sized) Size() int64 { return s.size }
 
 // CodeURL returns the URL of a folder of code, for Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 
-// Do sends one request to the controller. The caller closes the body of the response. A response with another
-// status than success is an error. NotFound is an error of the API.
+// Do sends one request to the controller. The caller closes the body of the response. A failed status is returned as an
+// error; NotFound is a NotFound error of the API.
 func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// firstImages are repositories in which people run commands, the ones that paictl provides first. The machines also have other images,
+// firstImages returns repositories in which people run commands, the ones that paictl provides first. The machines also have other images,
 // most of them parts of the platform.
 func firstImages() []string {
 	return []string{"examples-python", "pytorch", "tensorflow", "cuda", "python", "ubuntu", "debian", "busybox", "alpine"}
@@ -48,7 +48,7 @@ func holds(n *corev1.Node, image string) bool {
 	return slices.ContainsFunc(n.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, image) })
 }
 
-// suits is smaller for images that suit a first job better.
+// suits returns a rank of an image: it is lower for images that suit a first job better.
 func suits(image string) int {
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	if at := slices.Index(firstImages(), name); at >= 0 {
@@ -57,7 +57,7 @@ func suits(image string) int {
 	return len(firstImages())
 }
 
-// FirstImage is the image of Images that suits a first job best, or "".
+// FirstImage returns the image of Images that suits a first job best, or "".
 func FirstImage(images []string) string {
 	if len(images) == 0 || suits(images[0]) == len(firstImages()) {
 		return ""

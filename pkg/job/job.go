@@ -22,7 +22,7 @@ type Job struct {
 	State Phase `json:"state"`
 	// StopAsked reports whether someone requested its stop.
 	StopAsked bool `json:"stopAsked,omitempty"`
-	// Roles are in the order of the job file; of one that is gone, those of tasks that the history has.
+	// Roles are in the order of the job file. The roles of a removed job come from the tasks in the history.
 	Roles []Role `json:"roles"`
 	// Config is the job file with masked secrets, or "" if it wasn't submitted as a job file.
 	Config string `json:"config,omitempty"`
@@ -33,14 +33,14 @@ type Job struct {
 	parsed   *protocol.Job // see file
 }
 
-// Of is the job of a Framework.
+// Of returns the job of a Framework.
 func Of(f *v1.Framework) *Job {
 	row := api.Summary(f)
 	return &Job{User: row.User, Name: row.Name, Object: f.Name, UID: string(f.UID), Live: true, State: StateOf(f, nil, nil).Phase,
 		StopAsked: f.Spec.ExecutionType == v1.ExecutionStop, Roles: rolesOf(f), Config: f.Annotations[v1.AnnotationConfig], framework: f}
 }
 
-// Past is a job that only the history has.
+// Past returns a job that only the history has.
 func Past(a *api.JobDetail) *Job {
 	j := &Job{User: a.User, Name: a.Name, Object: a.Framework, UID: a.UID, Roles: []Role{}, Config: a.Config, archived: a}
 	j.State = endedPhase(j)
@@ -59,7 +59,7 @@ func Past(a *api.JobDetail) *Job {
 	return j
 }
 
-// Title is how a person names it: user/name.
+// Title returns the displayed name of a job: user/name.
 func (j *Job) Title() string { return j.User + "/" + j.Name }
 
 // Stopping reports whether a stop was requested and the job hasn't finished.

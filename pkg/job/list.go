@@ -21,7 +21,7 @@ import (
 const maxPage = 1000
 
 // List lists jobs: those that the API has, and those that only the history has. The job controller has both in memory. If it doesn't
-// answer, or is too old for that, List asks the API server for all jobs that live instead.
+// answer, or is too old to list them, List reads all live jobs from the API server.
 func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	return c.gathered(ctx, f, err)
 }
 
-// Lister has lists of jobs ready, page by page: the job controller, or who follows the jobs as it does.
+// Lister returns lists of jobs page by page. The job controller is one; so is a cache that watches the jobs as it does.
 type Lister interface {
 	List(ctx context.Context, f Filter) (*Page, error)
 }
@@ -73,7 +73,8 @@ func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, erro
 	}
 }
 
-// Place asks the scheduler which of the jobs without a machine are in its queue. Without a scheduler that answers they wait in none.
+// Place asks the scheduler which of the jobs without a machine are in its queue. If no scheduler answers, none of them counts as
+// queued.
 func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	var unplaced []*Row
 	for i := range rows {
@@ -151,14 +152,14 @@ func (c *Client) gone(ctx context.Context, job *api.Job) (bool, error) {
 func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	pending := map[string][]corev1.Pod{}
 	var queue Queue
-	// Pods after Frameworks: a pod that is in a Framework but not in this list has begun.
+	// Read pods after Frameworks: a pod that is in a Framework but not in this list has begun.
 	frameworks, err := c.Frameworks.List(ctx, selector(f))
 	if err != nil {
 		return nil, err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		// Only pods that have not started tell more than the Frameworks do.
+		// Only pods that have not started add something to their Frameworks.
 		list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework, FieldSelector: "status.phase=" + string(corev1.PodPending)})
 		if err != nil {
 			return err
@@ -184,7 +185,7 @@ func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	return out, nil
 }
 
-// selector is the part of a filter that the API server can apply.
+// selector returns the part of a filter that the API server can apply.
 func selector(f *Filter) string {
 	var parts []string
 	for label, value := range map[string]string{v1.LabelUser: f.User, v1.LabelVC: f.VirtualCluster} {

@@ -10,8 +10,8 @@ import (
 // commas mean one within a value.
 var secretOption = regexp.MustCompile(`(?i)((?:^|[,\s])(?:-{1,2}[\w.-]*(?:pass|pwd|key|sas|secret|token|cred|user)[\w.-]*[=\s]|[\w.-]*(?:pass|pwd|key|sas|secret|token|cred|user)[\w.-]*\s*=)\s*)(?:,,|[^,])+`)
 
-// withoutSecrets are mount options with the values of such options hidden. Volumes have them in plain text, and everyone with a grant
-// for a storage may read its options.
+// withoutSecrets returns mount options with the values of such options hidden. Volumes have them in plain text, and everyone with a
+// grant for a storage may read its options.
 func withoutSecrets(options []string) []string {
 	var out []string
 	for _, o := range options {

@@ -36,21 +36,22 @@ type Outlook struct {
 	// Machines are those on which it would start, if the caller may know them. MachineCount is their number.
 	Machines     []string `json:"machines,omitempty"`
 	MachineCount int      `json:"machineCount,omitempty"`
-	// StartingTasks would start now, if the others would not, or weren't tried.
+	// StartingTasks is the number of tasks that would start now, if the other tasks would not, or weren't tried.
 	StartingTasks int `json:"startingTasks,omitempty"`
 	// Position is its place among the QueueLength gangs that would wait in its virtual cluster.
 	Position    int `json:"position,omitempty"`
 	QueueLength int `json:"queueLength,omitempty"`
 	// Preempted is the number of gangs that it would preempt.
 	Preempted int `json:"preempted,omitempty"`
-	// Largest is the largest job of the same shape that would start now, in tasks of some GPUs each; nil if none would, or if it isn't known.
+	// Largest is the largest job of the same shape that would start now, as a number of tasks and their GPUs; nil if none would, or if it
+	// isn't known.
 	Largest *cell.Smaller `json:"largest,omitempty"`
 	// GPUs is the number that it occupies, GPUHours its maximum cost; nil if the file doesn't limit the duration of tasks.
 	GPUs     int      `json:"gpus"`
 	GPUHours *float64 `json:"gpuHours,omitempty"`
 }
 
-// Lines returns the outlook as text; none without an outlook.
+// Lines returns the outlook as lines of text, or nil if o is nil.
 func (o *Outlook) Lines() []string {
 	if o == nil {
 		return nil
@@ -58,7 +59,7 @@ func (o *Outlook) Lines() []string {
 	return slices.DeleteFunc([]string{o.Sentence, o.Cost}, func(line string) bool { return line == "" })
 }
 
-// VerdictUnknown is the verdict of an Outlook if the cluster doesn't know. The others are results of the scheduler.
+// VerdictUnknown is the verdict of an Outlook that can't be predicted. The others are results of the scheduler.
 const VerdictUnknown = "unknown"
 
 // outlookTime bounds how long the findings of a check wait for the scheduler.
@@ -152,7 +153,7 @@ func (p *Prepared) newPods(volumes map[string]*corev1.NodeSelector) *schedulerap
 	return q
 }
 
-// unknown is the outlook of a job about which the cluster can't tell.
+// unknown returns the outlook of a job that can't be predicted, with the reason.
 func (p *Prepared) unknown(err error) *Outlook {
 	o := &Outlook{Verdict: VerdictUnknown, Reason: err.Error()}
 	p.complete(o)
@@ -275,7 +276,7 @@ func because(reason string) string {
 // mostNamed is how many machines a sentence names.
 const mostNamed = 4
 
-// on names the machines on which it would start.
+// on names the machines on which the job would start.
 func (o *Outlook) on() string {
 	switch n := len(o.Machines); {
 	case o.MachineCount == 0:

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Room is the free part of a machine by the requests of its pods, in thousandths of a processor and MiB.
+// Room is the part of a machine that its pods don't request, in thousandths of a processor and MiB.
 type Room struct {
 	Machine            string
 	MilliCPU, MemoryMB int64
@@ -55,8 +55,8 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 // errNoQueue explains why nothing is known about GPUs without a scheduler for them.
 var errNoQueue = errors.New("this cluster has no scheduler for GPUs, and Kubernetes places them")
 
-// RoomOutlook is the outlook of a job that no scheduler of GPUs places, by the free processors and memory of machines; err explains
-// why they aren't known.
+// RoomOutlook returns the outlook of a job that no scheduler of GPUs places. It depends on the processors and memory that machines
+// have free; err explains why they aren't known.
 func (p *Prepared) RoomOutlook(rooms []Room, err error, machines bool) *Outlook {
 	if err != nil {
 		return p.unknown(err)

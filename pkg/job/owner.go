@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Owns reports whether a name, or its form in lower case, owns a job that lives or that the history has. Folders of storages have the names of
+// Owns reports whether a name, or its form in lower case, owns a live job or one in the history. Folders of storages have the names of
 // owners, and may ignore case.
 func (c *Client) Owns(ctx context.Context, name string) (bool, error) {
 	names := slices.Compact([]string{name, strings.ToLower(name)})

@@ -20,7 +20,7 @@ func (j *Job) ClonedFrom() *v1.ClonedFrom {
 	return nil
 }
 
-// AsParent returns the record of the job that its clones have.
+// AsParent returns the reference to the job that its clones store.
 func (j *Job) AsParent() *v1.ClonedFrom {
 	out := &v1.ClonedFrom{User: j.User, Name: j.Name, VirtualCluster: j.VirtualCluster()}
 	switch {

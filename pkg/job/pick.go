@@ -22,21 +22,21 @@ const RuntimePath = spec.Runtime
 // Target is a task whose program runs.
 type Target struct {
 	Task  string `json:"task"` // role[index]
-	Role  string `json:"role"` // the Framework's name of it
+	Role  string `json:"role"` // the role's name in the Framework
 	Index int32  `json:"index"`
 	Node  string `json:"node"`
-	// Pod has the task, in Namespace. UID tells it from one that had its name before.
+	// Pod has the task, in Namespace. UID distinguishes it from an earlier pod of the same name.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
 	Container string `json:"container"`
 	// OwnRuntime reports whether the runtime of jobs is in the container.
 	OwnRuntime bool `json:"ownRuntime"`
-	// Program is its path.
+	// Program is the path of the runtime.
 	Program string `json:"program"`
 	// Ports are the ports that the runtime allocates to the task, by their label. It is nil if the job has no ports with labels.
 	Ports map[string][]int `json:"ports,omitempty"`
-	// User and Job say whose task it is; they are known from the question.
+	// User and Job identify the job of the task. They aren't part of the JSON, because the requester knows them.
 	User string `json:"-"`
 	Job  string `json:"-"`
 	// Others are further tasks that would have matched.
@@ -55,10 +55,10 @@ func (r *Target) LacksRuntime(err error) bool {
 	return strings.Contains(text, r.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
 }
 
-// Kubernetes is the pod as it was found; nil of a target that was read from JSON.
+// Kubernetes returns the pod as it was found; nil for a target that was read from JSON.
 func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 
-// Command makes a command run with the environment of the task, if the runtime can do so.
+// Command returns a command line that runs args with the environment of the task, if the runtime can do that.
 func (r *Target) Command(args ...string) []string {
 	if !r.OwnRuntime {
 		return args
@@ -66,7 +66,7 @@ func (r *Target) Command(args ...string) []string {
 	return append([]string{r.Program, "exec", "--"}, args...)
 }
 
-// Runtime makes a command of the runtime itself.
+// Runtime returns a command line of the runtime itself.
 func (r *Target) Runtime(args ...string) []string {
 	return r.Command(append([]string{r.Program}, args...)...)
 }
@@ -105,7 +105,7 @@ func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*T
 	return PickOf(j, all, role, index)
 }
 
-// PickOf does so among the tasks of a job that run.
+// PickOf does what Pick does, among the running tasks of a job.
 func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 	if err := CheckRole(j, role); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 	return first, nil
 }
 
-// CheckRole refuses a job that has ended, and a role that it doesn't have; "" is any.
+// CheckRole returns an error if a job has finished, or doesn't have a role; "" means any role.
 func CheckRole(j *Job, role string) error {
 	if !j.Live {
 		return ended(j, "read its logs with: paictl job logs "+j.Title())
@@ -140,7 +140,7 @@ func CheckRole(j *Job, role string) error {
 	return nil
 }
 
-// Targets finds all tasks that run, in the order of roles.
+// Targets returns all running tasks, in the order of roles.
 func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
 	if err := CheckRole(j, ""); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
 	return out, nil
 }
 
-// target returns a task whose user container runs; nil for others.
+// target returns a task whose user container runs; nil for other pods.
 func target(j *Job, p *corev1.Pod) *Target {
 	index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	if err != nil || p.DeletionTimestamp != nil || len(p.Spec.Containers) == 0 {
@@ -193,7 +193,7 @@ func target(j *Job, p *corev1.Pod) *Target {
 	return nil
 }
 
-// Port is the first port of a label.
+// Port returns the first port of a label.
 func (r *Target) Port(label string) (int, error) {
 	switch {
 	case r.Ports == nil:

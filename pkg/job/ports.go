@@ -36,7 +36,7 @@ func (d *Detail) Ports(t *Task) map[string][]int {
 	return portsOf(list, t.PodUID, file.Extras.HostNetwork, 0, 0)
 }
 
-// TakesSSH reports whether tasks of a role take SSH: by the plugin of its job file.
+// TakesSSH reports whether tasks of a role accept SSH connections, according to the plugin of the job file.
 func (d *Detail) TakesSSH(role string) bool {
 	if d.job == nil {
 		return false

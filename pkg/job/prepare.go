@@ -14,9 +14,9 @@ import (
 // Request is a job to create.
 type Request struct {
 	File *protocol.Job
-	// User is whose job it becomes, Group the one whose quota it counts to.
+	// User is the owner of the job, Group the group whose quota it counts against.
 	User, Group string
-	// Code is a folder that the cluster has, or nil.
+	// Code is a folder that has been sent to the cluster, or nil.
 	Code *Code
 }
 
@@ -45,8 +45,8 @@ type Prepared struct {
 // Workspace is the folder of a task that has the job's code.
 const Workspace = spec.Home + "/workspace"
 
-// Prepare checks a job against what a cluster offers, and makes its objects. It sends no requests. Mistakes
-// in the file are findings, and then Prepared is nil.
+// Prepare checks a job against what a cluster offers, and renders its objects. It sends no requests. Mistakes in the
+// file are findings, and then Prepared is nil.
 func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
 	o := render.Options{User: r.User, Group: r.Group, Namespace: c.Namespace, Cluster: f.Cluster, Now: c.Now()}
 	if r.Code != nil {
@@ -64,20 +64,20 @@ func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, e
 	return p, found, nil
 }
 
-// ErrNoCode is returned for a folder that a cluster can't keep.
+// ErrNoCode is returned if the cluster can't store folders of code.
 var ErrNoCode = hint.Errorf("update it: paictl service start -n job-controller", "the job controller of this cluster doesn't accept code")
 
-// TakesCode reports whether folders can go along with jobs.
+// TakesCode reports whether the cluster accepts folders of code with jobs.
 func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
 
-// At returns the code in the form that tasks read. They fetch it from below url.
+// At returns the code in the form that tasks read. They fetch it from an address below url.
 func (c *Code) At(url string) *spec.Code {
 	return &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + c.SHA256, SHA256: c.SHA256, Size: c.Size, Dir: Workspace}
 }
 
 // Offer lists the resources that a job may request from a cluster.
 type Offer struct {
-	// TakesCode reports whether folders can go along with jobs.
+	// TakesCode reports whether the cluster accepts folders of code with jobs.
 	TakesCode bool `json:"takesCode"`
 	// SKUs are the shares of a machine that go with one cell, by the type of its GPU, or by that of CPU cells.
 	SKUs map[string]render.SKU `json:"skus,omitempty"`

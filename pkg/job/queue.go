@@ -51,15 +51,15 @@ func (c *Client) queue(ctx context.Context, vc string) Queue {
 }
 
 const (
-	// placesAtOnce is how many jobs one question about their places names: a URL has some KiB.
+	// placesAtOnce is the number of jobs in one request for their positions, because a URL is limited to some KiB.
 	placesAtOnce = 40
-	// questionsAtOnce is how many there are at a time.
+	// questionsAtOnce is the number of concurrent requests.
 	questionsAtOnce = 5
-	// manyPlaces is the number of jobs from which the whole queue is read at once.
+	// manyPlaces is the number of jobs from which on the whole queue is read at once.
 	manyPlaces = 200
 )
 
-// places asks where jobs are in the queue of a virtual cluster, or of all.
+// places requests the positions of jobs in the queue of a virtual cluster, or of all.
 func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, error) {
 	if len(rows) == 0 {
 		return nil, nil

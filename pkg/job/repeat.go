@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Repeat shows something, and shows it again every so often until the context ends; 0 is once.
+// Repeat calls show, and calls it again after each interval until the context ends. If the interval is 0, it calls show
+// once.
 func Repeat(ctx context.Context, every time.Duration, show func(first bool) error) error {
 	for first := true; ; first = false {
 		err := show(first)

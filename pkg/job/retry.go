@@ -32,9 +32,8 @@ type RetryOptions struct {
 	Room func(tasks int) error
 }
 
-// Retry runs a job again, under its name and as it was submitted, secrets and code included. One that
-// has not ended gets one more attempt now. A job that has ended becomes a new job of the same name; the
-// old one stays in the history.
+// Retry runs a job again, under its name and as it was submitted, secrets and code included. A job that has not ended gets one more
+// attempt now. A job that has ended becomes a new job of the same name; the old one stays in the history.
 //
 // In between, the job is stored in a separate Secret. If Retry is killed at that point, the next Retry continues, even if the job is
 // neither live nor in the history.
@@ -101,7 +100,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 	return before, c.bringBack(ctx, kept)
 }
 
-// room asks for the tasks of a job that is created again.
+// room passes the number of tasks of a job that is created again to o.Room.
 func (o *RetryOptions) room(f *v1.Framework) error {
 	if o.Room == nil {
 		return nil
@@ -164,7 +163,7 @@ func (c *Client) kept(ctx context.Context, object string) (*render.Objects, erro
 	}
 	out := &render.Objects{}
 	if err := json.Unmarshal(s.Data[keptKey], out); err != nil || out.Framework == nil {
-		return nil, nil //nolint:nilerr // nothing that could be brought back
+		return nil, nil //nolint:nilerr // there is nothing to restore
 	}
 	return out, nil
 }

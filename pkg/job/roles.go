@@ -9,7 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// RoleName returns the user's name of a role of a Framework, fit for one line: anyone may have written it.
+// RoleName returns the user's name of a role of a Framework, safe to print on one line, because anyone may have written
+// it.
 func RoleName(r *v1.TaskRole) string {
 	if name := terminal.Line(r.Task.Pod.Annotations[v1.AnnotationTaskRole]); name != "" {
 		return name
@@ -26,7 +27,7 @@ func (r *Role) is(name string) bool {
 	return r.Name == name || r.written == name && name != "" || r.Object == name
 }
 
-// roleOf is a role of a Framework.
+// roleOf returns a role of a Framework.
 func roleOf(r *v1.TaskRole) *Role {
 	out := &Role{Name: RoleName(r), Object: r.Name, Tasks: int(r.TaskNumber), written: r.Task.Pod.Annotations[v1.AnnotationTaskRole],
 		MinFailed: int(r.FrameworkAttemptCompletionPolicy.MinFailedTaskCount), MinSucceeded: int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount)}
@@ -36,7 +37,7 @@ func roleOf(r *v1.TaskRole) *Role {
 	return out
 }
 
-// rolesOf are the roles of a Framework, in the order of the job file.
+// rolesOf returns the roles of a Framework, in the order of the job file.
 func rolesOf(f *v1.Framework) []Role {
 	out := []Role{}
 	for i := range f.Spec.TaskRoles {
@@ -55,7 +56,7 @@ func (j *Job) file() *protocol.Job {
 	return j.parsed
 }
 
-// inOrder puts the roles of a job that is gone in the order of its file: the history has them by name.
+// inOrder sorts the roles of a removed job in the order of its job file, because the history has them by name.
 func (j *Job) inOrder(roles []Role) {
 	if len(roles) < 2 {
 		return
@@ -67,7 +68,7 @@ func (j *Job) inOrder(roles []Role) {
 	slices.SortStableFunc(roles, func(a, b Role) int { return cmp.Compare(at(a), at(b)) })
 }
 
-// RoleNames are the names of a job's task roles as the user wrote them, in the order of the job file.
+// RoleNames returns the names of a job's task roles as the user wrote them, in the order of the job file.
 func (j *Job) RoleNames() []string {
 	var out []string
 	for i := range j.Roles {

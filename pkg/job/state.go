@@ -23,7 +23,7 @@ type (
 	Page = listing.Page
 	// Filter selects jobs.
 	Filter = listing.Filter
-	// Brief has the fields of a live job that a list shows.
+	// Brief holds the fields of a live job that a list shows.
 	Brief = listing.Brief
 	// Start is when a job is expected to start.
 	Start = listing.Start
@@ -45,29 +45,29 @@ const (
 	Deleted   = listing.Deleted
 )
 
-// Phases are all phases.
+// Phases returns all phases.
 func Phases() []Phase { return listing.Phases() }
 
-// PhaseNames are the names of all states.
+// PhaseNames returns the names of all phases.
 func PhaseNames() []string { return listing.PhaseNames() }
 
-// ReadPhases reads the names of states.
+// ReadPhases parses the names of phases.
 func ReadPhases(names []string) ([]Phase, error) { return listing.ReadPhases(names) }
 
-// NewBrief makes the Brief of a Framework.
+// NewBrief returns the Brief of a Framework.
 func NewBrief(f *v1.Framework) *Brief { return listing.NewBrief(f) }
 
-// NewStart takes from a pod the fields that its job's state depends on.
+// NewStart returns the fields of a pod that its job's state depends on.
 func NewStart(p *corev1.Pod) Start { return listing.NewStart(p) }
 
 // IsGang reports whether the tasks of a job wait for each other before any of them begins.
 func IsGang(f *v1.Framework) bool { return listing.IsGang(f) }
 
-// Duration is a time span for people: the two largest units.
+// Duration formats a time span for people: its two largest units.
 func Duration(d time.Duration) string { return listing.Duration(d) }
 
-// Queue is the gangs that wait for GPUs, by the Framework that they belong to. Of several gangs of one
-// job it is the one that is furthest behind.
+// Queue is the gangs that wait for GPUs, by the Framework that they belong to. If a job has several gangs, it holds the
+// one that is furthest behind.
 type Queue map[string]schedulerapi.Queued
 
 // NewQueue sorts the scheduler's queue. q may be nil: then there is no queue.
@@ -96,7 +96,7 @@ func ObjectOfGroup(group string) string {
 	return object
 }
 
-// StateOf is the state of a job; see listing.Brief.State.
+// StateOf returns the state of a job; see listing.Brief.State.
 func StateOf(f *v1.Framework, pods []corev1.Pod, queue Queue) State {
 	var starts []Start
 	if pods != nil {

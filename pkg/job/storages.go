@@ -36,7 +36,7 @@ const (
 	StorageOther     = "other"
 )
 
-// Storages are the claims that have a volume, by name.
+// Storages returns the claims that have a volume, by name.
 func (c *Client) Storages(ctx context.Context) ([]Storage, error) {
 	list, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	return &s, nil
 }
 
-// behind reads the type of a volume and its options.
+// behind sets the kind and the location of a storage, and its options, from its volume.
 func (s *Storage) behind(v *corev1.PersistentVolumeSpec) {
 	s.Kind, s.Where = StorageOther, map[string]string{}
 	switch {
@@ -104,7 +104,7 @@ func (s *Storage) behind(v *corev1.PersistentVolumeSpec) {
 	}
 }
 
-// flex are the drivers of FlexVolumes that OpenPAI's manual names.
+// flex does that for the FlexVolume drivers that OpenPAI's manual names.
 func (s *Storage) flex(f *corev1.FlexPersistentVolumeSource) {
 	s.ReadOnly = s.ReadOnly || f.ReadOnly
 	switch driver := f.Driver[strings.LastIndex(f.Driver, "/")+1:]; driver {
@@ -147,7 +147,7 @@ func (s *Storage) secret(ref *corev1.SecretReference) {
 	}
 }
 
-// credentials are the keys of Secrets, as drivers read them, by their names in OpenPAI's API.
+// credentials maps the keys of Secrets, as drivers read them, to their names in OpenPAI's API.
 var credentials = map[string]map[string]string{
 	StorageSamba:     {"username": "username", "password": "password"},
 	StorageAzureFile: {"azurestorageaccountname": "accountName", "azurestorageaccountkey": "accountKey"},

@@ -224,7 +224,7 @@ func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Ob
 	return Completed, nil
 }
 
-// secrets makes a job's Secrets, those that it hasn't got.
+// secrets creates those of a job's Secrets that don't exist yet.
 func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*corev1.Secret) error {
 	store := c.Client.CoreV1().Secrets(c.Namespace)
 	for _, s := range secrets {
@@ -291,7 +291,7 @@ const (
 	removeLongest = 3 * time.Second
 )
 
-// Delete asks for the removal of a job's Framework.
+// Delete requests the removal of a job's Framework.
 func (c *Client) Delete(ctx context.Context, j *Job) error {
 	if err := c.Frameworks.Delete(ctx, j.Object, j.framework.UID); err != nil && !apierrors.IsNotFound(err) {
 		return c.Explain(fmt.Errorf("delete %s: %w", j.Title(), err))

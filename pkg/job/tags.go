@@ -78,14 +78,14 @@ func (c *Client) tagGone(ctx context.Context, j *Job, add, remove []string) (tag
 	return tags, c.Explain(err)
 }
 
-// changed are tags with some more and without others, in order.
+// changed returns tags with add and without remove, sorted.
 func changed(have, add, remove []string) []string {
 	out := slices.DeleteFunc(slices.Concat(have, add), func(tag string) bool { return slices.Contains(remove, tag) })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Tags are the job's tags when it was read.
+// Tags returns the job's tags when it was read.
 func (j *Job) Tags() []string {
 	switch {
 	case j.framework != nil:

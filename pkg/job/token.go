@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// readAgain is how long a token that was refused is not read again.
+// readAgain is how long after it was read a refused token isn't read again.
 const readAgain = 5 * time.Second
 
 // withToken adds a token that the job controller's API requires, or its audit. If the token can't be read, the controller refuses the
@@ -23,7 +23,7 @@ type withToken struct {
 	http.RoundTripper
 	client         kubernetes.Interface
 	secret, header string
-	// only selects the requests that need it; nil: all.
+	// only selects the requests that need the token; nil: all.
 	only func(*http.Request) bool
 
 	mu    sync.Mutex
@@ -36,12 +36,13 @@ func newWithToken(rt http.RoundTripper, client kubernetes.Interface) http.RoundT
 	return &withToken{RoundTripper: audit, client: client, secret: api.TokenSecret, header: api.TokenHeader}
 }
 
-// hasAudit reports whether a request is about the audit, too.
+// hasAudit reports whether a request reads or writes the audit, which is also part of a copy of the archive.
 func hasAudit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/v1/audit") || strings.HasSuffix(r.URL.Path, "/v1/archive")
 }
 
-// known is the token; refused is one that doesn't open, or "".
+// known returns the token. refused, if not "", is a token that the controller refused; then known reads the token
+// again, but not within readAgain.
 func (w *withToken) known(ctx context.Context, refused string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,7 +23,7 @@ type Use struct {
 	HostNetwork bool
 }
 
-// UseOf reads it from a Framework: the pods count, and not the job file.
+// UseOf returns the Use of a Framework, as its pods have it. It doesn't read the job file.
 func UseOf(f *v1.Framework) Use {
 	u := Use{User: f.Labels[v1.LabelUser], Group: f.Labels[v1.LabelGroup], VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
 		HostNetwork: f.Annotations[v1.AnnotationHostNetwork] == "true"}

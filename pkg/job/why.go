@@ -44,7 +44,7 @@ func (w *Why) fact(what, text string) {
 	}
 }
 
-// evidence is all that a sentence is made of.
+// evidence holds the data from which an explanation is made.
 type evidence struct {
 	*Detail
 	now    time.Time
@@ -52,16 +52,16 @@ type evidence struct {
 	nodes  map[string]*corev1.Node
 	// volumes names the machines that have the storages of its pods; nil if all have them.
 	volumes map[string]*corev1.NodeSelector
-	// cells says which cells machines have; nil: it isn't known.
+	// cells has the kind of cells of each machine; nil if it isn't known.
 	cells map[string]kind
 	// gang is the scheduler's explanation, or schedulerErr explains why it has no explanation.
 	gang         *schedulerapi.Why
 	schedulerErr error
 	// alone are the titles of holders whose pods are in no gang, by their Framework.
 	alone map[string]string
-	// controllerErr is why the job controller doesn't answer.
+	// controllerErr is the error of the job controller, if it doesn't answer.
 	controllerErr error
-	// cutOff: the job's commands were never stored.
+	// cutOff reports whether the submission was interrupted before the job's commands were stored.
 	cutOff bool
 	rules  *rules.Set
 }
@@ -158,10 +158,10 @@ func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	return set
 }
 
-// maxSuspects bounds how many pods' events are read: the trouble of one is that of all.
+// maxSuspects bounds how many pods' events are read, because one problem usually concerns all of them.
 const maxSuspects = 20
 
-// suspects are the objects whose events may explain the problem: the job and its pods that don't run.
+// suspects returns the objects whose events may explain the problem: the job and its pods that don't run.
 func (e *evidence) suspects() []string {
 	out := []string{e.Framework}
 	for i := range e.pods {
@@ -190,7 +190,7 @@ func saysOf(e *api.Event, p *corev1.Pod) bool {
 	return e.Object == "Pod/"+p.Name && !e.Time.Before(p.CreationTimestamp.Time)
 }
 
-// nodes are the machines, for those who may see them.
+// nodes returns the machines by name; nil if the caller may not see them.
 func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {

@@ -2,14 +2,15 @@ package api
 
 import "time"
 
-// Visibility is whose jobs a person sees: all, or those of User and those in VCs. It takes one request with any other filter.
+// Visibility specifies whose jobs a person sees: all, or those of User and those in VCs. It can be combined with any other
+// filter in one request.
 type Visibility struct {
 	All  bool
 	User string
 	VCs  []string
 }
 
-// Sees reports whether a job is seen.
+// Sees reports whether the person sees a job.
 func (v *Visibility) Sees(j *Job) bool {
 	if v == nil || v.All || v.User != "" && j.User == v.User {
 		return true
@@ -43,7 +44,7 @@ func Orders() []string {
 	}
 }
 
-// StateRank is the place of a state in OrderState, which sorts OpenPAI's names of states alphabetically.
+// StateRank returns the position of a state in OrderState, which sorts OpenPAI's names of states alphabetically.
 func StateRank(state string) int {
 	switch state {
 	case Failed:
@@ -97,7 +98,7 @@ type OrderedPage struct {
 	Total *int `json:"total,omitempty"`
 }
 
-// Tags is the body of a change of a job's tags, and its answer: those that the job has then.
+// Tags is the body of a change of a job's tags. The response has the tags that the job has then.
 type Tags struct {
 	Tags []string `json:"tags"`
 }

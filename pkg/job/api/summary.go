@@ -24,14 +24,14 @@ const (
 // PhraseGone is the phrase of such a job. It has no code, and its completion time is when that was found.
 const PhraseGone = "FrameworkGone"
 
-// The codes with which someone's wish ends a job.
+// The completion codes of attempts that end because a user, or the controller for a user, requested it.
 const (
 	codeStopRequested    = -210
 	codeAttemptCompleted = -220
 	codeRestartRequested = v1.CodeRestart
 )
 
-// Summary is a Framework as one row of a list.
+// Summary returns a Framework as one row of a list.
 func Summary(f *v1.Framework) Job {
 	out := Job{
 		Framework: f.Name, UID: string(f.UID), User: f.Labels[v1.LabelUser], Name: f.Annotations[v1.AnnotationJobName],

@@ -27,7 +27,7 @@ import (
 // Job is one row of a list.
 type Job struct {
 	Framework      string `json:"framework"` // name of the object
-	UID            string `json:"uid"`       // tells jobs apart that had the same name
+	UID            string `json:"uid"`       // distinguishes jobs that had the same name
 	User           string `json:"user"`
 	Name           string `json:"name"`
 	VirtualCluster string `json:"virtualCluster"`
@@ -139,7 +139,7 @@ type Event struct {
 	Source  string    `json:"source,omitempty"`
 }
 
-// LogKey is the log of one attempt of one task.
+// LogKey identifies the log of one attempt of one task.
 type LogKey struct {
 	Framework   string
 	UID         string // the UID of the Framework; empty is the last job of that name
@@ -149,10 +149,10 @@ type LogKey struct {
 	TaskAttempt int32
 }
 
-// CodeBusy is the Code of an Error that passes when another copy of the archive is written or read.
+// CodeBusy is the Code of a temporary Error: another copy of the archive is being written or read.
 const CodeBusy = "Busy"
 
-// CodeElsewhere is the Code of an Error of an archive that a database server has: it can't be copied.
+// CodeElsewhere is the Code of an Error of an archive in a database server, which can't be copied.
 const CodeElsewhere = "Elsewhere"
 
 // Error is the body of an error response.

@@ -18,7 +18,7 @@ func Dimensions() []string { return []string{ByVC, ByUser, ByType, ByHour, ByDay
 // UsageQuery selects GPU time. Empty fields select all.
 type UsageQuery struct {
 	User, VirtualCluster, Type string
-	// Since and Until are widened to whole hours, UTC. Until is the end; zero is now.
+	// Since and Until are widened to whole hours, UTC. Until is exclusive; zero is now.
 	Since, Until time.Time
 	// By holds the dimensions that rows are grouped by. If it is empty, the result has one row for all.
 	By []string
@@ -50,10 +50,10 @@ type GPUTime struct {
 	Failed    int64 `json:"failedSeconds"`
 }
 
-// Held is all of it.
+// Held returns the total of both.
 func (t GPUTime) Held() int64 { return t.Guaranteed + t.Opportunistic }
 
-// Add adds another.
+// Add adds another GPUTime.
 func (t *GPUTime) Add(o GPUTime) {
 	t.Guaranteed += o.Guaranteed
 	t.Opportunistic += o.Opportunistic

@@ -62,7 +62,7 @@ func (d *database) SaveAudit(ctx context.Context, records []audit.Record) error 
 	return d.write(ctx, auditRow().rows(lastOfEach(rows, 1))...)
 }
 
-// short is a text that someone else may have chosen.
+// short returns a text that a client may have chosen, cut to auditText bytes.
 func short(s string) string {
 	if len(s) > auditText {
 		s = s[:auditText]

@@ -19,12 +19,12 @@ import (
 const (
 	// MaxCode bounds one archive of code, in bytes. Tasks don't fetch larger archives.
 	MaxCode = spec.MaxCode
-	// chunk bounds the memory of an upload, and row that of a download and the length of rows.
+	// chunk bounds the memory of an upload; row bounds that of a download, and the size of a row.
 	chunk = 16 * row
 	row   = 64 << 10
 	// uploadTime is longer than any upload lasts: the server ends it earlier.
 	uploadTime = time.Hour
-	// codeGrace is how long code is kept that no job needs: its job may not be submitted yet.
+	// codeGrace is how long code that no job needs is kept: its job may not have been submitted yet.
 	codeGrace = 24 * time.Hour
 )
 
@@ -69,7 +69,7 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 		err = d.complete(ctx, upload, owner, sum)
 	}
 	if err != nil {
-		// The sender may be gone, and with it the context.
+		// If the client closed the connection, its context has ended.
 		quiet, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return errors.Join(err, d.write(quiet, dropUpload(upload)...))
@@ -113,15 +113,17 @@ func (d *database) codeLimits(owner string) []codeLimit {
 	return out
 }
 
-// codeLock is the key of the lock that uploads to PostgreSQL take while they look for room.
+// codeLock is the key of the lock that uploads to PostgreSQL hold while they check the limits.
 const codeLock = 0x7061_6963_6f64_65
 
-// begin writes the row of an upload if there is room: of several that begin at a time, only as many get one as fit.
+// begin writes the row of an upload if the limits allow it. Of several concurrent uploads, only those that fit get a
+// row.
 func (d *database) begin(ctx context.Context, upload, owner, sum string, size int64) error {
 	var statements []statement
 	insert := statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT ?, ?, ?, ?, ?, ?", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}}
 	if d.dollars {
-		// Statements there don't see each other's rows before these are committed, and can't tell the types of parameters.
+		// PostgreSQL's statements don't see uncommitted rows of other connections, and can't infer the types of these
+		// parameters.
 		statements = append(statements, statement{"SELECT pg_advisory_xact_lock(?)", []any{int64(codeLock)}})
 		insert.query = "INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BOOLEAN)"
 	}
@@ -220,7 +222,7 @@ func (d *database) prove(ctx context.Context, owner, sum string, size int64, r i
 	return d.write(ctx, own(owner, sum))
 }
 
-// own makes a user an owner of code.
+// own returns the statement that makes a user an owner of code.
 func own(owner, sum string) statement {
 	return statement{"INSERT INTO code_owners (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", []any{sum, text(owner)}}
 }
@@ -263,7 +265,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 // Code implements Store.
 func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int64, error) {
 	c := &codeReader{ctx: ctx, d: d}
-	// Rows of an earlier paictl are longer, all of an upload but the last one as long as the first one.
+	// An earlier paictl wrote longer rows. All rows of an upload but the last have the length of the first.
 	err := d.read.QueryRowContext(ctx, d.rebind(`SELECT upload, size, COALESCE((SELECT octet_length(data) FROM code_chunks WHERE code_chunks.upload = code.upload AND n = 0), 0)
 		FROM code WHERE sha256 = ? AND complete`), sum).Scan(&c.upload, &c.size, &c.row)
 	if errors.Is(err, sql.ErrNoRows) {

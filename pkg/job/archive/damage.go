@@ -22,8 +22,8 @@ import (
 // The files beside an SQLite archive.
 const (
 	copySuffix    = ".copy"     // the last output of Copy
-	damagedSuffix = ".damaged"  // empty: a read or a write met damage; the next start has a look
-	brokenSuffix  = ".broken-"  // and the time: an archive that was put aside
+	damagedSuffix = ".damaged"  // an empty file: an operation found damage, so the next start checks the database
+	brokenSuffix  = ".broken-"  // followed by the time: an archive that was put aside
 	replacedName  = ".replaced" // a Replaced in JSON, until the missing rows are written again
 
 	// maxBroken bounds how many archives are put aside, so that a bad disk isn't filled up as well.
@@ -32,12 +32,12 @@ const (
 
 // Replaced indicates that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
 type Replaced struct {
-	// Aside is the file that the damaged one is now.
+	// Aside is the file to which the damaged archive was renamed.
 	Aside string `json:"aside"`
 	// Copied is when the copy that replaced the archive was made; zero if the new archive is empty.
 	Copied time.Time `json:"copied"`
 	Cause  string    `json:"cause"`
-	// Restored: the copy, or nothing, is in its place.
+	// Restored reports whether the copy, or an empty archive, has taken the place of the damaged one.
 	Restored bool `json:"restored"`
 
 	path string
@@ -146,7 +146,7 @@ func (d *database) openSound(ctx context.Context, path string) error {
 	if err := repair(ctx, path); err != nil {
 		return errors.Join(err, d.Close())
 	}
-	return os.Remove(mark) // a disk that failed to answer once, or a repair by hand
+	return os.Remove(mark) // the damage was temporary, or someone has repaired the file
 }
 
 // repair checks the whole database, and rebuilds its indexes if only they are damaged.
@@ -166,7 +166,8 @@ func repair(ctx context.Context, path string) error {
 	return check(ctx, db)
 }
 
-// check reads the whole database, indexes included. Its error is one of damage, unless it couldn't look.
+// check reads the whole database, including its indexes. It returns an unsound error if it finds damage; other errors
+// may mean that the check failed.
 func check(ctx context.Context, db *sql.DB) error {
 	var said string
 	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
@@ -178,7 +179,7 @@ func check(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// unsound is the result of a check. It is an error of damage.
+// unsound is the error of a database in which a check found damage.
 type unsound struct{ said string }
 
 func (u *unsound) Error() string { return "check the archive: " + u.said }
@@ -262,7 +263,7 @@ func soundCopy(ctx context.Context, path string) (os.FileInfo, error) {
 	return nil, nil //nolint:nilnil // as above
 }
 
-// restore puts a copy in place, at once; the copy stays.
+// restore atomically replaces a file with a copy. The copy stays.
 func restore(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -306,7 +307,7 @@ func broken(path string) []string {
 	return all
 }
 
-// escape is a path of which nothing is a pattern.
+// escape escapes the characters of a path that are patterns for filepath.Glob.
 func escape(path string) string {
 	out := make([]rune, 0, len(path))
 	for _, r := range path {
@@ -318,7 +319,7 @@ func escape(path string) string {
 	return string(out)
 }
 
-// forgetBroken keeps the first that was put aside, and the last ones.
+// forgetBroken removes archives that were put aside, except the first one and the last ones.
 func forgetBroken(path string) {
 	all := broken(path)
 	for len(all) > maxBroken {
@@ -349,7 +350,7 @@ func (d *database) Copy(ctx context.Context) error {
 		return fmt.Errorf("copy the archive: %w", err)
 	}
 	defer func() { _ = db.Close() }()
-	// It reads every page: a damaged archive doesn't replace the copy of one that was whole.
+	// VACUUM INTO reads every page, so a damaged archive doesn't replace the copy of a sound one.
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", next); err != nil {
 		return errors.Join(fmt.Errorf("copy the archive: %w", err), os.Remove(next))
 	}
@@ -399,7 +400,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// noticed remembers that an operation met damage. The program has to end: at its next start, the archive is checked and set aside.
+// noticed records that an operation found damage. The program has to exit: at its next start, the archive is checked and set
+// aside.
 func (d *database) noticed(err error) {
 	if d.path == "" || !damaged(err) {
 		return

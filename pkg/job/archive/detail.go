@@ -94,7 +94,7 @@ func (d *database) readTasks(ctx context.Context, job *api.JobDetail) error {
 	})
 }
 
-// incarnation finds the UID of a job, and the span of time that its name was its own.
+// incarnation finds the UID of a job, and the time in which the name belonged to it.
 func (d *database) incarnation(ctx context.Context, framework string) (name, uid string, from, to int64, err error) {
 	err = d.read.QueryRowContext(ctx, d.rebind("SELECT framework, uid, submitted"+byName), framework, framework).Scan(&name, &uid, &from)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -141,7 +141,7 @@ func (d *database) Events(ctx context.Context, framework string) ([]api.Event, e
 	return out, err
 }
 
-// owner is the UID of the job that a log belongs to.
+// owner returns the UID of the job that a log belongs to.
 func (d *database) owner(ctx context.Context, key api.LogKey) (string, error) {
 	if key.UID != "" {
 		return key.UID, nil

@@ -29,7 +29,7 @@ const (
 
 // SaveHolds implements Store.
 func (d *database) SaveHolds(ctx context.Context, f *v1.Framework) error {
-	// With the job's row: a job that vanishes is found by it, and ends its holds.
+	// The job's row is needed, too: if the job vanishes, its row is found, and its holds end.
 	out, err := headStatements(f)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (d *database) SaveHolds(ctx context.Context, f *v1.Framework) error {
 	return d.write(ctx, append(out, d.holdStatements(f, statusesOf(f))...)...)
 }
 
-// statusesOf are all tasks of a job.
+// statusesOf returns the statuses of all tasks of a job.
 func statusesOf(f *v1.Framework) (out []*v1.TaskStatus) {
 	if f.Status == nil {
 		return nil
@@ -61,7 +61,7 @@ func holdRow() *upsert {
 		OR excluded.outcome <> '' AND excluded.outcome <> gpu_holds.outcome`}
 }
 
-// holdStatements write the holds of tasks.
+// holdStatements returns the statements that write the holds of tasks.
 func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []statement {
 	now := seconds(d.now())
 	j := api.Summary(f)

@@ -131,10 +131,10 @@ type importer struct {
 	out  *api.Import
 }
 
-// kept is the ON CONFLICT of rows that stay as they are.
+// kept is the ON CONFLICT clause of rows that an import doesn't change.
 const kept = " DO NOTHING"
 
-// code sends all code that is whole.
+// code imports all complete archives of code.
 func (i *importer) code(ctx context.Context) error {
 	type one struct {
 		owner, sum string
@@ -168,7 +168,7 @@ func (i *importer) code(ctx context.Context) error {
 			return err
 		}
 	}
-	// Owners whose code was left out own nothing.
+	// Owners of code that was left out aren't needed.
 	return i.add(ctx, &upsert{"code_owners", []string{"sha256", "owner"}, "(sha256, owner)" + kept},
 		"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)")
 }
@@ -211,7 +211,7 @@ func (i *importer) jobs(ctx context.Context) error {
 	return nil
 }
 
-// groups are the jobs by their UIDs, as they share transactions.
+// groups returns the UIDs of the jobs, one group for each transaction.
 func (i *importer) groups(ctx context.Context) (out [][]string, err error) {
 	rows, err := i.from.read.QueryContext(ctx, "SELECT uid, (SELECT COUNT(*) FROM tasks WHERE tasks.uid = jobs.uid) FROM jobs ORDER BY uid")
 	if err != nil {

@@ -128,7 +128,7 @@ func listQuery(q api.JobQuery, sqlite bool) (string, []any, error) {
 	return strings.Join(parts, " UNION ALL ") + order, append(all, q.Limit+1), nil
 }
 
-// indexOf is the index that has a list's filters, in its order.
+// indexOf returns the name of the index that has a list's filters, in its order.
 func indexOf(q *api.JobQuery) string {
 	name := "jobs"
 	if q.User != "" {

@@ -37,7 +37,7 @@ type observed struct {
 	failed *prometheus.CounterVec
 }
 
-// note is deferred around an operation.
+// note records an operation.
 func (o *observed) note(operation string, start time.Time, err *error) {
 	o.took.WithLabelValues(operation).Observe(time.Since(start).Seconds())
 	for _, own := range []error{nil, ErrNotFound, ErrNotEnded, ErrNotGone, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {

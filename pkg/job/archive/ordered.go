@@ -183,7 +183,7 @@ func (d *database) endedConditions(q *api.OrderedQuery) (where string, args []an
 	return strings.Join(all, " AND "), args
 }
 
-// tagged is the condition that a job has one of some tags.
+// tagged returns the condition that a job has one of some tags.
 func (d *database) tagged(some []string) (condition string, args []any) {
 	find := "INSTR(tags, ?) > 0"
 	if d.dollars {

@@ -48,12 +48,12 @@ func (u *upsert) rows(rows [][]any) []statement {
 	return out
 }
 
-// text is a string as PostgreSQL takes it.
+// text returns a string that PostgreSQL accepts: valid UTF-8 without zero bytes.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// deref is an optional string as a column that is never NULL.
+// deref returns an optional string for a column that is never NULL.
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -76,7 +76,7 @@ func microsOf(t *metav1.Time) any {
 	return micros(&t.Time)
 }
 
-// begin is a time that a row can't do without.
+// begin returns a time for a column that is never NULL.
 func begin(t metav1.Time) int64 {
 	if t.IsZero() {
 		return 0

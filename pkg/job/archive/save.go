@@ -81,7 +81,7 @@ func (d *database) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks 
 	return d.write(ctx, append(append(job, taskRow().rows(lastOfEach(rows, 5))...), d.holdStatements(f, statuses)...)...)
 }
 
-// jobStatements are the job's row, its latest attempt, and all its tasks.
+// jobStatements returns the statements for the job's row, its latest attempt, and all its tasks.
 func jobStatements(f *v1.Framework) ([]statement, error) {
 	out, err := headStatements(f)
 	if err != nil || f.Status == nil {
@@ -101,7 +101,7 @@ func jobStatements(f *v1.Framework) ([]statement, error) {
 	return append(out, taskRow().rows(lastOfEach(rows, 5))...), nil
 }
 
-// headStatements are the rows of a job without its tasks.
+// headStatements returns the statements for the rows of a job without its tasks.
 func headStatements(f *v1.Framework) ([]statement, error) {
 	j := api.Summary(f)
 	var code any
@@ -126,7 +126,7 @@ func headStatements(f *v1.Framework) ([]statement, error) {
 	return append(out, attemptRow().rows([][]any{{j.UID, a.ID, begin(a.StartTime), microsOf(a.RunTime), microsOf(a.CompletionTime), completion}})...), nil
 }
 
-// clonedFromColumn is the job that a job was cloned from as a column; it is empty if the annotation is invalid.
+// clonedFromColumn returns the job that a job was cloned from as a column; it is empty if the annotation is invalid.
 func clonedFromColumn(f *v1.Framework) string {
 	column := f.Annotations[v1.AnnotationClonedFrom]
 	if v1.ReadClonedFrom(column) == nil {
@@ -135,7 +135,7 @@ func clonedFromColumn(f *v1.Framework) string {
 	return text(column)
 }
 
-// taskOf is the row of one task's latest attempt.
+// taskOf returns the row of one task's latest attempt.
 func taskOf(f *v1.Framework, role string, names map[string]string, t *v1.TaskStatus) ([]any, error) {
 	a := &t.AttemptStatus
 	completion, err := encode(a.CompletionStatus)

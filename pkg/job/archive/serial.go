@@ -74,7 +74,7 @@ func (s *serial) run() {
 	}
 }
 
-// gather takes who already waits.
+// gather adds the requests that are already waiting, up to batch.
 func (s *serial) gather(first request) []request {
 	out := []request{first}
 	for len(out) < batch {
@@ -113,8 +113,8 @@ func (s *serial) commit(requests []request) {
 	}
 }
 
-// attempt runs the statements of one request. Its first error is that request's own, the second one
-// everyone's.
+// attempt runs the statements of one request. own is an error of that request; all is an error of the whole
+// transaction.
 func attempt(ctx context.Context, tx *sql.Tx, statements []statement) (own, all error) {
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT request"); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func (d *database) openFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// sqliteName is a file's name for the driver. It waits while another process, such as a backup, has a lock.
+// sqliteName returns the data source name of a file. Connections wait while another process, such as a backup, has a
+// lock.
 func sqliteName(path string, pragmas ...string) string {
 	v := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)", "temp_store(memory)"}, pragmas...)}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: v.Encode()}).String()

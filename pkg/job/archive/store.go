@@ -60,7 +60,7 @@ type Store interface {
 	// Usage sums up for how long GPUs were held. An error that wraps ErrBadQuery is the caller's fault. GPU time stays when jobs are
 	// deleted or pruned.
 	Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
-	// Holds are the GPUs that tasks hold now.
+	// Holds returns the GPUs that tasks hold now.
 	Holds(ctx context.Context) ([]api.Hold, error)
 
 	// Delete removes finished jobs with their logs and events: all jobs of a Framework's name, or the job with a UID. Its errors wrap

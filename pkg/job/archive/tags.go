@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// tagsColumn is tags as a column: a comma before and behind each, so that one is found as a part.
+// tagsColumn returns tags as a column. Each has a comma before and after it, so that a query can find one of them.
 func tagsColumn(tags []string) string {
 	if len(tags) == 0 {
 		return ""
@@ -22,7 +22,8 @@ func tagsColumn(tags []string) string {
 // readTags reads the column.
 func readTags(column string) []string { return v1.ReadTags(strings.Trim(column, ",")) }
 
-// Tag implements Store. Two may change the tags of a job at a time: each writes on what it has read, or reads again.
+// Tag implements Store. If someone else changes the tags of the job at the same time, it reads them and writes them
+// again.
 func (d *database) Tag(ctx context.Context, uid string, add, remove []string) ([]string, error) {
 	for _, tag := range slices.Concat(add, remove) {
 		if !v1.ValidTag(tag) {

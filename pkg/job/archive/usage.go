@@ -126,7 +126,7 @@ func comparePeriods(a, b *time.Time) int {
 	return a.Compare(*b)
 }
 
-// span checks a question and returns its time, in whole hours.
+// span checks a query and returns its time span in whole hours, as seconds.
 func span(q *api.UsageQuery, now time.Time) (from, to int64, err error) {
 	periods := 0
 	for _, by := range q.By {
@@ -156,7 +156,7 @@ func span(q *api.UsageQuery, now time.Time) (from, to int64, err error) {
 	return max(0, from-from%hourSeconds), max(0, to-to%hourSeconds), nil
 }
 
-// rowOf is the row that counts a share.
+// rowOf returns the row that counts a share.
 func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageItem) {
 	at := time.Unix(s.hour, 0).UTC()
 	for _, b := range by {

@@ -149,7 +149,7 @@ func lost(outcome string, held int64) (s spent) {
 	return s
 }
 
-// at is the same share in another hour.
+// at returns the same share in another hour.
 func (s share) at(hour int64) share {
 	s.hour = hour
 	return s

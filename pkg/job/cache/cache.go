@@ -1,5 +1,5 @@
-// Package cache has the jobs that exist in memory, by watch, and lists them together with those that ended.
-// In: Frameworks and pods of a cluster by watch; the history of jobs. Out: pages of lists, without requests to the API server.
+// Package cache watches live jobs, keeps them in memory, and lists them together with finished ones. In: watches of Frameworks
+// and pods; the history of jobs. Out: pages of lists, without requests to the API server.
 package cache
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Cache follows the jobs of a cluster.
+// Cache keeps the live jobs of a cluster.
 type Cache struct {
 	jobs       *job.Client
 	index      *listing.Index
@@ -53,7 +53,7 @@ func New(jobs *job.Client, log *slog.Logger) *Cache {
 	return l
 }
 
-// watchFrameworks passes each change of a Framework to one.
+// watchFrameworks calls one with each change of a Framework.
 func (l *Cache) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.Store[*listing.Brief] {
 	return watch.New(watch.Options[*v1.Framework, *listing.Brief]{
 		Name: "jobs", Source: l.jobs.Frameworks.Source(), Log: l.log,
@@ -105,7 +105,7 @@ func (l *Cache) pod(c *watch.Change[pod]) {
 	}
 }
 
-// Run follows until the context ends.
+// Run watches the jobs until the context ends.
 func (l *Cache) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { l.frameworks.Run(ctx) })
@@ -126,7 +126,7 @@ func (l *Cache) tell() {
 	l.changed = make(chan struct{})
 }
 
-// next is closed at the next change.
+// next returns a channel that is closed at the next change.
 func (l *Cache) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,7 @@ func (l *Cache) Await(ctx context.Context, framework string, changed func(listin
 	}
 }
 
-// Where returns the virtual cluster of a job that lives.
+// Where returns the virtual cluster of a live job.
 func (l *Cache) Where(user, name string) (vc string, known bool) {
 	r, ok := l.index.Row(v1.ObjectName(user, name))
 	return r.VirtualCluster, ok && r.User == user && r.Name == name
@@ -196,7 +196,8 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 // errHistory is the text for users if the history doesn't answer.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
-// without is the note of a list without the finished jobs. Its cause, which names addresses inside the cluster, goes only to the log.
+// without returns the note of a list without the finished jobs. Its cause, which names addresses inside the cluster, goes only to the
+// log.
 func (l *Cache) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
 	return listing.Without(errHistory)

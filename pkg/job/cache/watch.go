@@ -36,10 +36,11 @@ type Watch struct {
 	mark  uint64
 	// The reader has all changes up to seen, and had those up to before when Next was last called.
 	before, seen listing.Seen
-	// elsewhere: it resumed at a place of another watch. Then missed are the changes that the first Next begins with.
+	// elsewhere reports whether it resumed at a place of another watch. Then missed are the changes that the first Next
+	// begins with.
 	elsewhere bool
 	missed    []*listing.Latest
-	// done is called once.
+	// done is called by Close, once.
 	done func()
 }
 
@@ -96,7 +97,7 @@ func (l *Cache) reader(w *Watch) *Watch {
 	return w
 }
 
-// Close ends it.
+// Close ends the watch.
 func (w *Watch) Close() {
 	if w.done != nil {
 		w.done()
@@ -104,7 +105,7 @@ func (w *Watch) Close() {
 	}
 }
 
-// Next returns the latest of each job that changed since it was called before, if any, and the channel that is closed when there may be more.
+// Next returns the latest change of each job that changed since the last call, if any, and a channel that is closed when there may be more.
 func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err error) {
 	w.cache.mu.Lock()
 	more = w.cache.moved
@@ -124,7 +125,7 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 // Place returns the position from which a watch that has read the same changes can resume, here or at another server.
 func (w *Watch) Place() string { return w.place(w.seen) }
 
-// PlaceBefore is the place of a reader that got only some of the changes that the last Next returned.
+// PlaceBefore returns the position from which a watch resumes that got only some of the changes of the last Next.
 func (w *Watch) PlaceBefore() string { return w.place(w.before) }
 
 func (w *Watch) place(seen listing.Seen) string {
@@ -153,7 +154,7 @@ func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) 
 	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
-// ring puts a signal into a channel, unless it has one.
+// ring puts a signal into a channel, unless it already has one.
 func ring(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -161,7 +162,7 @@ func ring(c chan<- struct{}) {
 	}
 }
 
-// pump tells watches that the index has changed, and not more often than they need.
+// pump notifies watches that the index has changed. It gathers changes, so that watches aren't woken for each one.
 func (l *Cache) pump(ctx context.Context) {
 	last := uint64(0)
 	for {

@@ -115,7 +115,7 @@ func (a *Archive) Close() {
 	_ = os.Remove(a.file.Name())
 }
 
-// Content is the archive, from its beginning.
+// Content returns the archive, from its beginning.
 func (a *Archive) Content() *io.SectionReader { return io.NewSectionReader(a.file, 0, a.Size) }
 
 // String describes the archive in a few words.
@@ -178,7 +178,7 @@ func (s *scan) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mark is the length of the byte order mark, of UTF-8 or UTF-16, at the beginning of a file.
+// mark returns the length of the byte order mark, of UTF-8 or UTF-16, at the beginning of a file.
 func mark(head []byte) int {
 	for _, m := range []string{"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"} {
 		if bytes.HasPrefix(head, []byte(m)) {
@@ -221,7 +221,7 @@ func (e *entry) write(t *tar.Writer, dir string, text *scan) error {
 	return nil
 }
 
-// Size writes a number of bytes for a person.
+// Size formats a number of bytes for a person.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:

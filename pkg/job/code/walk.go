@@ -151,7 +151,7 @@ func (w *walk) folder(ctx context.Context, rel string) error {
 	return nil
 }
 
-// parts are the names between the repository and a file.
+// parts returns the names between the repository and a file.
 func (w *walk) parts(rel string) []string {
 	if rel == "" {
 		return w.prefix

@@ -94,7 +94,7 @@ func (r *reconciler) archive(ctx context.Context, write func(context.Context) er
 	return nil
 }
 
-// whole is the Framework with the status of this process.
+// whole returns the Framework with the status of this process.
 func (e *entry) whole(f *v1.Framework) *v1.Framework {
 	return &v1.Framework{TypeMeta: f.TypeMeta, ObjectMeta: f.ObjectMeta, Spec: f.Spec, Status: e.status}
 }
@@ -152,7 +152,7 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 }
 
 // completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive doesn't
-// answer, it writes the final newline anyway.
+// answer, it writes the end to the API anyway, and returns the error.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

@@ -23,7 +23,7 @@ import (
 // byAfter indexes Frameworks by the names of the Frameworks that they wait for.
 const byAfter = "after"
 
-// awaited are the names of the Frameworks that one waits for.
+// awaited returns the names of the Frameworks that a Framework waits for.
 func awaited(o any) ([]string, error) {
 	f, ok := o.(*v1.Framework)
 	if !ok || f.Annotations[v1.AnnotationAfter] == "" || f.Status != nil && f.Status.State == v1.Completed {
@@ -48,7 +48,7 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 	}
 	all, err := f.After()
 	if err != nil {
-		return machine.After{Failed: err.Error()}, nil //nolint:nilerr // it will not get better: the job ends with it
+		return machine.After{Failed: err.Error()}, nil //nolint:nilerr // retries don't help: the job fails with this message
 	}
 	var out machine.After
 	if st != nil {
@@ -140,7 +140,7 @@ func endedHow(state string) string {
 	return ""
 }
 
-// wakers make the controller look at those that wait for a Framework which has ended or is gone.
+// wakers requeues the Frameworks that wait for one which has ended or is gone.
 func (r *reconciler) wakers() handler.EventHandler {
 	wake := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		waiting, _ := r.cache.frameworks.GetIndexer().ByIndex(byAfter, o.GetName())

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// labelModel of a node is the model of its GPUs. NVIDIA's feature discovery writes it; in the cache it is what
-	// paictl's agent says where that runs.
+	// labelModel is the label of a node with the model of its GPUs, which NVIDIA's feature discovery writes. In the
+	// cache, it has the model that paictl's agent reports, if the agent runs on the node.
 	labelModel = "nvidia.com/gpu.product"
 	// nodesWait is how long a pod's node may be missing in a cache that is still being filled.
 	nodesWait = time.Minute
@@ -103,7 +103,7 @@ func requestOf(f *v1.Framework, template *corev1.PodTemplateSpec) (out gpuReques
 	return out
 }
 
-// modelOf is the model of a node's GPUs; those of one machine are alike.
+// modelOf returns the model of a node's GPUs. All GPUs of a machine have the same model.
 func modelOf(n *corev1.Node) string {
 	told := api.NodeDevices{}
 	if err := json.Unmarshal([]byte(n.Annotations[api.DevicesAnnotation]), &told); err == nil {

@@ -200,7 +200,7 @@ func (r *reconciler) own(ctx context.Context, f *v1.Framework, o client.Object) 
 	return false, nil
 }
 
-// publish tells all addresses to the tasks, which wait for them here or have them pushed from the attempt's ConfigMap.
+// publish sends all addresses to the tasks, which wait for them at this process or watch the attempt's ConfigMap.
 func (r *reconciler) publish(ctx context.Context, f *v1.Framework, e *entry, p *peers.Peers) error {
 	data, err := peers.Encode(p)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *reconciler) republish(f *v1.Framework, st *v1.FrameworkStatus) error {
 	return nil
 }
 
-// writePeers writes all addresses into the attempt's ConfigMap, unless the attempt is over.
+// writePeers writes all addresses into the attempt's ConfigMap, unless the attempt has ended.
 func (r *reconciler) writePeers(ctx context.Context, f *v1.Framework, e *entry, data []byte) (written bool, err error) {
 	sum := sha256.Sum256(data)
 	patch, err := json.Marshal(map[string]any{

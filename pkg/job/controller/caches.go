@@ -196,8 +196,8 @@ func slimMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// settle is how long a Framework's events are collected before it is processed: large ones cost more
-// per look, and have more events.
+// settle returns how long a Framework's events are collected before it is processed. Processing a large one costs more, and
+// it has more events.
 func settle(tasks int32) time.Duration {
 	if tasks < 50 {
 		return 0

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// ruleBook has the failure rules in use. A set is changed as a whole.
+// ruleBook holds the failure rules in use. A set is changed as a whole.
 type ruleBook struct {
 	set     atomic.Pointer[rules.Set]
 	metrics *metrics

@@ -40,7 +40,7 @@ func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, 
 	return 0, nil
 }
 
-// errInTheWay is a pod of an earlier attempt, or someone else's.
+// errInTheWay means that a pod of an earlier attempt, or of someone else, has the name.
 var errInTheWay = errors.New("a pod of that name is still there")
 
 func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
@@ -124,7 +124,7 @@ func refusal(err error) (int32, bool) {
 	return 0, false
 }
 
-// block notes why no pod can be made for now.
+// block records why no pod can be made for now.
 func (r *reconciler) block(f *v1.Framework, e *entry, err error) (time.Duration, error) {
 	if errors.Is(err, context.Canceled) {
 		return 0, err

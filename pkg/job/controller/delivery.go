@@ -18,8 +18,8 @@ import (
 // Delivery is the way in which a pod gets the runtime.
 type Delivery string
 
-// The ways. An init container that copies the program works everywhere; but the kubelet notices its
-// end only when it looks at all pods again, once a second. An image volume needs neither.
+// The ways. An init container that copies the program works everywhere; but the kubelet notices its end only when it
+// checks all pods again, once a second. An image volume needs neither.
 const (
 	DeliverAuto          Delivery = "auto" // an image volume if all machines can mount one
 	DeliverImageVolume   Delivery = "image-volume"
@@ -64,7 +64,7 @@ type machines struct {
 
 	mu      sync.Mutex
 	known   int
-	lacking map[string]string // what each one has
+	lacking map[string]string // the versions of each node that can't
 	told    bool
 }
 
@@ -101,7 +101,7 @@ func (m *machines) remove(name string) {
 	m.tell()
 }
 
-// tell calls changed when it changes whether all nodes mount images.
+// tell calls changed if the result of mountImages has changed.
 func (m *machines) tell() {
 	mount := m.known > 0 && len(m.lacking) == 0
 	if m.changed == nil || mount == m.told {

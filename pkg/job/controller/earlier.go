@@ -16,7 +16,7 @@ import (
 
 // earlier holds the pods that another process made last and that are missing from the cache, by Framework. They are requested once, for
 // all Frameworks: a list per Framework makes the API server scan all pods each time, which after a restart with thousands of jobs is more
-// than it and etcd can bear.
+// than it and etcd can handle.
 type earlier struct {
 	mu   sync.Mutex
 	pods map[string][]*corev1.Pod // nil until they are requested

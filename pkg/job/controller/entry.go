@@ -33,15 +33,15 @@ type entry struct {
 	dirtyChunks  []int32
 	newAttempt   bool
 	decided      bool
-	decisive     bool // not without losing a decision
+	decisive     bool // the changes include some that can't be observed again
 	dirtySince   time.Time
 	window       time.Duration // for which changes are gathered; 0: not decided yet
 	told         v1.State      // as it was last written
 	lastWrite    time.Time
-	recentWrites int            // one soon after the other
+	recentWrites int            // writes in quick succession
 	notes        []machine.Note // for the user, once the status is written
 
-	accounted   holds // as the archive knows them
+	accounted   holds // as they were last written to the archive
 	accountedAt time.Time
 
 	savedAttempts map[int32]bool

@@ -111,7 +111,7 @@ func (r *reconciler) flushEvents(ctx context.Context, sink *eventSink) {
 // podOfJob is the name of a task's pod: FRAMEWORK-ROLE-INDEX.
 var podOfJob = regexp.MustCompile(`^([a-z0-9]{1,63})-[a-z0-9]{1,63}-\d+$`)
 
-// frameworkOf finds the job that an event is about, or "".
+// frameworkOf returns the Framework of the job that an event is about, or "".
 func frameworkOf(e *corev1.Event) string {
 	switch e.InvolvedObject.Kind {
 	case "Framework":

@@ -48,7 +48,7 @@ func guardContainer(c *corev1.Container) {
 	if c.SecurityContext.Capabilities == nil {
 		c.SecurityContext.Capabilities = &corev1.Capabilities{}
 	}
-	// With it a task takes the addresses of others on its machine.
+	// With it a task could take over the addresses of other tasks on its machine.
 	caps := c.SecurityContext.Capabilities
 	if raw := corev1.Capability("NET_RAW"); !slices.Contains(caps.Drop, raw) && !slices.Contains(caps.Drop, "ALL") && !slices.Contains(caps.Add, raw) {
 		caps.Drop = append(slices.Clone(caps.Drop), raw)

@@ -59,7 +59,7 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	return l, nil
 }
 
-// followed passes the objects of an informer on, as from reads them.
+// followed returns an event handler that passes the objects of an informer, converted by from, to put and gone.
 func followed[T any](put, gone func(*T), from func(any) *T) toolscache.ResourceEventHandlerFuncs {
 	with := func(do func(*T)) func(any) {
 		return func(o any) {
@@ -80,11 +80,11 @@ func frameworkFrom(o any) *v1.Framework {
 	return f
 }
 
-// Leads reports whether this replica works.
+// Leads reports whether this replica is the leader.
 func (c *Controller) Leads() bool { return !c.o.LeaderElection || c.Leader() == c.o.Identity }
 
-// List returns a page of the jobs that live and of those that the archive has. It is for the replica that leads: others see what
-// changes at other times, and pages of one list would differ. Errors that wrap listing.ErrUnavailable pass.
+// List returns a page of the live jobs and of those that the archive has. Call it only on the leading replica: others
+// see changes at other times, so pages of one list would differ. Errors that wrap listing.ErrUnavailable are temporary.
 func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	l := c.list.Load()
 	if l == nil || !c.Leads() {

@@ -64,7 +64,7 @@ func (l *watchedLock) Create(ctx context.Context, record resourcelock.LeaderElec
 	return err
 }
 
-// Update takes, renews or releases it.
+// Update takes, renews or releases the lease.
 func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Update(ctx, record)
 	if err == nil {

@@ -47,10 +47,10 @@ type logSaver struct {
 	waiting map[string]bool        // Frameworks that wait for a free slot for a log
 }
 
-// logReading is the maximum number of logs of a Framework that are followed.
+// logReading counts the logs of a Framework that are being read.
 type logReading struct {
 	n     int
-	since time.Time // when its end began to wait for them; zero: it doesn't
+	since time.Time // when the job's end began to wait for them; zero: it doesn't
 }
 
 type logJob struct {
@@ -91,7 +91,7 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	defer l.mu.Unlock()
 	s := l.state[d.UID]
 	if s != nil && s.early && (!s.done || s.failed) {
-		s = nil // it is read before those whose pods stay, or gets a second chance
+		s = nil // read it again, because early logs are read last, or because it failed
 	}
 	if s == nil {
 		select {
@@ -99,7 +99,7 @@ func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 			s = &logState{asked: now}
 			l.state[d.UID] = s
 		default:
-			l.waiting[f.Name] = true // a job of ten thousand tasks has more logs than there is room for
+			l.waiting[f.Name] = true // there is no free slot: a job may have thousands of logs
 			return false
 		}
 	}

@@ -21,7 +21,7 @@ type Options struct {
 	Namespace       string        // the namespace of the jobs; kube.JobNamespace
 	SystemNamespace string        // the namespace of the lease and the failure rules; kube.SystemNamespace
 	Identity        string        // the identity of this replica, for the lease; the address at which others reach it
-	LeaderElection  bool          // false: work at once; for tests
+	LeaderElection  bool          // Frameworks processed at a time; 64
 	Workers         int           // Frameworks at a time; 64
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
 	TTL             time.Duration // after which finished Frameworks are removed; 24 h
@@ -31,7 +31,7 @@ type Options struct {
 	Store           archive.Store
 	Replaced        *archive.Replaced // if the archive replaced a damaged one; otherwise nil
 	Peers           *rendezvous.Board // where tasks wait for each other's addresses; nil: a new one
-	PeersKey        func() []byte     // the key of the tokens that tasks send; empty until it is known
+	PeersKey        func() []byte     // receives the key of the tokens that tasks send; empty until it is known
 	Logs            KeptLogs          // of the machines; nil: only the kubelets have logs
 	Log             logr.Logger
 	Registry        prometheus.Registerer // nil: no metrics

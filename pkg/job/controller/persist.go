@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// persist writes the status down. No action is taken before that.
+// persist writes the status to the API. No action is carried out before that.
 func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !e.dirty {
 		return nil
@@ -35,12 +35,13 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 		}
 	}
 	// A process may be killed between two writes. Chunks of an attempt that the header doesn't have yet would hide the tasks of the
-	// previous attempt, and tasks that were ended by a decision must not be recorded without it; anything else first happens to a task.
+	// previous attempt, and tasks that a decision ended must not be stored before that decision. All other changes begin
+	// with the tasks.
 	headerFirst := !e.stored || e.newAttempt || e.decided && e.status.State != v1.Completed
 	archived := e.status.ArchivedTime != nil
 	switch {
 	case headerFirst:
-		// When it says that everything is archived, it is never checked again.
+		// Once a header says that everything is archived, the job is never checked again.
 		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry,
 
 // reserve makes further chunks known in the Framework's status before they are written, and leaves the rest of it unchanged. A replica
 // that lost its lease fails here, before it writes chunks that its successor may be writing; and a chunk in the API that isn't in the
-// status was never of this attempt.
+// status never belonged to this attempt.
 func (r *reconciler) reserve(ctx context.Context, f *v1.Framework, e *entry) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": f.UID, "resourceVersion": e.rv},
@@ -119,7 +120,7 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 	var going atomic.Int32
 	for i, cm := range cms {
 		group.Go(func() error {
-			// A job of ten thousand tasks is a hundred writes: its deletion is noticed between them.
+			// Writing a job of ten thousand tasks takes a hundred writes: notice in between if the job was deleted.
 			if going.Add(1)%8 == 0 && r.deleted(f) {
 				return errGone
 			}
@@ -143,7 +144,7 @@ func (r *reconciler) deleted(f *v1.Framework) bool {
 }
 
 // put updates the known version of a chunk, or creates the chunk. If an unknown one exists, of an earlier attempt or Framework, it is
-// overwritten. If another replica has written a newer one, the result is a conflict, after which all is read again.
+// overwritten. If another replica has written a newer one, the result is a conflict, after which everything is read again.
 func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.ConfigMap) error {
 	if cm.ResourceVersion != "" {
 		err := r.api.Update(ctx, cm)
@@ -202,7 +203,7 @@ func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error 
 	return nil
 }
 
-// release removes it, so that the Framework can be deleted.
+// release removes the finalizer, so that the Framework can be deleted.
 func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	others := slices.DeleteFunc(slices.Clone(f.Finalizers), func(have string) bool { return have == v1.Finalizer })
 	if len(others) == len(f.Finalizers) {
@@ -211,8 +212,8 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setFinalizers(ctx, f, "", others))
 }
 
-// setFinalizers changes them only on the Framework that was read; with a resource version, only on that version of it. A status is
-// written on the version that this returns, so the caller can't overwrite another writer's change.
+// setFinalizers changes the finalizers only of the Framework that was read; with a resource version, only on that version of it. A
+// status is written on the version that this returns, so the caller can't overwrite another writer's change.
 func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
 	return r.setMetadata(ctx, f, rv, "finalizers", to)
 }

@@ -140,7 +140,7 @@ func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role str
 	return nil
 }
 
-// openCode gives the job runtime the token for the code that was submitted with the job.
+// openCode gives the job runtime the token by which it reads the code that was submitted with the job.
 func (r *reconciler) openCode(f *v1.Framework, c *corev1.Container) error {
 	code := f.Annotations[v1.AnnotationCode]
 	if code == "" {
@@ -163,7 +163,7 @@ func (r *reconciler) token(f *v1.Framework, name, something string) (corev1.EnvV
 	return corev1.EnvVar{Name: name, Value: peers.Token(key, something, string(f.UID))}, nil
 }
 
-// podUID passes its UID to a pod.
+// podUID gives a pod its own UID as a variable.
 var podUID = corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}}
 
 // placeholders are the names that {{NAME}} in any text of a template may have.
@@ -220,7 +220,7 @@ func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
 	return append(out, env...)
 }
 
-// stayAway keeps a pod off nodes, and tells the scheduler of GPUs to look only at what is left.
+// stayAway keeps a pod off nodes, and makes the scheduler of GPUs consider only the others.
 func stayAway(p *corev1.Pod, nodes []string) error {
 	if len(nodes) == 0 {
 		return nil

@@ -23,10 +23,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// reconciler looks at one Framework at a time.
+// reconciler advances Frameworks. A Framework is processed by one worker at a time.
 type reconciler struct {
 	o        Options
-	api      client.Client // no cache behind it
+	api      client.Client // without a cache
 	pods     typed.PodsGetter
 	cache    *caches
 	metrics  *metrics
@@ -240,7 +240,7 @@ func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, erro
 	return p, nil
 }
 
-// list asks the API for all pods of a Framework, some of which this process may have made.
+// list reads all pods of a Framework from the API, some of which this process may have made.
 func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := r.api.List(ctx, all, client.InNamespace(r.o.Namespace), client.MatchingLabels{v1.LabelFramework: framework}); err != nil {
@@ -299,7 +299,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tell sends the notes of an entry to the user, as events.
+// tell reports the notes of an entry to the user as events.
 func (r *reconciler) tell(f *v1.Framework, e *entry) {
 	notes := e.notes
 	e.notes = nil
@@ -312,7 +312,7 @@ func (r *reconciler) tell(f *v1.Framework, e *entry) {
 	}
 }
 
-// clip keeps a message within the 1,024 bytes that the API takes for an event.
+// clip shortens a message to the 1,024 bytes that the API accepts for an event.
 func clip(text string) string {
 	const limit = 1000
 	if len(text) <= limit {
@@ -321,7 +321,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// count keeps the gauge of jobs by state, and the one that says whose those are that aren't completed.
+// count updates the gauge of jobs by state, and the one of unfinished jobs by owner.
 func (r *reconciler) count(e *entry, to v1.State) {
 	if e.state == to {
 		return

@@ -21,7 +21,7 @@ const (
 // runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were deleted by force, while no
 // controller ran, or with their namespace.
 func (r *reconciler) runRemoved(ctx context.Context) error {
-	select { // a job that the archive doesn't know to have ended may only have to be written again
+	select { // wait for the refill: jobs that seem unfinished in the archive may only have to be written again
 	case <-ctx.Done():
 		return nil
 	case <-r.refilled.done:
@@ -73,9 +73,9 @@ func (r *reconciler) endRemoved(ctx context.Context) error {
 // removedPage is the number of jobs of one batch.
 const removedPage = 5000
 
-// listRemoved makes the archive list finished jobs whose Frameworks are gone, and that it expects in the API: their Frameworks were removed
-// by force, or they were imported, or an earlier version wrote them. The cache is enough: the replica that wrote the end of a job had its
-// Framework in the cache, or listed it later.
+// listRemoved makes the archive list finished jobs that it still expects in the API although their Frameworks are gone: their Frameworks
+// were removed by force, or they were imported, or an earlier version wrote them. The cache is enough: the replica that wrote the end of a
+// job had its Framework in the cache, or listed it later.
 func (r *reconciler) listRemoved(ctx context.Context) error {
 	for after := ""; ; {
 		ended, err := r.o.Store.Unreleased(ctx, after, removedPage)
@@ -119,8 +119,8 @@ func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error)
 // vanish notes that a Framework is gone whose end isn't in the archive.
 func (r *reconciler) vanish() { vanish(r.vanished) }
 
-// LookForGone has jobs looked for whose Frameworks are gone, at once: the archive has other jobs than it had. A replica that isn't the
-// leader leaves that to the leader's next turn.
+// LookForGone starts a check for jobs whose Frameworks are gone, because the archive has got other jobs. A replica that isn't the
+// leader leaves that to the leader's next check.
 func (c *Controller) LookForGone() { vanish(c.vanished) }
 
 func vanish(to chan<- struct{}) {

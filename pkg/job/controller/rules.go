@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// RulesConfigMap has the administrator's failure rules, in the system namespace. Without it the
-// built-in ones are used.
+// RulesConfigMap is the name of the ConfigMap with the administrator's failure rules, in the system namespace. Without
+// it the built-in rules are used.
 const RulesConfigMap = "job-failure-rules"
 
 // runRules follows the administrator's rules: a valid set is used and copied into the volume that all jobs mount, so that it also
@@ -35,7 +35,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	store := watch.New(watch.Options[*corev1.ConfigMap, *corev1.ConfigMap]{
 		Name: "failure rules", Source: sourceOf(api, r.o.SystemNamespace, &corev1.ConfigMapList{}, only), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
 		Keep: func(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, nil },
-		// A list may have no rules, while a copy of former ones is left.
+		// If a list has no rules, a copy of former ones may still exist.
 		Changed: func([]watch.Change[*corev1.ConfigMap], string) { queue.Add(RulesConfigMap) },
 	})
 	go store.Run(ctx)

@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources are the events that make the controller look at a Framework. Each is known by its name.
+// sources returns the sources of events that queue a Framework. Each is known by its name.
 func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
@@ -50,7 +50,7 @@ func (r *reconciler) handler(of func(client.Object) string) handler.EventHandler
 	}
 }
 
-// look lets the controller look at a Framework, a large one after some time.
+// look queues a Framework. Events of a large Framework are collected for a while first.
 func (r *reconciler) look(name string, q queue) {
 	if name == "" {
 		return
@@ -113,7 +113,7 @@ func unchanged(before, after client.Object) bool {
 		b.Annotations[v1.AnnotationRestart] == a.Annotations[v1.AnnotationRestart] && len(b.Finalizers) == len(a.Finalizers)
 }
 
-// settle is how long the events of a Framework are collected.
+// settle returns how long the events of a Framework are collected.
 func (e *entries) settle(name string) time.Duration {
 	if one := e.get(name); one != nil {
 		return settle(one.tasks.Load())

@@ -45,7 +45,8 @@ func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// RefusesLists answers as a job controller does that is older than lists of jobs which live. It reports whether that was asked.
+// RefusesLists answers a request for live jobs as an older job controller does, which can't list them. It reports whether the
+// request was one.
 func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/jobs" || !r.URL.Query().Has("live") {
 		return false
@@ -55,7 +56,7 @@ func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Front returns a kubeconfig for commands.
+// Front returns the kubeconfig of a front, for commands.
 func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	t.Helper()
 	h, err := Handler(c.Config, services)
@@ -63,7 +64,7 @@ func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	return Kubeconfig(t, h)
 }
 
-// Kubeconfig serves a handler and returns the kubeconfig of it.
+// Kubeconfig serves a handler and returns a kubeconfig for it.
 func Kubeconfig(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -74,7 +75,7 @@ func Kubeconfig(t testing.TB, h http.Handler) string {
 	return file
 }
 
-// Handler is the front itself.
+// Handler returns the front as a handler.
 func Handler(config *rest.Config, services Services) (http.Handler, error) {
 	to, err := url.Parse(config.Host)
 	if err != nil {

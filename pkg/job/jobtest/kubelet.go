@@ -40,7 +40,7 @@ type Kubelet struct {
 	NoWebSockets bool
 }
 
-// Exited is the status of a command that ended.
+// Exited returns the status of a command that ended.
 func Exited(code int) *metav1.Status {
 	if code == 0 {
 		return &metav1.Status{Status: metav1.StatusSuccess}
@@ -49,12 +49,12 @@ func Exited(code int) *metav1.Status {
 		Causes: []metav1.StatusCause{{Type: remotecommand.ExitCodeCauseType, Message: strconv.Itoa(code)}}}}
 }
 
-// NotStarted is the status of a command that couldn't be started.
+// NotStarted returns the status of a command that couldn't be started.
 func NotStarted(why string) *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: why}
 }
 
-// Before answers for containers and leaves everything else to next.
+// Before serves requests for containers and leaves all others to next.
 func (k *Kubelet) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		exec, port := strings.HasSuffix(r.URL.Path, "/exec"), strings.HasSuffix(r.URL.Path, "/portforward")

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Token opens the history in tests.
+// Token is the token of the history in tests.
 const Token = "test"
 
-// AuditToken opens the audit.
+// AuditToken is the token of the audit in tests.
 const AuditToken = "the audit's"
 
 const (
@@ -36,7 +36,7 @@ func SetStatus(t testing.TB, c *kube.Cluster, name string, s *v1.FrameworkStatus
 	require.NoError(t, err)
 }
 
-// Framework reads one.
+// Framework reads a Framework with all its tasks.
 func Framework(t testing.TB, c *kube.Cluster, name string) *v1.Framework {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

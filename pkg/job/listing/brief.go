@@ -56,10 +56,10 @@ func NewBrief(f *v1.Framework) *Brief {
 // Title returns the job's name for people: user/name.
 func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
 
-// Row is the job as one row of a list of jobs that live.
+// Row returns the job as one row of a list of live jobs.
 func (b *Brief) Row(s State) Row { return NewRow(b.Job, s, true) }
 
-// Failure returns the phrase, in words, and the code of a job that failed; "" of others.
+// Failure returns the phrase, in words, and the code of a job that failed; "" for other jobs.
 func (b *Brief) Failure() string {
 	if Phase(b.Job.State) != Failed || b.Job.Code == nil {
 		return ""
@@ -74,7 +74,7 @@ type Start struct {
 	Placed, Begun bool
 }
 
-// NewStart reads them from a pod.
+// NewStart returns the Start of a pod.
 func NewStart(p *corev1.Pod) Start {
 	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", Started(p)}
 }
@@ -120,7 +120,7 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 		switch {
 		case p.Begun:
 		case b.gang && !b.published.IsZero() && p.Created.After(b.published):
-			// The tasks had found each other when this one was added.
+			// The other tasks had found each other before this one was added.
 		case !p.Placed:
 			unplaced++
 		default:

@@ -71,7 +71,7 @@ func (x *Index) Put(b *Brief) {
 	}
 }
 
-// samePlace reports whether a job stays where it is in the orders.
+// samePlace reports whether a job keeps its positions in the orders.
 func samePlace(a, b *Brief) bool {
 	return a.Job.UID == b.Job.UID && a.Job.Submitted.Equal(b.Job.Submitted) && a.Job.User == b.Job.User && a.Job.VirtualCluster == b.Job.VirtualCluster
 }
@@ -257,7 +257,7 @@ func (x *Index) Sorted(f Filter) []Row {
 	return out
 }
 
-// settle works out the states that may have changed.
+// settle computes the states that may have changed.
 func (x *Index) settle() {
 	for e := range x.stale {
 		pods := make([]Start, 0, len(x.pods[e.brief.Job.Framework]))
@@ -281,7 +281,7 @@ func (x *Index) settle() {
 	clear(x.stale)
 }
 
-// sources are the shortest orders that together have all jobs that a filter selects.
+// sources returns the shortest orders that together contain all jobs that a filter selects.
 func (x *Index) sources(f *Filter) []*order {
 	best := []*order{&x.all}
 	narrow := func(some []*order) {
@@ -322,7 +322,7 @@ func (x *Index) sources(f *Filter) []*order {
 	return best
 }
 
-// these are the keys with an order.
+// these returns the orders of some keys.
 func these(by map[string]*order, keys ...string) (out []*order) {
 	for _, key := range keys {
 		if o := by[key]; o != nil && !slices.Contains(out, o) {

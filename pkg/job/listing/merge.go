@@ -53,7 +53,7 @@ func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, mis
 	return page, missing, nil
 }
 
-// Without says in a page's note that the history isn't in it, and why.
+// Without returns the note of a page that doesn't contain the history, with the reason.
 func Without(why error) string { return "jobs that finished long ago are not shown: " + why.Error() }
 
 type merge struct {
@@ -121,7 +121,7 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 	for _, p := range f.Phases {
 		switch {
 		case p == Deleted:
-			// Also jobs whose end the history doesn't know yet.
+			// Include jobs whose end the history doesn't know yet.
 			q.States = append(q.States, api.Deleted, api.Waiting, api.Running, api.Stopping)
 		case p.Done():
 			q.States = append(q.States, string(p))

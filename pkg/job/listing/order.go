@@ -40,7 +40,7 @@ func remove[K comparable](m map[K]*order, key K, e *entry) {
 	}
 }
 
-// total is how many entries several orders have.
+// total returns how many entries several orders have.
 func total(all []*order) (n int) {
 	for _, o := range all {
 		n += len(*o)

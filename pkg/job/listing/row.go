@@ -21,7 +21,7 @@ type Row struct {
 	Unplaced bool `json:"unplaced,omitempty"`
 }
 
-// At returns the state of the job.
+// At returns the row's state as a State.
 func (r *Row) At() State {
 	phase := Phase(r.State)
 	return State{phase, r.Position, r.RetryAt, r.Deleted && phase.Done() && phase != Deleted}
@@ -33,7 +33,7 @@ func NewRow(job api.Job, s State, live bool) Row {
 	return Row{Job: job, Position: s.Position, RetryAt: s.RetryAt, Live: live}
 }
 
-// NewArchivedRow is a job that has no Framework.
+// NewArchivedRow returns the row of a job that has no Framework.
 func NewArchivedRow(job api.Job) Row {
 	state := State{Phase: Phase(job.State)}
 	if !state.Phase.Done() {
@@ -42,7 +42,7 @@ func NewArchivedRow(job api.Job) Row {
 	return NewRow(job, state, false)
 }
 
-// NewestFirst is the order of lists: by submission, then by UID. It is also the history's.
+// NewestFirst compares rows in the order of lists: by submission, then by UID. The history has the same order.
 func NewestFirst(a, b *Row) int {
 	return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(b.UID, a.UID))
 }
@@ -126,7 +126,8 @@ func has(text, part string) bool {
 	return strings.Contains(strings.ToLower(text), strings.ToLower(part))
 }
 
-// Select returns those of rows that come after the filter's cursor and that it selects, newest first: one more than its limit.
+// Select returns the rows that come after the filter's cursor and that it selects, newest first: at most one more than its
+// limit.
 func Select(rows []Row, f *Filter) ([]Row, error) {
 	after, err := ReadCursor(f.Cursor)
 	if err != nil {

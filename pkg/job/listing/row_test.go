@@ -10,7 +10,7 @@ import (
 )
 
 // "paictl job stop --all --keyword train" must not stop all jobs of the user trainer, or of the virtual cluster
-// training: the filter of lists looks at those names, too.
+// training: the filter of lists compares those names, too.
 func TestTheKeywordOfAStopIsOfTheJobsName(t *testing.T) {
 	o := &listing.Filter{User: "trainer", InName: "train"}
 	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "trainer", Name: "serve", VirtualCluster: "default"}}))

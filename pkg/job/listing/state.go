@@ -25,14 +25,14 @@ const (
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
-	// Deleting: someone has deleted it, and its objects are still there.
+	// Deleting: a user has deleted it, and its objects still exist.
 	Deleting Phase = "deleting"
-	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and says so
-	// itself once the job controller has looked.
+	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and has this
+	// state after the job controller has checked.
 	Deleted Phase = api.Deleted
 )
 
-// Phases are all phases.
+// Phases returns all phases.
 func Phases() []Phase {
 	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleting, Deleted}
 }
@@ -73,7 +73,7 @@ func (p Phase) Done() bool {
 	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
 }
 
-// Verb is the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
+// Verb returns the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
 func (p Phase) Verb() string {
 	switch p {
 	case Succeeded, Failed:
@@ -97,11 +97,11 @@ type State struct {
 	Position int
 	// RetryAt is when the next attempt begins, for jobs that wait for it.
 	RetryAt *time.Time
-	// Removed: someone has deleted the job; only of jobs that had finished.
+	// Removed: a user has deleted the job; only for jobs that had finished.
 	Removed bool
 }
 
-// Text is the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks", "succeeded (deleted)".
+// Text returns the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks", "succeeded (deleted)".
 func (s State) Text(now time.Time) string {
 	switch {
 	case s.Phase == Queued && s.Position > 0:
@@ -116,7 +116,7 @@ func (s State) Text(now time.Time) string {
 	return string(s.Phase)
 }
 
-// Ordinal is a place for people: 1st.
+// Ordinal returns a position for people: 1st.
 func Ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -145,7 +145,7 @@ func ReadPhases(names []string) ([]Phase, error) {
 	return out, nil
 }
 
-// PhaseNames are the names of all states.
+// PhaseNames returns the names of all states.
 func PhaseNames() []string {
 	var out []string
 	for _, p := range Phases() {
@@ -154,7 +154,7 @@ func PhaseNames() []string {
 	return out
 }
 
-// Duration is a time span for people: the two largest units.
+// Duration formats a time span for people: its two largest units.
 func Duration(d time.Duration) string {
 	switch d = max(d, 0).Round(time.Second); {
 	case d < time.Minute:

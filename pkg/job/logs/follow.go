@@ -24,7 +24,7 @@ import (
 const (
 	retryWatch = time.Second
 	retryLog   = 500 * time.Millisecond
-	// resumptions bounds how often a log that breaks off is taken up without a line.
+	// resumptions bounds how often an interrupted log is resumed without receiving a line.
 	resumptions = 20
 	// patience is how long a finished job waits for a log that sends no lines and doesn't end: its machine may
 	// be gone. There is no limit for a log that still sends lines, or is still being written to a slow terminal.
@@ -39,9 +39,9 @@ type follower struct {
 	wg    sync.WaitGroup
 	ended context.Context                  // done when the job has finished
 	over  map[types.UID]context.CancelFunc // of pods whose log is read: their program has ended
-	first bool                             // look for pods that existed when the command began
+	first bool                             // read pods that existed when the command began
 	last  int32
-	lost  atomic.Bool // the rest of a log
+	lost  atomic.Bool // the rest of a log was lost
 }
 
 func newFollower(r *reader, w *writer) *follower {
@@ -50,7 +50,7 @@ func newFollower(r *reader, w *writer) *follower {
 
 // run returns when the job has finished and its logs are written.
 func (f *follower) run(ctx context.Context) error {
-	// Pods are removed before an attempt begins again. The lines that were missed are in the archive.
+	// Before an attempt is retried, its pods are removed. The archive has the lines that were missed.
 	ended, stop := context.WithCancel(ctx)
 	defer stop()
 	f.ended = ended
@@ -170,7 +170,7 @@ func (f *follower) pods(ctx, longer context.Context) error {
 	}
 }
 
-// look takes the pods that there are.
+// look begins to read the logs of the existing pods.
 func (f *follower) look(ctx context.Context) (version string, err error) {
 	list, err := f.client.Client.CoreV1().Pods(f.client.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + f.job.Object})
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *follower) look(ctx context.Context) (version string, err error) {
 	return list.ResourceVersion, nil
 }
 
-// take begins to read the log of a pod whose program has begun, once.
+// take begins to read the log of a pod whose program has begun, unless it is already being read.
 func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 	if f.over[p.UID] != nil && !running(p) {
 		f.over[p.UID]()
@@ -254,7 +254,7 @@ func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOpti
 		switch {
 		case err != nil:
 			return err
-		case p.next < p.end: // there is more at once
+		case p.next < p.end: // more lines are available at once
 		case done:
 			return nil
 		default:

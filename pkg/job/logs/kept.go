@@ -17,17 +17,17 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errNotKept means that the agent of its machine doesn't have a log: other sources may.
+// errNotKept means that the agent of the machine doesn't have a log. Other sources may have it.
 var errNotKept = errors.New("no agent keeps it")
 
-// errLost means that it no longer has the log.
+// errLost means that the agent no longer has the rest of a log.
 var errLost = errors.New("the rest of its log doesn't arrive: the agent of its machine, or the job controller, no longer answers")
 
 const (
 	// pageWait is how long a request waits for lines that don't exist yet.
 	pageWait = 10 * time.Second
 	// awayFirst is how long a log that has not begun is requested while its agent, or the controller, is being replaced.
-	// After that the reader asks Kubernetes, which may have less.
+	// After that the reader requests it from Kubernetes, which may have less.
 	awayFirst = 30 * time.Second
 	// awayRest is how long the rest of a log that has begun is requested: only the agent has it.
 	awayRest = 5 * time.Minute
@@ -42,13 +42,13 @@ type pager struct {
 	first url.Values // of the first page, in place of its offset
 	begun bool
 	next  int64 // offset of the next page
-	end   int64 // of the log, when it was asked last
+	end   int64 // of the log, at the last request
 	given int64 // lines of the next page that were passed on already
-	// Gaps that were reported: up to which byte, and how many places.
+	// told is the position up to which gaps were reported, and gaps the number of gaps then.
 	told, gaps int64
 	asked      bool      // a page has arrived, or begun to
 	failing    time.Time // the time since which the next page is awaited
-	said       bool      // that it doesn't
+	said       bool      // that was reported
 }
 
 func (r *reader) pager(s *source, o *corev1.PodLogOptions) *pager {
@@ -62,7 +62,7 @@ func (r *reader) pager(s *source, o *corev1.PodLogOptions) *pager {
 	return p
 }
 
-// page hands over the lines of the next page; wait is how long it may wait for some.
+// page passes on the lines of the next page; wait is how long it may wait for some.
 func (p *pager) page(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	resp, err := p.ask(ctx, wait)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *pager) missing(start, gaps, limit int64) {
 	p.told, p.gaps, p.asked = max(p.told, start), max(p.gaps, gaps), true
 }
 
-// size writes bytes as a person reads them.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:
@@ -187,7 +187,7 @@ func size(n int64) string {
 	return strconv.FormatInt((n+1023)/1024, 10) + " KiB"
 }
 
-// retry requests a page again that doesn't arrive, or is interrupted.
+// retry requests a page again that doesn't arrive, or was interrupted.
 func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	stopped := error(nil)
 	mine := func(l logapi.Line) error {
@@ -211,7 +211,7 @@ func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.
 	}
 }
 
-// hopeless returns the error with which to give up on a page that doesn't arrive: nil means to try again.
+// hopeless returns the error with which to give up on a page that doesn't arrive: nil means to retry.
 func (p *pager) hopeless(err error) error {
 	now := time.Now()
 	if p.failing.IsZero() {
@@ -236,7 +236,7 @@ func (p *pager) hopeless(err error) error {
 	return nil
 }
 
-// arrives notes that a page arrives.
+// arrives records that a page arrives.
 func (p *pager) arrives() {
 	if !p.failing.IsZero() {
 		p.failing, p.said = time.Time{}, false
@@ -244,7 +244,7 @@ func (p *pager) arrives() {
 	}
 }
 
-// readKept hands over a log from the agent of its machine.
+// readKept passes on a log from the agent of its machine.
 func (r *reader) readKept(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	p := r.pager(s, o)
 	for {

@@ -23,29 +23,29 @@ import (
 // parallel is how many logs are read at once.
 const parallel = 8
 
-// Options choose what is read. Timestamps, Prefix and Out control how it is written.
+// Options select the lines that are read. Timestamps, Prefix and Out control how they are written.
 type Options struct {
 	Selection
 	Follow bool
 	Since  time.Duration // 0: all
 	Tail   int64         // lines of each task; negative: all
-	// Match, not nil, chooses lines; of those Tail are the last, unless they are followed.
+	// Match, if not nil, selects lines. Tail then counts the lines that match, unless the log is followed.
 	Match *regexp.Regexp
-	// MatchBytes is how much of a line Match looks at; 0: all of it.
+	// MatchBytes is how many bytes of a line Match is compared with; 0: all.
 	MatchBytes int
-	// Stream, stdout or stderr, chooses lines that were written there. Only agents of log-manager separate the streams. See Apart.
+	// Stream, stdout or stderr, selects lines that were written there. Only agents of log-manager separate the streams. See Apart.
 	Stream string
 	// Timestamps writes before each line when it was written, if that is known.
 	Timestamps bool
 	// Prefix, if not nil, makes the text before the lines of a task if there are several tasks.
 	Prefix func(task string) string
 	Out    io.Writer
-	// Problem is called for logs that can't be had, and Note of attempts that begin.
+	// Problem is called for logs that can't be read, and Note for attempts that begin.
 	Problem func(error)
 	Note    func(string)
 	// Patience is how long a finished job waits for a log that sends no lines. 0 is the default for a user at a terminal.
 	Patience time.Duration
-	// Memory, if not nil, bounds the memory for lines. Without it, a user's own program holds as many lines as necessary.
+	// Memory, if not nil, bounds the memory for lines. If it is nil, as in a user's own program, there is no limit.
 	Memory *Memory
 	// How long to wait for an agent that is being replaced, before a log has begun and after; 0 is the default for a user at a terminal.
 	AwayFirst, AwayRest, AwayTold time.Duration
@@ -69,7 +69,7 @@ func (o *Options) Write(l Line) error {
 	return err
 }
 
-// writer hands over whole lines of several logs, one at a time.
+// writer writes whole lines of several logs, one at a time.
 type writer struct {
 	o    *Options
 	give func(Line) error
@@ -148,7 +148,7 @@ func Tasks(j *job.Job, sel Selection) int {
 	return n
 }
 
-// nothing explains that there is no log at all.
+// nothing returns the error for a selection without any log.
 func (r *reader) nothing(sel Selection) error {
 	switch {
 	case sel.Previous:
@@ -228,7 +228,7 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	return nil
 }
 
-// incomplete is the error if the rest of a log is lost.
+// incomplete returns an error if the rest of a log was lost.
 func (r *reader) incomplete() error {
 	return hint.Errorf("read it later with: paictl job logs "+r.job.Title(), "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }

@@ -337,7 +337,7 @@ func (f *fake) watchPods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// result has the output of a test.
+// result holds the output of a test.
 type result struct {
 	mu       sync.Mutex
 	out      bytes.Buffer

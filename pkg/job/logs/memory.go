@@ -11,7 +11,7 @@ import (
 // Memory bounds the lines of logs that a server holds until it can pass them on: lines of several tasks, which it sorts, and the
 // last lines that match a search.
 type Memory struct {
-	// Each is the limit of one request, All of all of them, in bytes.
+	// Each is the limit of one request, All that of all requests together, in bytes.
 	Each, All int64
 
 	mu       sync.Mutex
@@ -110,7 +110,7 @@ func (k *latest) add(l logapi.Line) error {
 	return nil
 }
 
-// flush hands them over.
+// flush passes on these lines.
 func (k *latest) flush(give func(logapi.Line) error) error {
 	for i := range k.lines {
 		l := k.lines[i]

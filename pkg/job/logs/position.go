@@ -18,14 +18,14 @@ import (
 // ErrUnplaced means that a log has no positions: only agents of log-manager know them.
 var ErrUnplaced = errors.New("the log has no positions")
 
-// ErrGone means that a position leads nowhere: its log is no longer kept, or never had it.
+// ErrGone means that there is no line at a position: its log is no longer kept, or never had it.
 var ErrGone = errors.New("the position leads to no line")
 
 // At is where a part of a log begins: a position, the start, the end, or the first line that was written at a time.
 type At struct {
 	log    string // "" means the log that a Selection selects
-	offset int64  // the offset of a position
-	text   string // as agents read it
+	offset int64  // of a position
+	text   string // in the form that agents accept
 }
 
 // ReadAt reads a position, "start", "end", or a time in RFC 3339.
@@ -45,7 +45,7 @@ func ReadAt(text string) (At, error) {
 	return At{log: log, offset: int64(offset), text: digits}, nil
 }
 
-// Before reports whether the default is the lines before it: no line is after the end.
+// Before reports whether the lines before it are meant by default, because there are none after the end.
 func (a *At) Before() bool { return a.text == logapi.AtEnd }
 
 // logName names the log of a source in positions.

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errNotStarted is the log of a program that hasn't begun.
+// errNotStarted is returned for the log of a program that hasn't begun.
 var errNotStarted = errors.New("it hasn't started")
 
 // errTogether means that one stream of a log was requested, but the log can't be split into streams.
@@ -97,7 +97,7 @@ func (r *reader) readArchive(ctx context.Context, s *source, o *corev1.PodLogOpt
 	return last.flush(give)
 }
 
-// choose passes on the selected lines of a source.
+// choose passes on the lines of a source that the options select.
 func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(logapi.Line) error) error {
 	give, flush := matching(o, r.reserved, give)
 	if err := r.read(ctx, s, o.options(), give); err != nil {
@@ -140,14 +140,15 @@ func (o *Options) options() *corev1.PodLogOptions {
 	return out
 }
 
-// resumeAt makes options that continue after the line of a time. The API has a resolution of a second.
+// resumeAt changes options so that they continue after the line with a time stamp. The API has a resolution of a
+// second.
 func resumeAt(o *corev1.PodLogOptions, stamp string) {
 	if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
 		o.TailLines, o.SinceSeconds, o.SinceTime = nil, nil, &metav1.Time{Time: at}
 	}
 }
 
-// about is an error with the task that it is about.
+// about returns an error with the task that it concerns.
 func (r *reader) about(s *source, err error) error {
 	if errors.Is(err, job.ErrNoController) && !errors.Is(err, errLost) {
 		return fmt.Errorf("%s: its pod is gone, and %w", s.name, err)

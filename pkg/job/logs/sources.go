@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// All stands for every task, or the latest attempt.
+// All means every task, or the latest attempt.
 const All = -1
 
 // Selection selects tasks and attempts.
@@ -32,9 +32,9 @@ type Selection struct {
 	Role    string // as the user spells it; empty: all
 	Task    int32  // All, or an index
 	Attempt int32  // the attempt of the job; All: the latest
-	// Previous means the attempt before, of each task.
+	// Previous selects the previous attempt of each task.
 	Previous bool
-	// TaskAttempt, not nil, is one attempt of each task in Attempt, and no other.
+	// TaskAttempt, if not nil, selects one attempt of each task in Attempt.
 	TaskAttempt *int32
 }
 
@@ -58,7 +58,7 @@ type source struct {
 	node, uid            string      // the machine and the UID of its pod
 }
 
-// container is the one whose log is read.
+// container returns the name of the container whose log is read.
 func (s *source) container() string {
 	if s.pod == nil {
 		return container // or the only one
@@ -68,11 +68,11 @@ func (s *source) container() string {
 
 func (s *source) key() [2]int32 { return [2]int32{s.attempt, s.taskAttempt} }
 
-// container is the one of a task's pod that runs the user's program.
+// container is the name of the container in a task's pod that runs the user's program.
 const container = "app"
 
-// ContainerOf is the container of a task's pod that runs the user's program: "app", or the first of a
-// pod that something else has made.
+// ContainerOf returns the name of the container that runs the user's program in a task's pod: "app", or the first one
+// of a pod that another program made.
 func ContainerOf(p *corev1.Pod) string {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].Name == container {
@@ -102,7 +102,7 @@ type reader struct {
 	mu      sync.Mutex
 	without map[string]bool      // machines that have no agent
 	absent  map[string]absence   // machines whose agent is unavailable
-	waiting map[*pager]bool      // logs whose next page is requested again after a failure
+	waiting map[*pager]bool      // logs whose next page is being retried
 	quiet   map[string]time.Time // machines that don't answer, and the time of the last message about it
 }
 
@@ -140,8 +140,8 @@ func (r *reader) noAgent(node string) {
 	r.without[node] = true
 }
 
-// away returns for how long the agent of a machine has not answered, for any of its tasks: many
-// tasks of a machine don't wait for it one after another.
+// away returns for how long the agent of a machine has not answered any of its tasks, so that the tasks of a machine
+// don't wait for it one after another.
 func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *reader) back(node string) {
 	delete(r.absent, node)
 }
 
-// waits notes whether the next page of a log is requested again.
+// waits records whether the next page of a log is being retried.
 func (r *reader) waits(p *pager, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +189,7 @@ func newReader(c *job.Client, j *job.Job) *reader {
 	return r
 }
 
-// check refuses a selection of roles or tasks that the job doesn't have.
+// check returns an error for a selection of roles or tasks that the job doesn't have.
 func (r *reader) check(s Selection) error {
 	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
 		return hint.Errorf("its roles are: "+strings.Join(r.job.RoleNames(), ", "), "%s has no task role %q", r.job.Title(), s.Role)
@@ -217,7 +217,7 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 	number := func(s string) int32 {
 		n, err := strconv.ParseInt(s, 10, 32)
 		if err != nil || n < 0 {
-			return 0 // pods that others made don't have it: use the first attempt
+			return 0 // pods of other programs don't have it: use the first attempt
 		}
 		return int32(n)
 	}

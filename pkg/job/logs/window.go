@@ -41,7 +41,7 @@ type Of struct {
 type PlacedLine struct {
 	At string `json:"at"`
 	logapi.Line
-	// Bytes is the size of the line in this window, if that is more than Text has: Text is its beginning.
+	// Bytes is the size of the line in this window, if Text has only its beginning.
 	Bytes int64 `json:"bytes,omitempty"`
 	// Continued reports whether the line begins before the window: At is the position of the rest.
 	Continued bool `json:"continued,omitempty"`
@@ -202,7 +202,7 @@ func (r *reader) placed(ctx context.Context, sel Selection, at *At) (*source, er
 	return found, nil
 }
 
-// ask asks the agent that keeps a log.
+// ask sends a request to the agent that keeps a log.
 func (r *reader) ask(ctx context.Context, sel Selection, at *At, v url.Values, out any) (*source, error) {
 	s, err := r.placed(ctx, sel, at)
 	switch {

@@ -99,7 +99,7 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	command := func(path string, args ...string) *exec.Cmd {
 		c := exec.CommandContext(context.Background(), path, args...)
 		c.Dir = s.dir
-		// It ends with the tests, even if they are killed.
+		// Stop it with the tests, even if they are killed.
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGQUIT}
 		return c
 	}
@@ -120,10 +120,10 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	return s.answers()
 }
 
-// WithPassword is a role that needs a password, unlike all others. It doesn't exist until a test creates it.
+// WithPassword is a role with a password, unlike all others. It doesn't exist until a test creates it.
 const WithPassword = "with_password"
 
-// askPassword configures that.
+// askPassword configures the server to require it.
 func (*server) askPassword(data string) error {
 	file := filepath.Join(data, "pg_hba.conf")
 	rules, err := os.ReadFile(file)

@@ -23,7 +23,7 @@ type Draft struct {
 	Storages       []string
 }
 
-// DefaultDraft is a small job that runs anywhere.
+// DefaultDraft returns a small job that runs anywhere.
 func DefaultDraft() Draft {
 	return Draft{Name: "hello", Role: "main", Image: "ubuntu:24.04", Commands: []string{"echo hello from task $PAI_TASK_INDEX"},
 		Instances: 1, CPU: 1, MemoryMB: 1024, VirtualCluster: "default"}

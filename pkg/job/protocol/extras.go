@@ -18,8 +18,8 @@ const (
 	maxDuration  = 366 * 24 * 3600
 )
 
-// extraKeys are those that have an effect, to find words that are nearly one of them. Others are allowed:
-// clients keep their own notes there.
+// extraKeys returns the keys that have an effect, to suggest corrections of similar words. Others are allowed: clients
+// keep their own notes there.
 func extraKeys() []string {
 	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after", notifyKey}
 }
@@ -104,7 +104,7 @@ func (r *reader) readAfter(p place) {
 	}
 }
 
-// notifyKey is OpenPAI's name for the changes of state about which a job's owner gets notices.
+// notifyKey is OpenPAI's name for the changes of state that a job's owner is notified of.
 const notifyKey = "jobStatusChangeNotification"
 
 // readNotify reads {running: true, failed: true, …}.
@@ -127,8 +127,8 @@ func (r *reader) readNotify(p place) {
 	}
 }
 
-// gang is false only if false is written: OpenPAI does the same, and so a typing error doesn't make
-// tasks start without each other.
+// gang reports whether tasks start together. It returns false only if the file says false, as in OpenPAI, so a typing error doesn't make tasks start without each
+// other.
 func (p place) gang() bool {
 	if p.there() && p.v.kind == kindText && hasTag(p.v.text()) {
 		p.warn("job/reference", "references can't be used here; tasks start together", "write true or false")
@@ -195,7 +195,7 @@ func (r *reader) readCells(p place) {
 	}
 	role.SKU, role.PinnedCell, role.Affinity = optional("skuType"), optional("pinnedCellId"), optional("affinityGroupName")
 	if role.SKU == "" {
-		role.SKU = optional("gpuType") // its name before 1.0
+		role.SKU = optional("gpuType") // its former name, before 1.0
 	}
 	if role.PinnedCell == "" {
 		role.PinnedCell = optional("reservationId")
@@ -235,8 +235,8 @@ func (r *reader) checkAffinity(roles place) {
 	r.shareSKU()
 }
 
-// shareSKU sets the one type that some of a job's roles request for roles without a request, if they all
-// start together: so they stay one gang.
+// shareSKU sets the type that some of a job's roles request for roles without a type, if there is only one and they all
+// start together, so that they stay one gang.
 func (r *reader) shareSKU() {
 	sku := ""
 	for _, role := range r.job.Roles {

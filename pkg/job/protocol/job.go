@@ -21,8 +21,8 @@ const (
 	MaxRoles = 500
 )
 
-// Job is one job file after it was read. Commands and plugin parameters hold secrets in clear: they
-// are for the tasks, and are masked by fmt and JSON.
+// Job is one job file after it was read. Commands and plugin parameters hold secrets in plain text: they are for the
+// tasks, and are masked by fmt and JSON.
 type Job struct {
 	File        string // its name, for findings
 	Name        string
@@ -40,7 +40,7 @@ type Job struct {
 	tree *tree
 }
 
-// Image is a docker image of the prerequisites.
+// Image is a Docker image of the prerequisites.
 type Image struct {
 	Name string
 	URI  string
@@ -84,7 +84,7 @@ type Role struct {
 	Plugins []Plugin // in the order in which they run
 
 	SKU        string // type of GPU or of CPU cells, or ""
-	SharedSKU  bool   // SKU is the one that another role requests: this one requests no type
+	SharedSKU  bool   // SKU is the type that another role requests: this role requests none
 	PinnedCell string
 	Affinity   string // name of the affinity group, or ""
 }
@@ -111,18 +111,18 @@ func (p Parameters) String() string { return secret.String(p).String() }
 // GoString masks the parameters.
 func (p Parameters) GoString() string { return p.String() }
 
-// MarshalJSON masks the parameters; Reveal gives them.
+// MarshalJSON masks the parameters; Reveal returns them.
 func (p Parameters) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
-// Reveal returns the parameters themselves, JSON.
+// Reveal returns the parameters unmasked, as JSON.
 func (p Parameters) Reveal() json.RawMessage { return json.RawMessage(p) }
 
 // Extras are the keys of extras that have an effect.
 type Extras struct {
 	Gang     bool   // tasks start together, or not at all
 	Priority string // crit, prod, test, oppo
-	// GangRelease, LazyPreemption, IgnoreSuggestedNodes are passed to the scheduler; nil if the
-	// file doesn't set them.
+	// GangRelease, LazyPreemption, IgnoreSuggestedNodes are passed to the scheduler. They are nil if the file doesn't
+	// set them.
 	GangRelease, LazyPreemption, IgnoreSuggestedNodes *bool
 	Storages                                          []Storage
 	DefaultStorages                                   bool // an empty list: the user's default storages
@@ -131,7 +131,7 @@ type Extras struct {
 	MaxDurationSec                                    int // the limit of each task's run; 0: no limit
 	CheckpointDir                                     string
 	After                                             []After
-	Notify                                            []v1.NotifyState // changes of state about which the owner gets notices
+	Notify                                            []v1.NotifyState // changes of state that the owner is notified of
 	SelectsNotices                                    bool             // the file has jobStatusChangeNotification: Notify counts instead of the owner's choices
 }
 
@@ -165,7 +165,7 @@ func (j *Job) GPUs() int {
 	return n
 }
 
-// PriorityNumber is the scheduler's number of the job's priority class.
+// PriorityNumber returns the scheduler's number of the job's priority class.
 func (j *Job) PriorityNumber() int { return priorities()[j.Extras.Priority] }
 
 func priorities() map[string]int {

@@ -37,7 +37,8 @@ func (j *Job) Masked() ([]byte, error) {
 	return c.encode(j)
 }
 
-// withAddresses are the parts of a job file whose values may be addresses with a login: of data, of a registry, of a plugin's repository.
+// withAddresses returns the parts of a job file whose values may be addresses with a login: of data, of a registry, of a plugin's
+// repository.
 func withAddresses() []string { return []string{"parameters", "prerequisites", "extras"} }
 
 // urlLogin finds the login in an address. It may have references, which may have spaces.
@@ -55,7 +56,7 @@ func hasLogin(v *value) bool {
 	return secret.HasLogin(withoutTags(strings.TrimSpace(v.text())))
 }
 
-// Fingerprint is the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
+// Fingerprint returns the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
 // them: a reader could use it to check guesses.
 func (j *Job) Fingerprint() (string, error) {
 	text, err := (&copier{}).encode(j)
@@ -63,7 +64,7 @@ func (j *Job) Fingerprint() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// copier copies a parsed file, so that the file itself stays as it was read.
+// copier copies a parsed file, so that the file itself doesn't change.
 type copier struct {
 	masked map[*yaml.Node]bool // values that are replaced
 	copies map[*yaml.Node]*yaml.Node
@@ -84,7 +85,7 @@ func (c *copier) encode(j *Job) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WithoutSecrets returns the job with Masked in the place of each secret: the version that may be shown.
+// WithoutSecrets returns the job with Masked instead of each secret: the version that may be shown.
 func (j *Job) WithoutSecrets() (*Job, error) {
 	text, err := j.Masked()
 	if err != nil {
@@ -99,7 +100,7 @@ func ParseMasked(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, true)
 }
 
-// MaskStored is Masked for a text that another program has stored, and that may not be a valid job here. The error doesn't quote the text.
+// MaskStored masks a text that another program has stored, and that may not be a valid job here. The error doesn't quote the text.
 func MaskStored(text []byte) ([]byte, error) {
 	const file = "the job file"
 	t, findings := readTree(file, text)
@@ -165,7 +166,7 @@ func (c *copier) copy(n *yaml.Node) *yaml.Node {
 	return out
 }
 
-// plainBlock reports whether a text survives as a block of lines.
+// plainBlock reports whether a text can be written as a block of lines.
 func plainBlock(s string) bool {
 	if s == "" || strings.TrimLeft(s, " \t\r\n") != s || strings.HasSuffix(s, "\n\n") {
 		return false

@@ -21,7 +21,7 @@ const (
 	imagePath = 255
 )
 
-// imageName reports whether a text names an image.
+// imageName reports whether a text is a valid name of an image.
 func imageName(text string) bool {
 	m := imageNames.FindStringSubmatch(text)
 	return m != nil && len(m[1]) <= imagePath
@@ -30,9 +30,9 @@ func imageName(text string) bool {
 // objectLimit leaves room in a host name, which has 63 characters, for the index of a task.
 const objectLimit = 50
 
-// objectNames are the names of the roles in Kubernetes: lower-case letters and digits of their names, as
-// OpenPAI does, and a unique name for each role. Of those that collide the first has the name, and the
-// others get a number; so does a name without letters and digits.
+// objectNames returns the names of the roles in Kubernetes: the lower-case letters and digits of their names, as in
+// OpenPAI. Of names that collide, the first stays, and the others get a number; so does a name without letters and
+// digits.
 func objectNames(roles []string) []string {
 	out := make([]string, len(roles))
 	taken := map[string]bool{}

@@ -53,7 +53,7 @@ type reader struct {
 	job      *Job
 	findings strictyaml.Findings
 	filled   int  // bytes of commands and plugins so far
-	masked   bool // the file is one of Masked
+	masked   bool // the file is the output of Masked
 
 	prerequisites map[string]map[string]*value // by type and name
 	deployments   map[string]place
@@ -82,7 +82,7 @@ func parse(file string, data []byte, masked bool) (*Job, strictyaml.Findings) {
 // String names the job. It contains no commands, which hold secrets.
 func (j *Job) String() string { return "job " + j.Name }
 
-// GoString is String.
+// GoString returns the same as String.
 func (j *Job) GoString() string { return j.String() }
 
 func (r *reader) add(s strictyaml.Severity, line, column int, path strictyaml.Path, rule, message, remedy string) {

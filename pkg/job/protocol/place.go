@@ -38,7 +38,7 @@ func (p place) each() []place {
 	return out
 }
 
-// name is the last key of the path.
+// name returns the last key of the path.
 func (p place) name() string {
 	s, _ := p.path[len(p.path)-1].(string)
 	return s
@@ -139,7 +139,7 @@ func requiredRemedy(name string) string {
 	return fmt.Sprintf("write %s: and its value", name)
 }
 
-// oneOf is a remedy for an unknown word.
+// oneOf returns a remedy for an unknown word.
 func oneOf(word, lead string, known []string) string {
 	if near := strictyaml.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -200,7 +200,7 @@ func shorten(s string) string {
 	return s
 }
 
-// isNumber reports whether the value is a number that all versions of YAML read alike. The number of a stored job stays as it was read.
+// isNumber reports whether the value is a number that all versions of YAML read in the same way. It accepts any number of a stored job.
 func (p place) isNumber() bool {
 	if !p.is(kindNumber) {
 		return false

@@ -73,7 +73,8 @@ func (r *reader) keep(p place, kind, name string) {
 	of[name] = p.v
 }
 
-// imageKeys are the keys of an image, and, except for auth, of the others. Plugins have their own keys.
+// imageKeys returns the keys of an image, and, except for auth, of the other prerequisites. Plugins have their own
+// keys.
 func imageKeys() []string {
 	return []string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}
 }
@@ -108,7 +109,7 @@ func (p place) image() {
 	}
 }
 
-// global has the values that references outside of roles may name.
+// global returns the values that references outside of roles may name.
 func (r *reader) global() scope {
 	return scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
 }

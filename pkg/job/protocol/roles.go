@@ -111,7 +111,7 @@ func (p place) resources(role *Role) {
 	slices.SortFunc(role.Ports, func(a, b Port) int { return strings.Compare(a.Label, b.Label) })
 }
 
-// truthy accepts the ways in which people write true.
+// truthy accepts the forms in which people write true.
 func (p place) truthy() bool {
 	if p.there() && p.v.kind == kindNumber && (p.v.number == 0 || p.v.number == 1) {
 		return p.v.number == 1

@@ -19,7 +19,7 @@ const (
 	maxFilled = 640 << 10
 )
 
-// scope has the values that the references of one role may name.
+// scope holds the values that the references of one role may name.
 type scope struct {
 	roots map[string]*value // by name, such as $parameters; nil if the file doesn't have it
 	role  string            // for messages
@@ -31,7 +31,7 @@ var indexStep = regexp.MustCompile(`\[(\d+)\]`)
 // reference's own line and column.
 func (p place) fill(s scope) string { return p.fillIn(p.v.text(), s) }
 
-// fillIn does it for the value's text without the blanks around it.
+// fillIn does that for a text, such as the value's text without the blanks around it.
 func (p place) fillIn(text string, s scope) string {
 	if !strings.Contains(text, tagOpen) {
 		p.spend(len(text))
@@ -104,7 +104,7 @@ func (p place) resolve(inside string, count int, s scope) string {
 	return ""
 }
 
-// nested warns of a value that has references itself: they aren't filled in.
+// nested warns of a value that contains references itself, which aren't replaced.
 func (p place) nested(v *value, name string, count int) {
 	if v.kind == kindText && strings.Contains(v.text(), tagOpen+" $") {
 		p.atTag(strictyaml.Warning, count, fmt.Sprintf("the value of <%% %s %%> contains a reference itself, which is not filled in", name), "write that reference into the command")
@@ -287,7 +287,7 @@ func withoutTags(text string) string {
 	}
 }
 
-// knownPlugins are those that the runtime has.
+// knownPlugins returns the plugins that the runtime has.
 func knownPlugins() []string {
 	return slices.Clone([]string{"cmd", "ssh", "tensorboard", "git", "teamwise_storage"})
 }

@@ -180,7 +180,7 @@ func (t *tree) find(path strictyaml.Path) *value {
 	return v
 }
 
-// position is the position of a field, or of its nearest ancestor that exists.
+// position returns the position of a field, or of its nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
 // place returns the position at which a person looks for a value: for a map, its key.

@@ -15,7 +15,7 @@ func Header() []string {
 // unknown stands for a figure that isn't known.
 const unknown = "-"
 
-// Cells are the figures of a row for people: hours, and the part of the measured time that was used or idle.
+// Cells returns the figures of a row for people: hours, and the part of the measured time that was used or idle.
 func (r *Row) Cells() []string {
 	out := []string{hours(r.Held()), unknown, unknown, hours(r.Lost()), unknown, unknown, unknown}
 	if u := r.Use; u != nil && u.Measured > 0 {
@@ -27,14 +27,15 @@ func (r *Row) Cells() []string {
 	return out
 }
 
-// hours are GPU seconds as GPU hours.
+// hours formats GPU seconds as GPU hours.
 func hours(seconds int64) string { return fmt.Sprintf("%.1f", float64(seconds)/3600) }
 
 func ofMeasured(seconds, measured int64) string {
 	return fmt.Sprintf("%s (%.0f %%)", hours(seconds), 100*float64(seconds)/float64(measured))
 }
 
-// Text is the report as plain text for a message, with at most a number of rows in each table. clean makes one line of a name that people wrote.
+// Text returns the report as plain text for a message, with at most a number of rows in each table. clean makes one line of a name that
+// people wrote.
 func (r *Report) Text(most int, clean func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "GPU hours from %s to %s (UTC)\n\n", r.Since.UTC().Format("2006-01-02 15:04"), r.Until.UTC().Format("2006-01-02 15:04"))

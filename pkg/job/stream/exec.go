@@ -38,7 +38,7 @@ type Command struct {
 	Sizes                     <-chan Size // of the terminal, the first at once
 }
 
-// ExitError is a command that ended with a different code than 0.
+// ExitError is returned for a command that ended with another code than 0.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with exit code %d", e.Code) }
@@ -94,7 +94,7 @@ func noWebSockets(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
 
-// refusal returns the API server's own error in place of a connection, or nil.
+// refusal returns the API server's own error if it refused a connection, or nil.
 func refusal(err error) *apierrors.StatusError {
 	if failure, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok { // it has no Unwrap
 		if s, ok := errors.AsType[*apierrors.StatusError](failure.Cause); ok {
@@ -104,7 +104,7 @@ func refusal(err error) *apierrors.StatusError {
 	return nil
 }
 
-// told turns client-go's errors into those that paictl knows.
+// told converts client-go's errors to those that paictl knows.
 func told(err error) error {
 	if exit, ok := errors.AsType[utilexec.CodeExitError](err); ok {
 		return &ExitError{exit.Code}

@@ -39,7 +39,7 @@ func portURL(c *kube.Cluster, p Port) *url.URL {
 	return c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward").URL()
 }
 
-// ServeAt forwards them over connections to a URL.
+// ServeAt does what Serve does, over connections to a URL.
 func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listener, p Port, problem func(error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -62,7 +62,8 @@ func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listen
 	}
 }
 
-// Dial returns a connection to a port of a pod. If it can't connect, the first Read returns the error. It ends when it is closed.
+// Dial returns a connection to a port of a pod. If it can't connect, the first Read returns the error. It lasts until it is
+// closed.
 func Dial(c *kube.Cluster, p Port) net.Conn {
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -75,7 +76,7 @@ func Dial(c *kube.Cluster, p Port) net.Conn {
 	return out
 }
 
-// conn is the near end of a connection that is forwarded.
+// conn is the local end of a forwarded connection.
 type conn struct {
 	net.Conn
 	cancel context.CancelFunc
@@ -115,7 +116,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// connect forwards one connection.
+// connect forwards one connection until it ends.
 func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Conn, p Port) error {
 	to, err := dial(ctx, config, at)
 	if err != nil {
@@ -124,7 +125,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 	end := sync.OnceFunc(func() {
 		_ = to.Close()
 		select {
-		case <-to.CloseChan(): // the API server knows
+		case <-to.CloseChan(): // the API server has closed it
 		case <-time.After(closing):
 		}
 	})
@@ -172,8 +173,8 @@ func exchange(from net.Conn, data httpstream.Stream) {
 	_, _ = io.Copy(from, data)
 }
 
-// dial opens a connection to a pod. client-go's dialers know no context; theirs ends at the latest when
-// the API server doesn't answer in time.
+// dial opens a connection to a pod. client-go's dialers don't accept a context; they return at the latest when the API
+// server doesn't answer in time.
 func dial(ctx context.Context, config *rest.Config, at *url.URL) (httpstream.Connection, error) {
 	d, err := dialer(ctx, heeding(config), at)
 	if err != nil {

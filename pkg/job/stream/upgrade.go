@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/transport/websocket"
 )
 
-// heeding makes the upgrade of a connection end with its context, and so with the time-out of kube and
-// with Ctrl-C: client-go's upgrades ignore the context while they wait for the server's answer.
+// heeding ends the upgrade of a connection when its context ends, and so with the timeout of kube and with Ctrl-C.
+// client-go's upgrades ignore the context while they wait for the server's answer.
 func heeding(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	outer := config.WrapTransport
@@ -33,7 +33,7 @@ func (u upgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		resp, err := u.next.RoundTrip(req) //nolint:bodyclose // the caller's, or closed below
+		resp, err := u.next.RoundTrip(req) //nolint:bodyclose // the caller closes it, or it is closed below
 		answered <- answer{resp, err}
 	}()
 	select {

@@ -44,7 +44,7 @@ func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 			return nil
 		})
 	}
-	_ = g.Wait() // each keeps its own error
+	_ = g.Wait() // each goroutine keeps its own error
 	return problems
 }
 

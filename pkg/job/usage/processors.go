@@ -53,7 +53,7 @@ func processors(ctx context.Context, c *job.Client, targets []*job.Target) (meas
 			return nil
 		})
 	}
-	_ = g.Wait() // each keeps its own error
+	_ = g.Wait() // each goroutine keeps its own error
 	if len(unmeasured) > 0 {
 		slices.Sort(unmeasured)
 		problems = append(problems, fmt.Errorf("processors and memory on %s are not shown: %w; an operator can check with: paictl service status", listed(unmeasured), errUnmeasured))
@@ -61,7 +61,7 @@ func processors(ctx context.Context, c *job.Client, targets []*job.Target) (meas
 	return measured, problems
 }
 
-// listed names the first machines of many.
+// listed joins names of machines; of many, it shows only the first ones.
 func listed(nodes []string) string {
 	const few = 3
 	if len(nodes) <= few {
@@ -70,8 +70,8 @@ func listed(nodes []string) string {
 	return strings.Join(nodes[:few], ", ") + " and " + plural.Of(len(nodes)-few, "more machine")
 }
 
-// onMachine asks the log-manager of a machine, and then the kubelet about the other containers: those of runtimes that keep
-// them elsewhere, or all of them if there is no log-manager.
+// onMachine queries the log-manager of a machine, and then the kubelet for the other containers: those of container
+// runtimes that log-manager doesn't find, or all of them if there is no log-manager.
 func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found, err := byAgent(ctx, c, node, here)
 	if err == nil && len(found) == len(here) {
@@ -97,7 +97,7 @@ func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Targ
 	return found, fmt.Errorf("ask the kubelet of %s: %w", node, kubelet)
 }
 
-// byAgent asks the log-manager of a machine, through the job controller.
+// byAgent queries the log-manager of a machine, through the job controller.
 func byAgent(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found := map[string]use{}
 	list, err := c.History.Use(ctx, node)
@@ -145,7 +145,8 @@ type summary struct {
 	} `json:"pods"`
 }
 
-// byKubelet asks the kubelet of a machine, through the API server. Users with that right may run commands in all pods.
+// byKubelet queries the kubelet of a machine, through the API server. Users with that right may run commands in all
+// pods.
 func byKubelet(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	body, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
 	if err != nil {

@@ -117,7 +117,7 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 	assert.ErrorContains(t, problems[0], "ask the kubelet of n2")
 }
 
-// oneEach has a task on n1 and one on n2, whose containers the machines know.
+// oneEach holds a task on n1 and one on n2, whose containers the machines know.
 const oneEach = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"beside","containerID":"containerd://bb","state":{"running":{}}},{"name":"app","containerID":"containerd://a0","state":{"running":{}}}]}},` +

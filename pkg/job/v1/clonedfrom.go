@@ -21,12 +21,12 @@ type ClonedFrom struct {
 	User string    `json:"user,omitempty"`
 	Name string    `json:"name,omitempty"`
 	UID  types.UID `json:"uid,omitempty"` // a later job may reuse the name
-	// VirtualCluster decides who sees that job, also when it no longer exists.
+	// VirtualCluster decides who sees that job, even when it no longer exists.
 	VirtualCluster string    `json:"virtualCluster,omitempty"`
 	Submitted      time.Time `json:"submitted,omitzero"`
 }
 
-// Title is how a person names the job: user/name.
+// Title returns the displayed name of the job: user/name.
 func (c *ClonedFrom) Title() string { return c.User + "/" + c.Name }
 
 // Text returns the value of the annotation.

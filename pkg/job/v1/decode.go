@@ -13,7 +13,7 @@ import (
 const MaxTasks = 10_000
 
 // UnmarshalJSON reads as much of a Framework as possible. The API stores the users' objects before they are decoded into these types, and
-// an invalid one must not make a list unreadable that has everyone else's jobs. Unreadable has the reason then.
+// an invalid one must not make the list of everyone's jobs unreadable. Then Unreadable has the reason.
 func (f *Framework) UnmarshalJSON(data []byte) error {
 	var p struct { // the parts that are read one by one
 		metav1.TypeMeta   `json:",inline"`

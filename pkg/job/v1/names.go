@@ -34,7 +34,7 @@ const (
 	AnnotationConfigHash = "paictl.openpai.org/config-hash"
 	// AnnotationGang is "false" if the tasks don't wait for each other.
 	AnnotationGang = "paictl.openpai.org/gang"
-	// AnnotationPriority is the job's priority class as asked for: crit, prod, test, oppo.
+	// AnnotationPriority is the job's priority class as it was requested: crit, prod, test, oppo.
 	AnnotationPriority = "paictl.openpai.org/priority"
 	// AnnotationHostNetwork is "true" if tasks use their machine's network and ports.
 	AnnotationHostNetwork = "paictl.openpai.org/host-network"
@@ -43,12 +43,13 @@ const (
 
 	// AnnotationExpired is "true" on a Framework that the controller deletes because its time has expired.
 	AnnotationExpired = "paictl.openpai.org/expired"
-	// AnnotationStopped explains why someone else than the owner stopped the job, in one sentence.
+	// AnnotationStopped explains why someone other than the owner stopped the job, in one sentence.
 	AnnotationStopped = "paictl.openpai.org/stopped-because"
 	// AnnotationCode is the sha256 of the folder of code that was submitted with the job, so that the archive
 	// keeps it as long as the job.
 	AnnotationCode = "paictl.openpai.org/code"
-	// AnnotationSubmission is the key of the submission that made a job: one that is sent again, because its answer was lost, has the same.
+	// AnnotationSubmission is the key of the submission that made a job. If the submission is sent again because its response was lost, it
+	// has the same key.
 	AnnotationSubmission = "paictl.openpai.org/submission"
 
 	// AnnotationTaskRole on a pod template is the role's name as the user wrote it.
@@ -64,11 +65,11 @@ const Finalizer = "paictl.openpai.org/archive"
 
 // Values of AnnotationRuntime. With each the job has a headless Service.
 const (
-	// RuntimeV1 is of jobs that an earlier paictl submitted: the addresses of all tasks are in the attempt's ConfigMap, which a
-	// service account of the job's own may watch.
+	// RuntimeV1 is the value for jobs of an earlier paictl: the addresses of all tasks are in the attempt's ConfigMap, which
+	// the job's own service account may watch.
 	RuntimeV1 = "v1"
-	// RuntimeV2 is of jobs whose tasks ask the controller for the addresses. Their pods belong to the Framework itself, and an attempt
-	// has no ConfigMap.
+	// RuntimeV2 is the value for jobs whose tasks request the addresses from the controller. Their pods belong to the Framework
+	// itself, and an attempt has no ConfigMap.
 	RuntimeV2 = "v2"
 )
 
@@ -94,14 +95,14 @@ const PriorityOpportunistic = "oppo"
 // Priorities returns all priorities, highest first.
 func Priorities() []string { return []string{"crit", "prod", PriorityTest, PriorityOpportunistic} }
 
-// PriorityClass is the Kubernetes PriorityClass of a job's priority: crit, prod, test or oppo. The chart
+// PriorityClass returns the Kubernetes PriorityClass of a job's priority: crit, prod, test or oppo. The chart
 // cluster-configuration installs them; their values are the scheduler's.
 func PriorityClass(priority string) string { return "pai-job-" + priority }
 
 // FullName returns OpenPAI's name of the framework: USER~JOB.
 func FullName(user, job string) string { return user + "~" + job }
 
-// ObjectName is the name of the Framework object: the MD5 of the full name, in 32 hex digits.
+// ObjectName returns the name of the Framework object: the MD5 of the full name, in 32 hex digits.
 func ObjectName(user, job string) string {
 	sum := md5.Sum([]byte(FullName(user, job))) //nolint:gosec // as above
 	return hex.EncodeToString(sum[:])
@@ -118,12 +119,12 @@ func PodName(framework, role string, index int32) string {
 // SpecSecretName returns the name of the Secret with the job runtime's spec: its commands, with secrets filled in.
 func SpecSecretName(framework string) string { return framework + "-spec" }
 
-// SpecKey is the key in it.
+// SpecKey is the key of the spec in that Secret.
 const SpecKey = "spec.json"
 
 // FingerprintKey is another key in that Secret, with the sha256 of the submitted text and its secrets. AnnotationConfigHash can't distinguish jobs
 // that differ only in their secrets, and must not, because more people can read annotations.
 const FingerprintKey = "job.sha256"
 
-// RegistrySecretName is the Secret with the logins to the job's registries.
+// RegistrySecretName returns the name of the Secret with the logins to the job's registries.
 func RegistrySecretName(framework string) string { return framework + "-regcred" }

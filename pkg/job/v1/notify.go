@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// AnnotationNotify lists the changes of state about which the owner of a job gets notices, with commas between them: the words of
+// AnnotationNotify lists the changes of state that the owner of a job is notified of, separated by commas: the words of
 // extras.jobStatusChangeNotification whose value is true. A job without the annotation follows the choices of its owner.
 const AnnotationNotify = "paictl.openpai.org/notify"
 
@@ -36,7 +36,7 @@ func ReadNotify(text string) (out []NotifyState) {
 	return out
 }
 
-// WriteNotify makes the annotation.
+// WriteNotify returns the value of the annotation.
 func WriteNotify(states []NotifyState) string {
 	words := make([]string, 0, len(states))
 	for _, s := range states {

@@ -27,7 +27,7 @@ type Requeue struct {
 	At     time.Time `json:"at"`
 }
 
-// ReadRequeues reads the annotation, the oldest attempt first; none if it can't be read.
+// ReadRequeues reads the annotation, the oldest attempt first. It returns nil if it can't be read.
 func ReadRequeues(annotations map[string]string) (out []Requeue) {
 	if json.Unmarshal([]byte(annotations[AnnotationRequeues]), &out) != nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// AnnotationTags are words that people give a job to find it by, with commas between them, in order.
+// AnnotationTags lists words that people give a job to find it by, sorted and separated by commas.
 const AnnotationTags = "paictl.openpai.org/tags"
 
 // Limits of tags.
@@ -28,7 +28,7 @@ func ReadTags(text string) []string {
 	return out[:min(len(out), MaxTags)]
 }
 
-// WriteTags makes the annotation of tags, none of which has a comma.
+// WriteTags returns the value of the annotation. None of the tags may have a comma.
 func WriteTags(tags []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
 }

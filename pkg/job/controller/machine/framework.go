@@ -65,7 +65,7 @@ func (s *step) configMap() {
 	}
 }
 
-// named gives the attempt a name that no other one ever has.
+// named gives the attempt a name that no other attempt ever has.
 func (s *step) named(owner string) {
 	instance := itoa(s.status.AttemptStatus.ID) + "_" + owner
 	s.status.AttemptStatus.InstanceUID = &instance
@@ -88,7 +88,7 @@ func (s *step) owned(p *corev1.Pod) bool {
 	return owner != nil && uid != "" && string(owner.UID) == uid
 }
 
-// lost reports whether the ConfigMap that the attempt should have is gone or going.
+// lost reports whether the ConfigMap that the attempt should have is gone or being deleted.
 func (s *step) lost() bool {
 	uid := s.status.AttemptStatus.ConfigMapUID
 	return uid != nil && (string(s.ConfigMap.UID) != *uid || s.ConfigMap.Deleting)
@@ -125,7 +125,8 @@ func (s *step) decide() {
 	s.move(v1.AttemptDeletionPending)
 }
 
-// requeued is the reason for which the alert handler requested another attempt; empty if a person did by "job retry".
+// requeued returns the reason for which the alert handler requested another attempt. It is empty if a person requested
+// it with "job retry".
 func (s *step) requeued() string {
 	annotations := s.Framework.Annotations
 	if r := v1.FindRequeue(v1.ReadRequeues(annotations), annotations[v1.AnnotationRestart]); r != nil {
@@ -338,7 +339,7 @@ func (s *step) strays() {
 	}
 }
 
-// graceOf finds the role that a stray pod is of, for the time that its deletion may take.
+// graceOf finds the role that a stray pod belongs to, for the time that its deletion may take.
 func (s *step) graceOf(p *corev1.Pod) *v1.TaskRoleStatus {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		if r.Name == p.Labels[v1.LabelTaskRole] {

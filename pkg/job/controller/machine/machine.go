@@ -1,7 +1,6 @@
-// Package machine decides what becomes of a Framework: states, attempts, retries, completion,
-// rescaling, and which pods may exist.
-// In: the Framework, its status as written down, its pods, the time. Out: the next status, and what
-// has to be done once that status is written down. It uses no API, so that a test can simulate any sequence of events.
+// Package machine decides the next step of a Framework: states, attempts, retries, completion, rescaling, and which
+// pods may exist. In: the Framework, its stored status, its pods, the time. Out: the next status, and the actions to
+// take after that status is stored. It uses no API, so that a test can simulate any sequence of events.
 package machine
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// Input is all that a step knows.
+// Input is all that a step depends on.
 type Input struct {
 	// Framework has the spec and the metadata. Its status is not read, since a cache may be late.
 	Framework *v1.Framework
@@ -28,7 +27,7 @@ type Input struct {
 	Blocked string
 	// After describes what the Framework waits for before its first attempt begins.
 	After After
-	// Invalid explains why the Framework can't be run as it is; then it ends. Its spec is not looked at.
+	// Invalid explains why the Framework can't be run; then it ends. Its spec isn't read.
 	Invalid string
 	Now     time.Time
 	Rules   Rules
@@ -71,7 +70,7 @@ type Pods struct {
 	Last map[types.UID]*corev1.Pod
 }
 
-// Refusal is the API's answer to a pod that is wrong in itself.
+// Refusal is the API's refusal of a pod that is invalid.
 type Refusal struct {
 	Code    int32 // CodePodCreationPermanent or CodePodCreationUnknown
 	Message string
@@ -123,7 +122,7 @@ type LogOf struct {
 	Attempt, TaskAttempt int32
 }
 
-// Result has the changes that a step made to the status, and the actions to take after the status is written.
+// Result lists the changes that a step made to the status, and the actions to take after the status is written.
 type Result struct {
 	// Changed: something of the status differs, tasks included.
 	Changed bool
@@ -144,11 +143,11 @@ type Result struct {
 	// Peers are to be published, once; Published records that.
 	Peers *peers.Peers
 	Notes []Note
-	// Wake is when something is due without any change of the world; zero: never.
+	// Wake is when the next step is due even if nothing changes; zero: never.
 	Wake time.Time
 }
 
-// Acts reports whether there is anything to do that needs the status to be written down.
+// Acts reports whether there are actions, which require that the status is stored first.
 func (r *Result) Acts() bool {
 	return r.CreateConfigMap || r.DeleteConfigMap != "" || len(r.Create) > 0 || len(r.Delete) > 0 ||
 		r.ArchiveAttempt || len(r.ArchiveTasks) > 0 || r.Peers != nil
@@ -171,7 +170,7 @@ type step struct {
 // maxPasses bounds a step. Each pass makes progress, and the longest path, from an end through a retry to the next pod, has fewer passes.
 const maxPasses = 8
 
-// Step moves the status as far as the world allows.
+// Step advances the status as far as the current state of the objects allows.
 func Step(in Input) (*v1.FrameworkStatus, Result) {
 	s := &step{Input: in, status: in.Status, roles: map[string]*v1.TaskRole{}}
 	for i := range in.Framework.Spec.TaskRoles {

@@ -25,7 +25,7 @@ const (
 	CodeTaskDeleted          = -230
 	CodeRestart              = v1.CodeRestart
 	CodePodCreationUnknown   = -310
-	// Kubernetes took the pod away.
+	// The pod was evicted by Kubernetes or another program.
 	codePodEvicted   = -1000
 	codePodNodeLost  = -1001
 	codePodPreempted = v1.CodePreempted
@@ -133,7 +133,7 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// deletionAsked is when the pod's deletion was requested.
+// deletionAsked returns when the pod's deletion was requested.
 func deletionAsked(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if p.DeletionGracePeriodSeconds != nil {

@@ -6,12 +6,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Policy has the times of retries and of nodes that are avoided.
+// Policy defines the times of retries and of nodes that are avoided.
 type Policy struct {
-	// Transient failures wait BackoffFirst, then twice as long each time up to BackoffMax, so that a
-	// bad node makes no hot loop. An attempt that ran for Settled starts over.
+	// Transient failures wait BackoffFirst, then twice as long each time up to BackoffMax, so that a bad node doesn't
+	// cause a hot loop. An attempt that ran for Settled starts over.
 	BackoffFirst, BackoffMax, Settled time.Duration
-	// Conflicts wait a random time between these, so that those who collided don't collide again.
+	// Conflicts wait a random time between these, so that the same attempts don't collide again.
 	ConflictMin, ConflictMax time.Duration
 	// A node that failed the job AvoidAfter times is avoided for AvoidFor.
 	AvoidAfter int32
@@ -67,7 +67,7 @@ func (s *step) judge(p v1.RetryPolicy, st v1.RetryPolicyStatus, c *v1.Completion
 	return verdict{}
 }
 
-// backoff is the delay after n earlier retries of its kind.
+// backoff returns the delay after n earlier retries of its kind.
 func (s *step) backoff(n int32, ran time.Duration) time.Duration {
 	d := s.Policy.BackoffFirst
 	if ran >= s.Policy.Settled {

@@ -61,8 +61,8 @@ func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {
 	return added
 }
 
-// rebuildTask makes a task whose pod is p, or a task without a pod if p is nil. The next step sees the pod and continues from there. How many of its
-// attempts failed by the job's own fault is no longer known, so it counts none.
+// rebuildTask makes a task whose pod is p, or a task without a pod if p is nil. The next step sees the pod and continues from there. It is
+// no longer known how many of its attempts failed because of the job itself, so none are counted.
 func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStatus {
 	t := s.newTask(role, index)
 	if p != nil {

@@ -28,7 +28,7 @@ func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.remove(r, s.logOf(r.Name, t), p)
 }
 
-// remove requests the deletion of a pod, and forces it once it takes longer than the role allows.
+// remove requests the deletion of a pod, and forces it if it takes longer than the role allows.
 func (s *step) remove(r *v1.TaskRoleStatus, log *LogOf, p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		if !s.Pods.Deleted[p.UID] {

@@ -59,7 +59,8 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 			t.DeletionPending, s.Decisive = true, true
 			s.touch(r.Name, t.Index)
 		case t.Index < n && t.DeletionPending && s.leaves(r, t):
-			// It was to be removed and is needed again: a new task, since the decision is final.
+			// A task that was being removed is needed again. The decision to remove it is final, so it is replaced with
+			// a new task.
 			r.TaskStatuses[i] = s.newTask(r.Name, t.Index)
 			s.added(r.Name, t.Index)
 		}

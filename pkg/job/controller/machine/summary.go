@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// running moves the Framework on once a task has run.
+// running moves the Framework to AttemptRunning when a task has run.
 func (s *step) running() {
 	a := &s.status.AttemptStatus
 	if a.RunTime == nil {

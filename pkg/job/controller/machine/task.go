@@ -10,7 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// notSeenAfter is how long a pod that was made may stay away from the cache.
+// notSeenAfter is how long a created pod may be missing from the cache.
 const notSeenAfter = 5 * time.Minute
 
 // each runs f on every task and records which ones it changed. f replaces pointers and never writes through them, so comparing the struct
@@ -31,7 +31,7 @@ func (s *step) touch(role string, index int32) {
 	s.Tasks = append(s.Tasks, Task{role, index})
 }
 
-// tasks lets every task see its pod.
+// tasks advances every task by the state of its pod.
 func (s *step) tasks() {
 	s.each(func(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 		switch t.State {
@@ -68,7 +68,8 @@ func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 		p.Annotations[v1.AnnotationTaskAttempt] == itoa(t.AttemptStatus.ID)
 }
 
-// AnnotationTaskUID on a pod is the InstanceUID of its task: a task that was removed and added again has a new one.
+// AnnotationTaskUID is the annotation of a pod with the InstanceUID of its task: a task that was removed and added
+// again has a new one.
 const AnnotationTaskUID = "FC_TASK_UID"
 
 func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
@@ -146,7 +147,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 }
 
-// where copies the place and the GPUs of a pod to its task.
+// where copies the machine and the GPUs of a pod to its task.
 func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	a := &t.AttemptStatus
 	set := func(field **string, value string) {
@@ -223,7 +224,7 @@ func (s *step) complete(t *v1.TaskStatus, o Outcome, more string, p *corev1.Pod)
 	s.attemptCompleted(t, at)
 }
 
-// cut ends a task's attempt from outside.
+// cut ends a task's attempt for a reason outside of its pod.
 func (s *step) cut(t *v1.TaskStatus, code int32) {
 	if p := s.Pods.ByName[t.AttemptStatus.PodName]; t.State == v1.AttemptCreationPending && p != nil && !terminal(p) {
 		return // the pod in its way must be removed first, since it may be an instance of the task

@@ -42,7 +42,7 @@ func (v *View) Made(p *corev1.Pod, now time.Time) {
 	delete(v.refused, p.Name)
 }
 
-// Deleted records that the API took the deletion of a pod. gone: there was no such pod.
+// Deleted records that the API accepted the deletion of a pod, or, if gone, that the pod didn't exist.
 func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 	set(&v.deleted, d.UID, now)
 	if d.Force {
@@ -53,7 +53,7 @@ func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 	}
 }
 
-// Refuse records that the API will never make a pod as it is.
+// Refuse records that the API permanently refuses a pod.
 func (v *View) Refuse(name string, r Refusal) { set(&v.refused, name, r) }
 
 // Forget starts over, after an attempt that left nothing behind.
@@ -87,8 +87,8 @@ func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live,
 	return out, v.addMade(&out, live, now)
 }
 
-// list lists once the pods of a Framework that another process began: the cache may lack some that
-// this one made last, and to take those for missing would be to run them twice.
+// list lists once the pods of a Framework that another process began: the cache may lack some that this one made last,
+// and if they counted as missing, they would run twice.
 func (v *View) list(status *v1.FrameworkStatus, live Live, now time.Time) error {
 	if v.listed {
 		return nil

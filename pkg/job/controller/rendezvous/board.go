@@ -19,24 +19,25 @@ var ErrOver = errors.New("another attempt of the job has begun")
 // Attempt names one attempt of one Framework.
 type Attempt struct {
 	Framework string
-	UID       types.UID // the UID of the Framework: names come back
+	UID       types.UID // the UID of the Framework, because names are reused
 	Number    int32
 }
 
 // Message is the data that the tasks of an attempt receive.
 type Message struct {
 	Data    []byte // gzipped, of pkg/runtime/peers
-	Version uint64 // no other message has it
+	Version uint64 // unique among all messages
 }
 
-// Board has a message for each job whose tasks all have an address.
+// Board holds a message for each job whose tasks all have an address.
 type Board struct {
 	mu      sync.Mutex
 	jobs    map[string]*job // by the Framework's name
 	version uint64
 }
 
-// New makes a board without messages. Its versions begin with the time: a task may have seen one of a former process.
+// New makes a board without messages. Its versions begin with the time: so they differ from those of a former process,
+// which tasks may have.
 func New() *Board { return &Board{jobs: map[string]*job{}, version: uint64(time.Now().UnixNano())} }
 
 // job is the state for one name. It is removed when it has neither a message nor a waiting task.

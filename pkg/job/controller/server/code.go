@@ -88,7 +88,7 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 	return nil
 }
 
-// place waits for a place of a transfer.
+// place waits until the limits of transfers admit another one.
 func place(r *http.Request, of *httpserver.Places, keys ...string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), placeTime)
 	defer cancel()
@@ -98,7 +98,7 @@ func place(r *http.Request, of *httpserver.Places, keys ...string) (release func
 	return release, nil
 }
 
-// notingReader remembers why a reading failed.
+// notingReader records the error of a failed read.
 type notingReader struct {
 	io.ReadSeeker
 	err error

@@ -43,7 +43,7 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "Internal"
 }
 
-// writeError answers with an error, unless the response has begun: then the client notices that it is incomplete.
+// writeError sends an error, unless the response has begun: then the client notices that it is incomplete.
 func writeError(w http.ResponseWriter, err error) {
 	status, code := statusOf(err)
 	message := err.Error()
@@ -106,5 +106,5 @@ func (p *plainErrors) Write(data []byte) (int, error) {
 	return p.ResponseWriter.Write(data)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap returns the original writer for http.ResponseController.
 func (p *plainErrors) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -37,8 +37,8 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// jobQuery reads the parameters of a list. One that isn't known is refused: a filter with a typing mistake
-// would answer with all jobs.
+// jobQuery reads the parameters of a list. Unknown parameters are refused: a filter with a typing mistake would answer
+// with all jobs.
 func jobQuery(v url.Values) (api.JobQuery, error) {
 	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor"), Latest: v.Get("latest") == "true"}
 	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "latest", "limit", "cursor"); err != nil {
@@ -113,7 +113,7 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteJob needs no more rights than reading: the token allows both.
+// deleteJob needs the same token as reading.
 func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	n, err := s.o.Store.Delete(r.Context(), name)

@@ -24,7 +24,7 @@ const (
 	livePage, maxLivePage = 100, 1000
 )
 
-// Jobs lists live jobs, and those that the archive has.
+// Jobs lists live jobs and those in the archive.
 type Jobs interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
 	// Leads reports whether this replica leads. Leader returns the address of the leading one; "" if it isn't known.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Logs ask the agent that keeps the logs of a machine.
+// Logs requests logs from the agent that keeps the logs of a machine.
 type Logs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }

@@ -16,8 +16,8 @@ const (
 	piece = 64 << 10
 )
 
-// pace is the deadline for the next bytes of a transfer. A client that pauses, or is slow for long, is cut: others wait for its
-// place.
+// pace is the deadline for the next bytes of a transfer. A client that pauses, or is slow for long, is disconnected, because
+// others wait for its place.
 type pace struct {
 	begun, end time.Time
 	bytes      int64
@@ -40,7 +40,7 @@ func (p *pace) next(n int) time.Time {
 	return out
 }
 
-// pacedWriter is an answer to a reader that keeps the pace.
+// pacedWriter is a response to a client that must keep the pace.
 type pacedWriter struct {
 	http.ResponseWriter
 	pace *pace
@@ -70,7 +70,7 @@ func (p pacedWriter) ReadFrom(r io.Reader) (total int64, err error) {
 	}
 }
 
-// pacedReader is a request of a sender that keeps the pace.
+// pacedReader is a request of a client that must keep the pace.
 type pacedReader struct {
 	io.Reader
 	control *http.ResponseController

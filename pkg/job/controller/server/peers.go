@@ -16,17 +16,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// peersTime is how long a task may wait for an answer; it asks again. Less than what a proxy in between allows.
+// peersTime is how long a request of a task may wait for a response; then the task sends it again. It is shorter than
+// the limits of proxies in between.
 const peersTime = 50 * time.Second
 
-// Peers specifies where the addresses of jobs are.
+// Peers specifies where the addresses of jobs are stored.
 type Peers struct {
 	Board *rendezvous.Board
 	Key   func() []byte // the key of the tokens; empty while it isn't known
 	Leads func() bool   // reports whether this replica publishes them
 }
 
-// errToken refuses a request without the right token.
+// errToken is returned if a request doesn't have the right token.
 var errToken = errors.New("the code and the addresses of a job are for its tasks, which have its tokens")
 
 // job returns the UID of the job whose task sends a request with a token of something.

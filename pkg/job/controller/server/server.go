@@ -26,7 +26,7 @@ const (
 	readTime = 30 * time.Second
 	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
-	// exportTime bounds a copy of the whole archive, and how long one takes to be put back.
+	// exportTime bounds an export and an import of the whole archive.
 	exportTime = 2 * time.Hour
 	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
 	pageTime = 5 * time.Minute
@@ -82,7 +82,7 @@ func New(o Options) *Server {
 	}
 }
 
-// Handler is all that is served to paictl, Prometheus and the kubelet.
+// Handler serves paictl, Prometheus and the kubelet.
 func (s *Server) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
 	mux.Handle("/v1/audit", s.guardAudit(jsonErrors(records)))
-	// These have limits, too: a connection keeps those of its last answer.
+	// These have limits, too: a connection keeps the deadlines of its last response.
 	metrics := access.Metrics(s.o.MetricsAccess, promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = w.Write([]byte("ok\n")) // a client that is gone
@@ -131,7 +131,7 @@ func (s *Server) TaskHandler() http.Handler {
 	return jsonErrors(mux)
 }
 
-// within bounds an answer: its context, and how long the connection may read and write.
+// within bounds the duration of a response, and how long the connection may read and write.
 func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -163,12 +163,12 @@ const (
 	taskConnections = 8000
 )
 
-// ServeJobs answers the services of the platform until the context ends.
+// ServeJobs serves the services of the platform until the context ends.
 func (s *Server) ServeJobs(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, s.Handler(), jobConnections)
 }
 
-// ServeTasks answers tasks until the context ends.
+// ServeTasks serves tasks until the context ends.
 func (s *Server) ServeTasks(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, s.TaskHandler(), taskConnections)
 }

@@ -1,6 +1,6 @@
-// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one
-// object, and would be rewritten for each of them.
-// In: a Framework's status. Out: ConfigMaps of a hundred tasks each, and the status put together again.
+// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one object, and would
+// be rewritten for each of them. In: a Framework's status. Out: ConfigMaps of a hundred tasks each, and the status that
+// is rebuilt from them.
 package status
 
 import (

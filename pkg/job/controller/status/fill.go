@@ -17,8 +17,8 @@ type Lost struct {
 	Chunk int32
 	// Why describes the problem in a few words.
 	Why string
-	// Written: the chunk was written, so that its tasks have begun. Otherwise, a process may have been killed between the header of an
-	// attempt and its chunks.
+	// Written reports whether the chunk was ever written, so that its tasks may have begun. If not, a process may have been killed
+	// after it wrote the header of an attempt and before it wrote its chunks.
 	Written bool
 }
 
@@ -128,7 +128,7 @@ func (l *Layout) read(f *v1.Framework, k int32, cm *corev1.ConfigMap) (*chunk, e
 	return c, nil
 }
 
-// add takes the tasks of one chunk in.
+// add adds the tasks of one chunk.
 func (l *Layout) add(a *v1.FrameworkAttemptStatus, roles map[string]*v1.TaskRoleStatus, k int32, c *chunk) {
 	for _, r := range c.Roles {
 		into := roles[r.Name]

@@ -7,7 +7,7 @@ import (
 )
 
 // A role without GPUs that takes CPU cells without naming them has an alternative: its share of GPUs, as in a virtual cluster without
-// CPU cells. Its storage or a label may keep it from the machines with CPU cells. The scheduler chooses.
+// CPU cells. Storage or a label may exclude the machines with CPU cells. The scheduler chooses between the two.
 
 // alternative is the share of GPUs of one task.
 type alternative struct {
@@ -15,7 +15,8 @@ type alternative struct {
 	group *group // nil if the role has no affinity group
 }
 
-// chooseAlternatives fills in the alternative of each role. If CPU cells can never hold a gang, it gets its share of GPUs at once.
+// chooseAlternatives fills in the alternative of each role. If a gang never fits on CPU cells, it gets its share of GPUs
+// immediately.
 func (r *renderer) chooseAlternatives() {
 	r.alternatives, r.outgrown = make([]alternative, len(r.job.Roles)), make([]bool, len(r.job.Roles))
 	if r.Cluster.ReserveGPUMachines {
@@ -39,7 +40,7 @@ func (r *renderer) chooseAlternatives() {
 	}
 }
 
-// gangs are the roles that take the same cells by their own choice, by gang; a role whose tasks start one by one is alone.
+// gangs returns, by gang, the roles that get CPU cells without naming them. A role whose tasks start one by one is alone.
 func (r *renderer) gangs() [][]int {
 	byKey := map[string][]int{}
 	var keys []string
@@ -80,7 +81,7 @@ func (r *renderer) shareOf(members []int) (share map[int]int, fits bool) {
 	return share, fits && total <= most
 }
 
-// holdsCPU reports whether the CPU cells of some roles could ever hold them.
+// holdsCPU reports whether the CPU cells of some roles are ever enough for them.
 func (r *renderer) holdsCPU(members []int) bool {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	total := map[string]int{}
@@ -94,7 +95,7 @@ func (r *renderer) holdsCPU(members []int) bool {
 	return true
 }
 
-// together is how many tasks of a role start at the same time.
+// together returns how many tasks of a role start at the same time.
 func (r *renderer) together(i int) int {
 	if r.isGang(i) {
 		return r.job.Roles[i].Instances
@@ -102,7 +103,7 @@ func (r *renderer) together(i int) int {
 	return 1
 }
 
-// mostGPUs is how many GPUs the job may have at a time; without a limit it is more than any job needs.
+// mostGPUs returns how many GPUs the job may have at a time; without a limit it is more than any job needs.
 func (r *renderer) mostGPUs() int {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	n := 0

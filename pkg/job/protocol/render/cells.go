@@ -26,7 +26,7 @@ type request struct {
 	LazyPreemptionEnable    *bool  `yaml:"lazyPreemptionEnable,omitempty"`
 	IgnoreK8sSuggestedNodes *bool  `yaml:"ignoreK8sSuggestedNodes,omitempty"`
 	AffinityGroup           *group `yaml:"affinityGroup"`
-	// OrElse is an extension of paictl.
+	// OrElse isn't part of OpenPAI: it is an extension of paictl.
 	OrElse *orElse `yaml:"orElse,omitempty"`
 }
 
@@ -93,7 +93,7 @@ func (r *renderer) isGang(i int) bool {
 	return r.job.Roles[i].Affinity != "" || r.job.Extras.Gang && !r.named
 }
 
-// gangNames are the names of roles' affinity groups, of those that have one.
+// gangNames returns the names of roles' affinity groups, for the roles that have one.
 func (r *renderer) gangNames() []string {
 	kinds := map[string]bool{}
 	for i, role := range r.job.Roles {
@@ -137,7 +137,8 @@ func (r *renderer) chooseTypes() {
 	}
 }
 
-// largest is the role of the same affinity group that requests the most: all of a group are on one type of cells.
+// largest returns the role of the same affinity group that requests the most, because all roles of a group are on one
+// type of cells.
 func (r *renderer) largest(role *protocol.Role) *protocol.Role {
 	if role.Affinity == "" {
 		return role
@@ -227,7 +228,7 @@ func (r *renderer) onCPUCells(i int) bool {
 	return known && sku.GPU == 0
 }
 
-// typeOf is the type of a role's cells, or of its pinned cell, if it is known.
+// typeOf returns the type of a role's cells, or of its pinned cell, if it is known.
 func (r *renderer) typeOf(i int) string {
 	if pin := r.job.Roles[i].PinnedCell; pin != "" && r.types[i] == "" {
 		return r.Cluster.VirtualClusters[r.job.VirtualCluster].PinnedTypes[pin]
@@ -239,7 +240,7 @@ func (r *renderer) typeOf(i int) string {
 // the virtual cluster, or, for opportunistic jobs, of all GPUs.
 func (r *renderer) unit(i int) SKU { return r.unitOf(r.typeOf(i)) }
 
-// unitOf is unit for a type; "" is any GPU.
+// unitOf does what unit does, for a type; "" is any GPU.
 func (r *renderer) unitOf(name string) SKU {
 	if name != "" {
 		if u, ok := r.Cluster.SKUs[name]; ok {

@@ -258,7 +258,7 @@ func (r *renderer) shareReason(i int) string {
 	return "because the virtual cluster " + r.job.VirtualCluster + " owns no machines without GPUs"
 }
 
-// roomRemedy is the remedy for a virtual cluster without space for work without GPUs, if the cluster has any.
+// roomRemedy returns the remedy for a virtual cluster without space for work without GPUs, if the cluster has any.
 func (r *renderer) roomRemedy() string {
 	for _, sku := range r.Cluster.SKUs {
 		if sku.GPU == 0 {
@@ -276,7 +276,7 @@ func ownRemedy(vc VirtualCluster) string {
 	return "it owns " + strings.Join(own, ", ") + "; choose another virtual cluster, or jobPriorityClass: oppo, which may use the GPUs of others"
 }
 
-// wants are the cells that a job needs at a time, of one kind of cells.
+// wants is the number of cells that a job needs at a time, of one kind of cells.
 type wants struct {
 	cells  int
 	share  int // of these, the cells for processors and memory of tasks without GPUs
@@ -313,7 +313,7 @@ func (r *renderer) wanted(cpu bool) wants {
 	return w
 }
 
-// text describes the wants.
+// text describes these cells.
 func (w wants) text(cpu bool) string {
 	switch {
 	case cpu:
@@ -399,7 +399,7 @@ func quota(named map[string]int, name string, each int) int {
 
 // checkRequests parses the requests with the scheduler's own parser, so that the scheduler accepts them.
 func (r *renderer) checkRequests() {
-	// A claim holds a place without using space in annotations. Tasks without GPUs don't have claims.
+	// The placement on a claim needs no space in annotations. Tasks without GPUs don't have claims.
 	claimed := r.Cluster.Claims
 	for i := range r.job.Roles {
 		claimed = claimed && r.job.Roles[i].GPU > 0

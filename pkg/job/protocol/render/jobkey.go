@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// newKey makes the key by which the tasks of one job log in to each other.
+// newKey makes the key with which the tasks of one job log in to each other.
 func newKey() (string, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -29,7 +29,8 @@ func newKey() (string, error) {
 // keyed is the key of a plugin's parameters that holds the job's key.
 const keyed = "jobKey"
 
-// parameters are the parameters of a plugin; ssh gets the key of this job, which is only stored in its Secret.
+// parameters returns the parameters of a plugin. For ssh, they include the key of this job, which is only stored in its
+// Secret.
 func (r *renderer) parameters(p protocol.Plugin) json.RawMessage {
 	raw := p.Parameters.Reveal()
 	if p.Name != "ssh" {

@@ -26,13 +26,13 @@ type Options struct {
 	NewKey func() (string, error)
 }
 
-// Cluster has the known facts about the cluster. A nil field is unknown, and is not checked.
+// Cluster holds the known facts about the cluster. A nil field is unknown, and is not checked.
 type Cluster struct {
 	// RuntimeImage is the image of pai-runtime.
 	RuntimeImage string
 	// PullSecret is a Secret in the jobs' namespace for the cluster's own registry, or "".
 	PullSecret string
-	// SchedulerName is the name of the scheduler of GPUs; "" leaves jobs to Kubernetes' own.
+	// SchedulerName is the name of the scheduler of GPUs; "" means that Kubernetes' own scheduler places jobs.
 	SchedulerName string
 	// NodeLabels are the labels of the nodes that jobs may run on.
 	NodeLabels map[string]string
@@ -41,24 +41,24 @@ type Cluster struct {
 	PeersURL string
 	// Domain is the domain of the cluster's DNS.
 	Domain string
-	// Claims: tasks get their GPUs by claims, which have no more space for a large gang than for a small one.
+	// Claims reports whether tasks get their GPUs by claims, whose size doesn't grow with the gang.
 	Claims bool
 
 	VirtualClusters map[string]VirtualCluster
 	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
 	SKUs map[string]SKU
-	// ReserveGPUMachines: tasks that may take CPU cells take no share of GPUs instead.
+	// ReserveGPUMachines: tasks that may take CPU cells don't take a share of GPUs instead.
 	ReserveGPUMachines bool
 
 	Storages map[string]Storage
-	// NoRDMA: the nodes are known, and none of those that run jobs publishes ResourceRDMA.
+	// NoRDMA reports that the nodes are known, and that none of the nodes for jobs publishes ResourceRDMA.
 	NoRDMA bool
 	// GPUs is how many GPUs the largest of the nodes that run jobs publishes, or nil if the nodes are not known. Without a scheduler of GPUs
 	// tasks request them of Kubernetes.
 	GPUs *int
 }
 
-// VirtualCluster has the resources that a virtual cluster owns.
+// VirtualCluster lists the resources that a virtual cluster owns.
 type VirtualCluster struct {
 	Cells  map[string]int // GPUs and CPU cells, by type
 	Pinned []string       // names of its pinned cells
@@ -69,15 +69,15 @@ type VirtualCluster struct {
 	Users, Groups     map[string]int
 }
 
-// SKU is the share of a machine that belongs to one GPU, or that a CPU cell is. A size of 0 is unknown, and
-// not counted.
+// SKU is the share of a machine that belongs to one GPU, or the size of a CPU cell. A size of 0 is unknown, and not
+// counted.
 type SKU struct {
 	GPU int // 0 for a CPU cell
 	// MilliCPU is thousandths of a processor: a small machine may have fewer processors than GPUs.
 	MilliCPU int
 	MemoryMB int
 	PerNode  int // cells of the largest machine
-	// NoRDMA: its machines are known, and none of them publishes ResourceRDMA.
+	// NoRDMA reports that its machines are known, and that none of them publishes ResourceRDMA.
 	NoRDMA bool
 }
 

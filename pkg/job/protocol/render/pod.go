@@ -40,7 +40,7 @@ const ResourceGPU = "nvidia.com/gpu"
 // ResourceRDMA is the resource that extraContainerOptions.infiniband requests.
 const ResourceRDMA = "rdma/hca"
 
-// pod is the template of a role's pods. It has no secret, no host path and no privilege. The
+// pod returns the template of a role's pods. It has no secret, no host path and no privilege. The
 // controller adds the fields that depend on the task: name, host name, subdomain, FC_ variables.
 func (r *renderer) pod(i int) corev1.PodTemplateSpec {
 	labels := r.labels()
@@ -140,11 +140,11 @@ func (r *renderer) affinity() *corev1.Affinity {
 	}}}
 }
 
-// wholeCPUs is the number of processors for programs that need a whole number: it is rounded up.
+// wholeCPUs returns the number of processors, rounded up, for programs that need a whole number.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// requestsOf returns 0 for resources with a limit that the file doesn't request: Kubernetes would request the limit. Disk space is
-// never requested, because some machines don't report theirs.
+// requestsOf returns the requests of a role. It sets 0 for resources with a limit that the file doesn't request, because
+// Kubernetes would otherwise request the limit. Disk space is never requested, because some machines don't report theirs.
 func requestsOf(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if role.MilliCPU == 0 {
@@ -162,7 +162,8 @@ func requestsOf(role *protocol.Role) corev1.ResourceList {
 	return l
 }
 
-// hostResources are processors, memory and disk space. 0 of the disk is the cluster's default, a LimitRange.
+// hostResources returns processors, memory and disk space. If the disk space is 0, it is left out: then the cluster's
+// default applies, a LimitRange.
 func hostResources(role *protocol.Role, b bounds) corev1.ResourceList {
 	l := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(b.milliCPU), resource.DecimalSI),
@@ -190,7 +191,7 @@ func (r *renderer) limits(i int) corev1.ResourceList {
 	return l
 }
 
-// env is the part of the environment that only Kubernetes knows; the runtime adds the rest.
+// env returns the part of the environment that only Kubernetes knows; the runtime adds the rest.
 func (r *renderer) env(role *protocol.Role) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}

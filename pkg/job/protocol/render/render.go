@@ -82,12 +82,12 @@ type renderer struct {
 	types        []string      // the types of the requested cells, by role; "" is any GPU
 	cells        []int         // the cells of one task, by role
 	named        bool          // a role names its affinity group
-	implied      []bool        // whether a role takes CPU cells although it names no type
-	outgrown     []bool        // whether it would, except for its size
+	implied      []bool        // whether a role gets CPU cells although it names no type
+	outgrown     []bool        // whether it would get them if it weren't too large
 	alternatives []alternative // the alternatives of a role that takes CPU cells
 	bounds       []bounds      // the bounds of tasks, by role
 	groups       []*group      // by role; nil for a role without one
-	sshKey       string        // the key of the job, once a role needs it
+	sshKey       string        // the key of the job, after a role has needed it
 	findings     strictyaml.Findings
 }
 
@@ -107,7 +107,7 @@ func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 // watches reports whether tasks watch a ConfigMap for the addresses of others.
 func (r *renderer) watches() bool { return r.many() && r.Cluster.PeersURL == "" }
 
-// runtime is the kind of job that the controller makes.
+// runtime returns the value of AnnotationRuntime for the job.
 func (r *renderer) runtime() string {
 	if r.Cluster.PeersURL == "" {
 		return v1.RuntimeV1
@@ -115,7 +115,7 @@ func (r *renderer) runtime() string {
 	return v1.RuntimeV2
 }
 
-// domain is the suffix under which tasks find each other; a job of one task has no Service.
+// domain returns the suffix under which tasks find each other; a job of one task has no Service.
 func (r *renderer) domain() string {
 	if !r.many() {
 		return ""
@@ -210,7 +210,7 @@ func (r *renderer) specRole(i int) spec.Role {
 		MinFailed: role.MinFailed, MinSucceeded: role.MinSucceeded, Command: role.Command.Reveal(), Shell: role.Shell,
 	}
 	if out.Command == "" && len(role.Exec) == 0 {
-		out.Command = ":" // nothing to do is a success, as in OpenPAI
+		out.Command = ":" // an empty command succeeds, as in OpenPAI
 	}
 	for _, p := range role.Ports {
 		out.Ports = append(out.Ports, spec.Port{Label: p.Label, Count: p.Count})
@@ -224,7 +224,7 @@ func (r *renderer) specRole(i int) spec.Role {
 	return out
 }
 
-// checkpointDir is a folder that outlives attempts: the requested one, or one on the first storage
+// checkpointDir returns a folder that outlives attempts: the requested one, or one on the first storage
 // that can be written.
 func (r *renderer) checkpointDir() string {
 	if dir := r.job.Extras.CheckpointDir; dir != "" {

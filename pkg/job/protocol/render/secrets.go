@@ -23,7 +23,7 @@ func (r *renderer) secret(name string, kind corev1.SecretType, key string, data 
 	}
 }
 
-// plainJSON doesn't write & and < as six characters, which commands are full of.
+// plainJSON encodes JSON without escaping & and <, which commands often contain.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -57,8 +57,8 @@ type login struct {
 	Auth     string `json:"auth"`
 }
 
-// registrySecret has the logins of the images that the job runs. If logins of two images of one
-// registry differ, each is stored under the image's name, which the kubelet prefers.
+// registrySecret returns the logins of the images that the job runs. If two images of one registry have different
+// logins, each is stored under the image's name, which the kubelet prefers.
 func (r *renderer) registrySecret() *corev1.Secret {
 	byRegistry := map[string]map[login]bool{}
 	var used []protocol.Image
@@ -98,7 +98,7 @@ func loginOf(a *protocol.Auth) login {
 	return login{Username: a.Username, Password: password, Auth: base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + password))}
 }
 
-// repository is an image's name with its registry, without tag and digest.
+// repository returns an image's name with its registry, without tag and digest.
 func repository(uri string) string {
 	name, _, _ := strings.Cut(uri, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {

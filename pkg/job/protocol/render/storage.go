@@ -25,7 +25,7 @@ func (m mounted) claim() string {
 	return m.Name
 }
 
-// storages are those that the job names, or the default ones of its user.
+// storages returns the storages that the job names, or the default ones of its user.
 func (r *renderer) storages() []mounted {
 	var out []mounted
 	add := func(s protocol.Storage) {
@@ -57,7 +57,7 @@ func (r *renderer) checkStorages() {
 	}
 }
 
-// choose is a remedy for a name that is not among the existing ones.
+// choose returns a remedy for a name that is not among the existing ones.
 func choose(name, lead string, known []string, none string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

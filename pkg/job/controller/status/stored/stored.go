@@ -1,7 +1,7 @@
-// Package stored reads Frameworks with all their tasks from the API, or from a cache of it.
-// In: a client of controller-runtime. Out: Frameworks that are put together.
+// Package stored reads Frameworks with all their tasks from the API, or from a cache of it. In: a client of
+// controller-runtime. Out: Frameworks with all tasks.
 //
-// It is separate from package status, so that paictl, which puts Frameworks together as well, doesn't have controller-runtime.
+// It is separate from package status, so that paictl, which uses that package, doesn't depend on controller-runtime.
 package stored
 
 import (
