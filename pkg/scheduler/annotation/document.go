@@ -31,7 +31,7 @@ func parse(text string, limit int) (document, error) {
 // decode fills out, a pointer to a struct with yaml tags.
 func (d document) decode(out any) error { return firstOf(d.Decode(out)) }
 
-// firstOf is the first of all mistakes, on one line.
+// firstOf returns the first of all mistakes, on one line.
 func firstOf(findings strictyaml.Findings) error {
 	if len(findings) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func firstOf(findings strictyaml.Findings) error {
 	return onLine(f.Line, message)
 }
 
-// fault is a mistake at a field, or at the enclosing value if the field is missing.
+// fault returns the error for a mistake at a field, or at the enclosing value if the field is missing.
 func (d document) fault(path strictyaml.Path, format string, args ...any) error {
 	line, _, _ := d.Position(path)
 	return onLine(line, fmt.Sprintf(format, args...))
@@ -60,11 +60,11 @@ func onLine(line int, message string) error {
 	return fmt.Errorf("line %d: %s", line, message)
 }
 
-// others takes the keys that the scheduler doesn't use: HiveD ignores them.
+// others collects the keys that the scheduler doesn't use: HiveD ignores them.
 type others map[string]strictyaml.Ignored
 
-// either returns the field that was used of two with the same meaning, and its value. field is the present name. either
-// returns that name if both are missing.
+// either returns the name that was used of two names of one field, and its value. field is the current name, which
+// either returns if both are missing.
 func either[T any](d document, path strictyaml.Path, field string, value *T, former string, formerValue *T) (name string, out T, err error) {
 	switch {
 	case value != nil && formerValue != nil:

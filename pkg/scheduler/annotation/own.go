@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// own is the place of a pod without its node and devices, on its claim:
+// own is the text on a pod's claim that describes its place, except for its node and devices:
 //
 //	{"chain":"NODE","slot":1,"order":7,"types":["NODE",4],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]],"pods":[["a",0,1],["b",2,3]]}
 //

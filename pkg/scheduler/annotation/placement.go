@@ -109,7 +109,7 @@ func appendAddress(b []byte, last, address string) []byte {
 	return appendQuoted(b, strconv.Itoa(shared)+"/"+address[from:])
 }
 
-// ours is the content of PlacementKey.
+// ours holds the content of PlacementKey.
 type ours struct {
 	Slot       int        `json:"slot"`
 	Order      uint64     `json:"order"`

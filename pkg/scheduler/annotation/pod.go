@@ -9,8 +9,8 @@ import (
 // visibleDevices is the variable that gives GPUs to containers. A container with "none" or "void" sees no GPU.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// SeesNoGPU reports whether the environment hides all GPUs from the container that the scheduler is to place, even if
-// the pod has cells.
+// SeesNoGPU reports whether the environment hides all GPUs from the container that requests cells, even if the pod has
+// cells.
 func SeesNoGPU(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

@@ -13,10 +13,10 @@ import (
 // maxBindInfo is the size of the place of a gang; Kubernetes accepts a quarter of that on one pod.
 const maxBindInfo = 1 << 20
 
-// ReadBound reads where a bound pod runs: the place of its gang and the pod's index in it. HiveD's
-// annotations are enough, of version 1, 2 or its early releases; then Order is 0, and Virtual nil.
-// With PlacementKey the result is exact. A PlacementKey that contradicts the others is not used:
-// they say what the pod's containers see.
+// ReadBound reads where a bound pod runs: the place of its gang and the pod's index in it. HiveD's annotations are
+// enough, of version 1, 2 or its early releases; then Order is 0, and Virtual nil. With PlacementKey the result is
+// exact. A PlacementKey that contradicts the others is ignored, because the others determine the devices that the
+// containers see.
 func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placement, slot int, err error) {
 	text := annotations[BindInfoKey]
 	if text == "" {
@@ -43,7 +43,7 @@ func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placemen
 	return p, b.order(r, own), nil
 }
 
-// check compares the annotations with each other, and brings indices in order.
+// check compares the annotations with each other, and sorts the indices.
 func (b *bindInfo) check(annotations map[string]string) error {
 	isolation, key := annotations[IsolationKey], IsolationKey
 	if isolation == "" {
@@ -96,7 +96,7 @@ func splitIndices(s string) ([]int32, error) {
 	return out, nil
 }
 
-// own finds the placement of the pod itself. It returns the hint if that is right, and otherwise searches by node and devices.
+// own finds the placement of the pod itself. It returns hint if that is right, and otherwise searches by node and devices.
 func (b *bindInfo) own(hint int) int {
 	same := func(i int) bool {
 		p := &b.pods[i]
@@ -208,7 +208,7 @@ func fillOpen(pods []cell.PodPlacement, left []int) {
 	}
 }
 
-// byShape matches them by their order, if the groups of the bind info are those of the request.
+// byShape matches placements to sets by their order, if the groups of the bind info match the request.
 func (b *bindInfo) byShape(r *cell.Request, sets []cell.PodSet) {
 	var want []int
 	var walk func(g *cell.Group)

@@ -54,7 +54,7 @@ func parseRequest(text, pod string) (*cell.Request, error) {
 	return r, d.v1(r, pod)
 }
 
-// head has the fields of both versions. Unknown fields are ignored, as HiveD does.
+// head holds the fields of both versions. Unknown fields are ignored, as HiveD does.
 type head struct {
 	Version         string  `yaml:"version"`
 	VirtualCluster  string  `yaml:"virtualCluster"`
@@ -81,14 +81,14 @@ func (h *head) check(d document, r *cell.Request) error {
 	return nil
 }
 
-// v1Spec has the fields of version 1, without the head.
+// v1Spec holds the fields of version 1, without the head.
 type v1Spec struct {
 	LeafCellType   *string  `yaml:"leafCellType"`
 	GPUType        *string  `yaml:"gpuType"`
 	LeafCellNumber *int     `yaml:"leafCellNumber"`
 	GPUNumber      *int     `yaml:"gpuNumber"`
 	AffinityGroup  *v1Group `yaml:"affinityGroup"`
-	// OrElse is ours: other cells for the same pods.
+	// OrElse isn't part of HiveD's format: it requests other cells for the same pods.
 	OrElse *v1Spec `yaml:"orElse"`
 	Others others  `yaml:",inline"`
 }
@@ -178,7 +178,7 @@ func (d document) v1Group(path strictyaml.Path, g *v1Group) (cell.Group, error) 
 	return out, nil
 }
 
-// v1Set is a number of pods with the cells that are written at path, by the name of the field.
+// v1Set returns a number of pods with the cells that are written at path, by the name of the field.
 func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set cell.PodSet, field string, err error) {
 	field, n, err := either(d, path, "leafCellNumber", cells, "gpuNumber", gpus)
 	if err == nil {
@@ -187,7 +187,7 @@ func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set c
 	return cell.PodSet{Count: pods, Cells: n}, field, err
 }
 
-// addSet sums pods of one size up.
+// addSet adds a set to the sets, and sums up pods of the same size.
 func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 	for i := range sets {
 		if sets[i].Cells == set.Cells {

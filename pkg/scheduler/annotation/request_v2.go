@@ -10,7 +10,7 @@ import (
 // maxGroupDepth is the limit for nested groups of pods.
 const maxGroupDepth = 16
 
-// v2Spec has the fields of version 2, without the head.
+// v2Spec holds the fields of version 2, without the head.
 type v2Spec struct {
 	CellType     string   `yaml:"cellType"`
 	CellNumber   int      `yaml:"cellNumber"`

@@ -53,7 +53,7 @@ func appendQuoted(b []byte, s string) []byte {
 	return append(b, text...)
 }
 
-// String writes it as JSON, which is YAML: HiveD's tools read it.
+// String returns the text as JSON, which is also YAML, so that HiveD's tools can read it.
 func (t *bindText) String() string {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *bindText) String() string {
 	return b.String()
 }
 
-// hidden reports whether a character may be literal in JSON but must be escaped in YAML.
+// hidden reports whether a character may be literal in JSON and must be escaped in YAML.
 func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
@@ -109,7 +109,7 @@ func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	}
 }
 
-// membersOf makes one member of consecutive pods with the same number of cells.
+// membersOf returns the pods as members: one for consecutive pods with the same number of cells.
 func membersOf(pods []bindPod) []bindGroup {
 	out := []bindGroup{}
 	for len(pods) > 0 {
@@ -122,7 +122,7 @@ func membersOf(pods []bindPod) []bindGroup {
 	return out
 }
 
-// groupOf makes a group, whose pods are the first of pods, and returns the others.
+// groupOf returns a group, which gets the first of pods, and the remaining pods.
 func groupOf(g *cell.Group, pods []bindPod) (out bindGroup, rest []bindPod) {
 	n := 0
 	for _, s := range g.Pods {

@@ -1,6 +1,5 @@
-// Package api has the types of the scheduler's HTTP API that HiveD doesn't have.
-// In: nothing. Out: plain structs with JSON tags, for the server in pkg/scheduler/gangs and for
-// the commands that ask it.
+// Package api has the types of the scheduler's HTTP API that HiveD doesn't have. In: nothing. Out: plain structs with
+// JSON tags, for the server in pkg/scheduler/gangs and for its clients.
 package api
 
 import (
@@ -141,7 +140,7 @@ type Device struct {
 	Reason string `json:"reason,omitempty"`
 	// Ignored is its problem; it counts as healthy because a user ordered to ignore that.
 	Ignored string `json:"ignored,omitempty"`
-	// ForPods: the agent gives it to ordinary pods, and not to jobs.
+	// ForPods reports whether the agent gives it to ordinary pods, and not to jobs.
 	ForPods bool `json:"forPods,omitempty"`
 	// Instance is the UUID of the MIG instance, "" for a whole GPU and for an instance that isn't made yet.
 	Instance string `json:"instance,omitempty"`
@@ -149,9 +148,9 @@ type Device struct {
 
 // States of a gang, and of its pods.
 const (
-	// Waiting: no place yet. Preempting: cells are reserved and their users are leaving. Binding: it
-	// has its place, which isn't written to Kubernetes yet. Bound: Kubernetes knows. Ignored: bound by
-	// another scheduler, or in contradiction to the scheduler's state.
+	// Waiting: no place yet. Preempting: cells are reserved, and the gangs that use them are being evicted. Binding: it
+	// has its place, which isn't written to Kubernetes yet. Bound: Kubernetes knows. Ignored: bound by another
+	// scheduler, or in contradiction to the scheduler's state.
 	Waiting    = "Waiting"
 	Preempting = "Preempting"
 	Binding    = "Binding"
@@ -208,7 +207,7 @@ func (q *QueueQuery) Selects(vc, group string) bool {
 		(len(q.Prefixes) == 0 || slices.ContainsFunc(q.Prefixes, func(p string) bool { return strings.HasPrefix(group, p) }))
 }
 
-// Queue has the gangs that wait, the next one first.
+// Queue holds the gangs that wait, the next one first.
 type Queue struct {
 	Items []Queued `json:"items"`
 	// Total is the number of selected gangs, including those beyond the limit.
@@ -227,7 +226,8 @@ type Queued struct {
 	Pods         int       `json:"pods"` // those that exist and have no place
 	User         string    `json:"user,omitempty"`
 	Reason       string    `json:"reason,omitempty"`
-	// HoldsFree: it has waited for so long that the scheduler holds cells for it when they become free in its virtual cluster.
+	// HoldsFree reports whether it has waited for so long that the scheduler holds cells for it when they become free in its
+	// virtual cluster.
 	HoldsFree bool `json:"holdsFree,omitempty"`
 	Asks
 }
@@ -248,7 +248,7 @@ type Asks struct {
 	MemoryMB int64 `json:"memoryMB,omitempty"`
 }
 
-// VirtualClusters are all virtual clusters, in order of name.
+// VirtualClusters lists all virtual clusters, in order of name.
 type VirtualClusters struct {
 	// Generation grows with each configuration that took effect since this scheduler leads.
 	Generation int64            `json:"generation"`
@@ -256,11 +256,11 @@ type VirtualClusters struct {
 	// Deleted are those that the configuration no longer has, and that gangs still name. Running gangs continue
 	// without a guarantee, and waiting gangs never start.
 	Deleted []VirtualCluster `json:"deleted,omitempty"`
-	// Problem is why the latest configuration was refused; "" if it holds.
+	// Problem is why the latest configuration was refused; "" if it is in effect.
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster has the resources that a team owns, and their use. Numbers count GPUs, except those of CPUs.
+// VirtualCluster holds the resources that a team owns, and their use. Numbers count GPUs, except those of CPUs.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`
@@ -387,7 +387,7 @@ type Node struct {
 	disagree bool // the agent and the configuration disagree about a GPU, which may be healthy
 }
 
-// CPUCells is how many CPU cells a virtual cluster owns.
+// CPUCells returns how many CPU cells a virtual cluster owns.
 func (v *VirtualCluster) CPUCells() int {
 	if v.CPU == nil {
 		return 0

@@ -36,7 +36,7 @@ func migOf(leafType string) string {
 	return ""
 }
 
-// handsOut returns the kind of devices that an agent allocates, in words.
+// handsOut describes the kind of devices that an agent allocates.
 func (n *NodeDevices) handsOut() string {
 	if n.MIG != "" {
 		return "instances of the profile " + n.MIG
@@ -44,7 +44,8 @@ func (n *NodeDevices) handsOut() string {
 	return fmt.Sprintf("each GPU in %d", max(n.Parts, 1))
 }
 
-// splitAs reports whether an agent splits GPUs as leaves of a type are. If the hardware does, the number of instances follows from model and profile.
+// splitAs reports whether an agent splits GPUs in the same way as leaves of a type. If the hardware splits them, the number of instances
+// follows from model and profile.
 func (n *NodeDevices) splitAs(leafType string) bool {
 	mig := migOf(leafType)
 	if n.MIG != "" || mig != "" {
@@ -104,7 +105,7 @@ func (n *Node) OnlyFailed() bool {
 	return n.Problem == "" && !n.disagree && len(n.Unhealthy) > 0 && len(n.Missing) == 0 && len(n.Unexpected) == 0
 }
 
-// Difference says in words how a node differs from the configuration, "" if it doesn't.
+// Difference describes how a node differs from the configuration; "" if it doesn't.
 func (n *Node) Difference() string {
 	if n.Problem != "" {
 		return n.Problem

@@ -11,7 +11,7 @@ type OutlookQuery struct {
 	Pods []NewPods `json:"pods"`
 }
 
-// NewPods are equal pods that don't exist. Of their pod, the scheduler reads the annotation with the request, the labels with the user and
+// NewPods are equal pods that don't exist. Of the pod, the scheduler reads the annotation with the request, the labels with the user and
 // the group, the constraints on nodes, and how long it runs at most.
 type NewPods struct {
 	Count int        `json:"count"`
@@ -33,7 +33,7 @@ type Outlook struct {
 	Gangs []NewGang `json:"gangs"`
 }
 
-// NewGang is the prediction for a gang, or for several alike ones of one pod each.
+// NewGang is the prediction for a gang, or for several equivalent gangs of one pod each.
 type NewGang struct {
 	VC string `json:"vc"`
 	// Count is the number of gangs; Starting of them would start now. Tried is how many were tried, if not all were.

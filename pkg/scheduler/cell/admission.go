@@ -9,8 +9,8 @@ import (
 // checkAdmission compares the cells that the virtual clusters own with the existing ones, chain by chain from the
 // top level down: cells that are left over at one level are split for the next.
 //
-// A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells
-// beside the pinned cell can. HiveD counts such a cell as whole, and notices only when a job needs it.
+// A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells beside the
+// pinned cell can. HiveD counts such a cell as whole, and detects the error only when a job needs it.
 func (v *validator) checkAdmission(cells []Expanded) {
 	done := map[string]bool{}
 	for i := range cells {

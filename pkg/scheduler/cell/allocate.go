@@ -9,9 +9,9 @@ import (
 // ErrConflict is returned for a pod that claims a device of another gang.
 var ErrConflict = errors.New("the device belongs to another gang")
 
-// Allocate accepts a Bind (the placement and slot of its Decision), or takes over a pod that runs
-// already (those that annotation.ReadBound returns, or others in which the places of other pods are open). It reports gangs that
-// lost their guarantee by it. An error means that the pod's claim contradicts the state and that nothing was changed.
+// Allocate accepts a Bind (the placement and slot of its Decision), or takes over a running pod (with the placement of
+// annotation.ReadBound, or another one in which the places of other pods are open). It returns the gangs that lost their
+// guarantee because of it. An error means that the pod's claim contradicts the state and that nothing was changed.
 func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]Downgrade, error) {
 	if _, known := s.pods[pod]; known {
 		return nil, nil
@@ -50,7 +50,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.running++
 	s.pods[pod] = seat{g, i}
 	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
-		// The pod's annotation, as it was or will be written, differs.
+		// The pod's annotation, or the one that will be written, has to change.
 		change := g.downgrade(g.reason)
 		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
 		if change.Restored {
@@ -105,8 +105,8 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	return lost
 }
 
-// displaced counts the leaves that opportunistic gangs lose to it before it has its place. Those in cells that its virtual cluster
-// holds already don't count: no idle node could have saved them.
+// displaced counts the leaves that opportunistic gangs lose to a gang before it has its place. Leaves in cells that its virtual
+// cluster already holds don't count: no idle node could have avoided that.
 func (g *gang) displaced() int {
 	n := 0
 	for i := range g.slots {
@@ -119,7 +119,7 @@ func (g *gang) displaced() int {
 	return n
 }
 
-// downgrade reports that a gang has lost its guarantee.
+// downgrade returns the report that a gang has lost its guarantee.
 func (g *gang) downgrade(reason string) Downgrade {
 	d := Downgrade{VC: g.key.vc, Gang: g.key.name, Placement: g.placement, Reason: reason}
 	for i := range g.slots {

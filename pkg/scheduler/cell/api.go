@@ -22,9 +22,9 @@ type Request struct {
 	LeafType string
 	// Gang is the gang's name, unique in its virtual cluster.
 	Gang string
-	// LazyPreemption: the gang accepts to be downgraded to opportunistic instead of being killed.
+	// LazyPreemption reports whether the gang accepts to be downgraded to opportunistic instead of being killed.
 	LazyPreemption bool
-	// OnlySuggested: place only on the nodes that Schedule is given.
+	// OnlySuggested restricts the gang to the nodes that Schedule is given.
 	OnlySuggested bool
 	// Root is the shape of the whole gang. Set is the index of the pod's own set in Sets().
 	Root Group
@@ -100,7 +100,7 @@ const (
 // Decision is the answer of Schedule.
 type Decision struct {
 	Result Result
-	// Reason says in a sentence why a pod waits or is refused.
+	// Reason explains in a sentence why a pod waits or is refused.
 	Reason string
 	// Node, Indices and Chain are the pod's place, if the result is Bind. Indices are device
 	// indices on the node, ascending.
@@ -134,7 +134,7 @@ type Placement struct {
 	Order uint64
 	// Moves counts the pods of the gang that were given another place: the placement with more moves is newer.
 	Moves uint64
-	// Downgraded: a guaranteed gang that runs as an opportunistic one.
+	// Downgraded marks a guaranteed gang that runs as an opportunistic one.
 	Downgraded bool
 	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All except the pod's own reflect the state when it was
 	// written.

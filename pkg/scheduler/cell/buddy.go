@@ -61,7 +61,7 @@ func (ch *chain) release(p *pcell) {
 	ch.largest[top.level].set(top.index)
 }
 
-// claims are the cells that a mapping in the making would take: cells of a level from the free cells of a higher one.
+// claims counts the cells that an unfinished mapping would take: cells of a level from the free cells of a higher one.
 type claims struct{ free, owed []int }
 
 func (ch *chain) claims() *claims {
@@ -72,7 +72,7 @@ func (c *claims) clone() *claims {
 	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
 }
 
-// take books one cell of level from a largest free cell of level from.
+// take counts one cell of level as taken from a largest free cell of level from.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--
 	for l := from - 1; l >= level; l-- {
@@ -110,7 +110,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 	return true
 }
 
-// bind joins a virtual and a physical cell; a root takes p from the free cells.
+// bind binds a virtual cell to a physical one. A root takes p from the free cells.
 func (s *Scheduler) bind(v *vcell, p *pcell) {
 	if v.parent == nil {
 		p.chain.allocate(p)
@@ -127,7 +127,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 	}
 }
 
-// unbind separates them again. No cell of v may be in use.
+// unbind undoes bind. No cell of v may be in use.
 func (s *Scheduler) unbind(v *vcell) {
 	p := v.bound
 	v.bound, p.bound = nil, nil
@@ -166,7 +166,7 @@ func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	}
 }
 
-// unbindPath undoes bindPath for the cells that aren't needed otherwise.
+// unbindPath undoes bindPath for the cells that no other leaf needs.
 func (s *Scheduler) unbindPath(v *vcell) {
 	for v != nil && v.bound != nil && v.owner == nil && v.boundKids == 0 && !v.doomed && !v.isPinned() {
 		up := v.parent

@@ -22,7 +22,7 @@ type Scheduler struct {
 	killed    []*gang // a buffer; empty
 }
 
-// chain has all physical cells below top cells of one type.
+// chain holds all physical cells below top cells of one type.
 type chain struct {
 	*tree
 	id    int
@@ -58,7 +58,7 @@ type pcell struct {
 	pinned        string
 	bound         *vcell
 	split         int    // preassigned cells among its descendants
-	badCount      int    // bad leaves
+	badCount      int    // leaves that are bad
 	claim, inside uint64 // stamps of the mapping that takes it, or a cell in it
 	seen          uint64
 	// The leaf.
@@ -71,7 +71,8 @@ type pcell struct {
 	node                         *pcell // the node of a leaf
 }
 
-// memo caches the results of searches for a node: its cost for one killing by the number of leaves that a gang needs, and whether a mapping is offered it.
+// memo caches the results of searches for a node: its cost for one killing by the number of leaves that a gang needs, and whether a mapping
+// may use it.
 type memo struct {
 	costStamp, offerStamp uint64
 	need                  int
@@ -105,7 +106,7 @@ type vc struct {
 	groupUse map[string]int
 }
 
-// space has the cells of a virtual cluster that one gang can use: all that it owns of one chain, or one pinned cell.
+// space holds the cells of a virtual cluster that one gang can use: all that it owns of one chain, or one pinned cell.
 type space struct {
 	vc        *vc
 	chain     *chain
@@ -184,7 +185,7 @@ func (s *Scheduler) Devices(node string) []int32 {
 	return out
 }
 
-// LeafType is the type of a node's GPUs in the configuration; "" for a node without GPUs.
+// LeafType returns the type of a node's GPUs in the configuration; "" for a node without GPUs.
 func (s *Scheduler) LeafType(node string) string {
 	if m := s.machines[node]; m != nil {
 		for _, c := range m.cells {

@@ -8,7 +8,7 @@ type Config struct {
 	// Processors are the leaf types that are CPU cells, a processor with its share of the memory, instead of
 	// GPUs. They are given only to requests that name their type, and quotas of GPUs don't count them.
 	Processors []string
-	// ReserveGPUMachines: no gang uses its Request.Alternative.
+	// ReserveGPUMachines prevents gangs from using their Request.Alternative.
 	ReserveGPUMachines bool
 }
 
@@ -30,7 +30,7 @@ type Physical struct {
 	Children []Physical
 }
 
-// VirtualCluster has the cells that a team owns.
+// VirtualCluster holds the cells that a team owns.
 type VirtualCluster struct {
 	Name   string
 	Cells  []Virtual

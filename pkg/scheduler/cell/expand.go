@@ -47,7 +47,7 @@ func (c Config) Cells() int {
 	return total
 }
 
-// Error makes a problem an error: the place, the message, and the remedy.
+// Error returns a problem as text: the place, the message, and the remedy.
 func (p Problem) Error() string {
 	var b strings.Builder
 	for i, step := range p.Path {
@@ -85,7 +85,7 @@ func newExpander(c Config) *expander {
 	return &expander{Hierarchy: c.Hierarchy(), config: c, broken: map[string]bool{}}
 }
 
-// fail notes a problem. The path is copied: those of siblings share an array.
+// fail records a problem. It copies the path, because the paths of siblings share an array.
 func (x *expander) fail(path []any, remedy, format string, args ...any) {
 	x.problems = append(x.problems, Problem{Path: slices.Clone(path), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }

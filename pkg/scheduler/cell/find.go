@@ -166,7 +166,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 		if s.mapLeaves(t.space, g.slots, suggested) {
 			return s.finish(g, nil)
 		}
-		// Bad or unoffered hardware is in the way: look elsewhere.
+		// Bad or unoffered hardware is in the way: search on other nodes.
 		for i := range spots {
 			if t.space.isNowhere(spots[i].node) {
 				blocked = append(blocked, t.space.blockRoot(t.space.rootOf(spots[i].node))...)

@@ -127,7 +127,7 @@ func (t *tree) whole(free bitset, top, unit int) {
 	}
 }
 
-// signature is equal for nodes whose free leaves have the same shape, independent of the order of siblings.
+// signature returns a text that is equal for nodes whose free leaves have the same shape, independent of the order of siblings.
 func (t *tree) signature(free bitset, l, c int) uint64 {
 	size := t.leaves[l]
 	have := free.count(c*size, (c+1)*size)
@@ -142,7 +142,7 @@ func (t *tree) signature(free bitset, l, c int) uint64 {
 	return mix(sum + uint64(l))
 }
 
-// mix is the finalizer of splitmix64.
+// mix returns the finalizer of splitmix64.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9

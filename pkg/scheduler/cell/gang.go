@@ -35,7 +35,8 @@ type slot struct {
 	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
 	leaves  []*pcell
 	virtual []*vcell // nil if opportunistic
-	// expected: the place comes from the annotations of other pods. It gets its cells with the next settle, if they are free.
+	// expected reports that the place comes from the annotations of other pods. The slot gets its cells with the next settle,
+	// if they are free.
 	expected bool
 }
 
@@ -65,7 +66,7 @@ func (g *gang) gpus() int {
 	return n
 }
 
-// name is the gang's name for people.
+// String returns the gang's name for people.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
 // own gives a leaf to a slot of a gang: the virtual one immediately, the physical one when the gang runs.
@@ -129,7 +130,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 	}
 }
 
-// leave removes a running gang from the state. Leaves that a preemptor reserved stay the preemptor's.
+// leave removes a running gang from the state. The leaves that a preemptor has reserved stay reserved for it.
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -146,7 +147,7 @@ func (sl *slot) leaf(k int) *vcell {
 	return sl.virtual[k]
 }
 
-// cancel releases the cells that a gang has reserved. Those that lost their guarantee for it have it again
+// cancel releases the cells that a gang has reserved. Gangs that lost their guarantee to it get it back,
 func (s *Scheduler) cancel(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -248,8 +249,8 @@ func (s *Scheduler) start(g *gang) {
 	s.changed()
 }
 
-// demote revokes a running gang's guarantee; it continues as an opportunistic one where it is. The
-// returned function undoes it, as long as the rest of the state hasn't changed.
+// demote revokes a running gang's guarantee; it continues as an opportunistic one, in the same place. The returned
+// function undoes it, as long as the rest of the state hasn't changed.
 func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 	s.charge(g, -1)
 	space, before := g.space, make([][]*vcell, len(g.slots))

@@ -59,7 +59,8 @@ func (s *Scheduler) review(m *machine) {
 
 func (s *Scheduler) settleLater() { s.unsettled = true }
 
-// settle makes the state ready for a decision: all views up to date, bad cells where the virtual clusters see them.
+// settle prepares the state for a decision: it updates all views, and binds bad cells so that the virtual clusters see
+// them.
 func (s *Scheduler) settle() {
 	s.claimExpected()
 	s.flush()

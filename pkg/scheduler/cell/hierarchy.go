@@ -9,7 +9,7 @@ type Level struct {
 	Node     bool
 }
 
-// Hierarchy has the child type of each cell type. For a type that is defined twice, the first definition counts.
+// Hierarchy holds the child type of each cell type. For a type that is defined twice, the first definition counts.
 type Hierarchy struct {
 	types  map[string]Type
 	leaves map[string]bool
@@ -24,7 +24,7 @@ var (
 	errBadType     = errors.New("the cell type is malformed")
 )
 
-// Hierarchy is the hierarchy of the configuration's types.
+// Hierarchy returns the hierarchy of the configuration's types.
 func (c Config) Hierarchy() *Hierarchy {
 	h := &Hierarchy{types: make(map[string]Type, len(c.Types)), leaves: map[string]bool{}, levels: map[string][]Level{}}
 	for _, t := range c.Types {

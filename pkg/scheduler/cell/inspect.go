@@ -131,7 +131,7 @@ func (p *pcell) status() CellStatus {
 	return st
 }
 
-// shallow is the cell without its children and its virtual cell; state and priority are those of a leaf.
+// shallow returns the cell without its children and its virtual cell; state and priority are from a leaf.
 func (p *pcell) shallow() CellStatus {
 	ch := p.chain
 	st := CellStatus{CellType: ch.names[p.level], IsNodeLevel: p.level == ch.node, CellAddress: p.address, CellState: "Free", CellHealthiness: health(p.badCount), CellPriority: freePriority}
@@ -152,7 +152,7 @@ func (p *pcell) shallow() CellStatus {
 	return st
 }
 
-// effective is the priority at which the gang runs.
+// effective returns the priority at which the gang runs.
 func (g *gang) effective() int {
 	if g.opportunistic() {
 		return Opportunistic
@@ -257,7 +257,7 @@ func (v *vcell) shallow() CellStatus {
 	return st
 }
 
-// borrowed are the leaves that opportunistic gangs of a virtual cluster use.
+// borrowed returns the leaves that opportunistic gangs of a virtual cluster use.
 func (s *Scheduler) borrowed(v *vc) []CellStatus {
 	var out []CellStatus
 	for _, ch := range s.chains {

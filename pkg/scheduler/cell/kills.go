@@ -4,9 +4,9 @@ package cell
 type killing struct {
 	stamp uint64
 	gangs []*gang
-	// byNumber: all gangs count the same. Otherwise large ones count more.
+	// byNumber counts all gangs the same. Otherwise large gangs count more.
 	byNumber bool
-	// counted: the cost of a node was counted, and is remembered.
+	// counted reports that the cost of a node was computed, and is remembered.
 	counted bool
 }
 
@@ -31,7 +31,7 @@ func (g *gang) forgetCosts() {
 	}
 }
 
-// cost returns the price of need leaves of a cell: 0 if enough are idle or die anyway. Otherwise it is the
+// cost returns the price of need leaves of a cell: 0 if enough are idle or become free anyway. Otherwise it is the
 // weight of the gangs to kill, and among equal weights the least for the youngest.
 func (k *killing) cost(p *pcell, need int) uint64 {
 	ch := p.chain
@@ -50,7 +50,7 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 	return m.cost
 }
 
-// costInside is cost for a node, or a cell in it.
+// costInside is like cost, for a node, or a cell in it.
 func (k *killing) costInside(p *pcell, need int) uint64 {
 	ch := p.chain
 	n := p.upTo(ch.node)
@@ -67,8 +67,8 @@ type share struct {
 	n int
 }
 
-// fewest is the weight of the gangs that are evicted for missing leaves: the gangs with the most leaves in the cell first; of equal
-// ones the youngest.
+// fewest returns the weight of the gangs that are evicted for missing leaves: the gangs with the most leaves in the cell first; of
+// equal ones the youngest.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	var store [16]share
 	killed, oldest := uint64(0), uint64(1<<32-1)
@@ -86,7 +86,7 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 }
 
 // choose calls die with each gang that must be evicted for missing leaves, besides those that are evicted anyway. It returns false if
-// the leaves don't suffice. parts is an empty buffer.
+// the leaves aren't enough. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
@@ -112,7 +112,7 @@ next:
 	return pickVictims(parts, missing, die)
 }
 
-// pickVictims calls die with each gang that must be evicted for missing leaves of parts, and returns false if the leaves don't suffice.
+// pickVictims calls die with each gang that must be evicted for missing leaves of parts, and returns false if the leaves aren't enough.
 func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	total := 0
 	for i := range parts {
@@ -141,8 +141,8 @@ func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	return true
 }
 
-// better prefers a gang that is enough alone, then the one with more leaves, then the lower priority,
-// then the younger one.
+// better reports whether a gang should be evicted before another one: one that is enough alone, then the one with more
+// leaves, then the lower priority, then the younger one.
 func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
 		return enough
@@ -155,8 +155,8 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	return g.order > than.order
 }
 
-// weight is the cost of killing a gang. One that fills several nodes waits long until it finds as many again, so that
-// several small ones go before it: the square root of its nodes, rounded down.
+// weight returns the cost of killing a gang: the square root of its nodes, rounded down. A gang that fills several
+// nodes waits long until it finds as many again, so several small ones are killed before it.
 func (k *killing) weight(g *gang) uint64 {
 	if k.byNumber {
 		return 1

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Annotations. Each pod has the places of its whole gang in them, as they were when it was bound, or only its own.
-// Its own is certain, since it runs there. Another pod may have moved since: its place is only expected until the pod itself is
-// learned, and yields to all that is certain.
+// Each pod has the places of its whole gang in its annotations, as they were when it was bound, or only its own. Its own place
+// is certain, since it runs there. Another pod may have moved since: its place is only expected until that pod itself is
+// learned, and yields to all certain places.
 
-// expect returns a slot that gets its cells when all running pods have theirs.
+// expect returns a slot with an expected place: it gets its cells when all running pods have theirs.
 func expect(at *PodPlacement) slot {
 	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
 }
 
-// learn updates a gang from the annotations of one more pod, which is to have slot i of it.
+// learn updates a gang from the annotations of one more pod, which gets slot i.
 func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgrade, err error) {
 	if sl := &g.slots[i]; sl.expected || !sl.isAt(&at.Pods[own]) {
 		if lost, err = s.fill(g, i, &at.Pods[own], at.Chain); err != nil {

@@ -21,8 +21,8 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear reports whether taking n nodes of one cell ends gangs that weigh more than half of n, while as
-// many nodes are idle elsewhere.
+// tooDear reports whether taking n nodes of one cell evicts gangs that weigh more than half of n, while as many nodes
+// are idle elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
@@ -67,7 +67,7 @@ func (m *mapper) upperFor(level, n int) *pcell {
 	return best
 }
 
-// maxCrowded bounds how many cells above the node are compared for the fewest gangs to end.
+// maxCrowded bounds how many cells above the node are compared to find the one with the fewest evictions.
 const maxCrowded = 8
 
 func unsplit(p *pcell) int {
@@ -109,8 +109,8 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	return left == 0
 }
 
-// fromUpper takes the nodes of one cell where the fewest gangs are killed. Without success it leaves no changes:
-// safeMany is not exact above the rack.
+// fromUpper takes the nodes of one cell where the fewest gangs are killed. If it fails, it leaves no changes: safeMany
+// is not exact above the rack.
 func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	per := int32(m.leaves[m.node])
 	back := m.save()
@@ -236,7 +236,7 @@ func (m *mapper) damaged(need int) *pcell {
 	return nil
 }
 
-// safeAt is safe for a cell of level inside the free node n.
+// safeAt is like safe, for a cell of level inside the free node n.
 func (m *mapper) safeAt(n *pcell, level int) bool {
 	if level == n.level {
 		return m.safe(n)

@@ -175,7 +175,8 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	return true
 }
 
-// allOf maps v, all of which is needed, to the unused cell p: each cell below to the one in the same place.
+// allOf maps v, all of which is needed, to the unused cell p: each cell below v to the cell at the same position below
+// p.
 func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	leaves := m.cells[0][p.lo:p.hi]
 	for i, w := range v.space.leaves[v.lo:v.hi] {
@@ -210,7 +211,7 @@ func (m *mapper) doom(p *pcell, n int) {
 
 // child maps v to the child of p where the fewest gangs are killed, then to the one with the least work in it.
 func (m *mapper) child(v *vcell, p *pcell) bool {
-	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole: all ways are the same
+	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole: all choices are equal
 	for range p.children {
 		var best *pcell
 		least := noCost // of best; not counted as long as best is the only one
@@ -298,7 +299,7 @@ func (m *mapper) from(p *pcell) int {
 	return p.level
 }
 
-// safe reports whether enough cells remain for all virtual clusters after p is taken.
+// safe reports whether enough cells remain for all virtual clusters if p is taken.
 func (m *mapper) safe(p *pcell) bool {
 	from := m.from(p)
 	if m.claims == nil && m.free[from] > 0 && m.lowest(p.level) == from {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A gang that runs keeps the places of its pods. A pod that ends and returns gets the place of its slot again, unless it must not or
-// can't run there: then only this slot moves. The others stay where they are.
+// A gang that runs keeps the places of its pods. A pod that is created again gets the place of its slot again, unless it can't or
+// may not run there. Then only this slot moves, and the others keep their places.
 
 // move is the new place of one slot of a gang that runs.
 type move struct {
@@ -109,7 +109,7 @@ func (s *Scheduler) occupy(g *gang, i int) {
 	}
 }
 
-// lift releases the cells of a slot for the time of a search. The returned function undoes it.
+// lift releases the cells of a slot during a search. The returned function undoes it.
 func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	epoch := s.epoch
 	// Bad cells may be bound to other virtual cells while those of the slot are free.
@@ -151,7 +151,7 @@ func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot
 	return to, ""
 }
 
-// forOne is the request for the pod of one slot alone.
+// forOne returns the request for the pod of one slot alone.
 func (g *gang) forOne(i int, r *Request) *Request {
 	set := g.slots[i].at.Set
 	if set < 0 || set >= len(g.sets) {

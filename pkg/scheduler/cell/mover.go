@@ -14,11 +14,11 @@ type mover struct {
 	target
 	offered Nodes
 	limit   *pcell // nil: anywhere
-	// crowded means that there would be a place if other gangs ended.
+	// crowded reports that there would be a place if other gangs were evicted.
 	crowded bool
 }
 
-// maxMoves bounds how many nodes are left out because other gangs would have to end there.
+// maxMoves bounds how many nodes are excluded because other gangs would have to be evicted there.
 const maxMoves = 8
 
 // find tries the nodes of the gang's other pods, then those beside them, and so on.
@@ -129,7 +129,7 @@ func (m *mover) inLimit(to *slot) bool {
 	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
 }
 
-// on looks for a place on the allowed nodes, which may need others to end.
+// on looks for a place on the allowed nodes, which may require evictions.
 func (m *mover) on(allowed map[*pcell]bool) *plan {
 	names := nodeNames{}
 	for c := range allowed {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written has the placement of a pod of a gang as its annotations would.
+// written holds the placement of a pod of a gang as its annotations would.
 type written struct {
 	pod  PodID
 	at   *Placement

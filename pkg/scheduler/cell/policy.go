@@ -6,31 +6,32 @@ import (
 	"strings"
 )
 
-// Policy defines how gangs of a virtual cluster yield to other gangs, and preempt them, if they compete (docs/adr/0023).
+// Policy defines how gangs of a virtual cluster compete with other gangs: when they yield, and when they preempt
+// (docs/adr/0023).
 type Policy struct {
 	// Name is the name in the configuration, About a line for people.
 	Name, About string
-	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: it prefers breaking them to ending
-	// gangs.
+	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: it prefers splitting them to
+	// evicting gangs.
 	spareFrom int
 	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
 	// idle for guaranteed gangs. 0: it never is.
 	holdFrom, holdMost int
-	// byNumber: a guaranteed gang ends as few opportunistic ones as it can, independent of their size.
+	// byNumber makes a guaranteed gang evict as few opportunistic gangs as possible, regardless of their size.
 	byNumber bool
 }
 
 // DefaultPolicy is the policy of a virtual cluster that doesn't name a policy.
 const DefaultPolicy = "balanced"
 
-// Policies are all policies, the default first.
+// Policies holds all policies, the default first.
 var Policies = []Policy{
 	{Name: DefaultPolicy, About: "short waits for all; keeps up to 2 % of the GPUs idle after preemptions, with 4,096 or more of one type", spareFrom: 1024, holdFrom: 4096, holdMost: 20},
 	{Name: "fewer-kills", About: "fewer opportunistic jobs are preempted, but they wait longer; keeps up to 6 % idle, with 256 or more GPUs of one type", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
 	{Name: "start-now", About: "opportunistic jobs start whenever there is room, but are preempted more often", spareFrom: 1024},
 }
 
-// PolicyNames are the names of all policies, the default first.
+// PolicyNames returns the names of all policies, the default first.
 func PolicyNames() []string {
 	names := make([]string, len(Policies))
 	for i := range Policies {
@@ -39,7 +40,7 @@ func PolicyNames() []string {
 	return names
 }
 
-// PolicyCompletions are the names with a line about each, as shells show them.
+// PolicyCompletions returns the names of all policies with a line about each, for the completion of shells.
 func PolicyCompletions() []string {
 	lines := make([]string, len(Policies))
 	for i := range Policies {
@@ -67,20 +68,20 @@ func (v *validator) checkPolicy(name string, path []any) {
 // of several nodes.
 func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
 
-// Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to end some of them,
-// and they start again only to be ended again. Therefore a chain remembers, for each policy, how much was preempted recently, and lets
-// opportunistic gangs split idle nodes only while about that much remains whole. The idle leaves beside other gangs, or in cells
-// that a virtual cluster holds, are free for gangs that fit on one node.
+// Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to evict some of them, and they
+// start again only to be evicted again. Therefore a chain remembers, for each policy, how much was preempted recently, and lets
+// opportunistic gangs split idle nodes only as long as about that much remains unsplit. The idle leaves beside other gangs, or in
+// cells that a virtual cluster holds, are free for gangs that fit on one node.
 //
-// The memory fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back.
-// So a gang waits only as long as guaranteed ones continue to preempt. It is not kept over a restart.
+// This record fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back. So a
+// gang waits only as long as guaranteed ones continue to preempt. A restart clears the record.
 
 // pressure is the number of leaves preempted lately, in thousandths, by index of Policies. All but those of policies that hold
 // back in a chain of this size stay 0.
 type pressure []int
 
 const (
-	// Weights of the memory, in thousandths of it.
+	// How quickly the record fades, in thousandths of it.
 	fadeByStart   = 1
 	fadeByAttempt = 2
 	milli         = 1000
@@ -125,7 +126,7 @@ func (ch *chain) blockClean() []int32 {
 
 func (p pressure) fade(policy, part int) { p[policy] -= min(p[policy], p[policy]*part/milli+1) }
 
-// preempted remembers that a guaranteed gang has started at the cost of n opportunistic leaves.
+// preempted records that a guaranteed gang has started at the cost of n opportunistic leaves.
 func (ch *chain) preempted(n int) {
 	leaves := len(ch.cells[0])
 	for i := range Policies {

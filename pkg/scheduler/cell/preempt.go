@@ -38,7 +38,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
 			return best
 		}
-		// Gangs that may be downgraded can be enough, and then fewer have to end.
+		// Downgrading gangs that accept it can be enough, and then fewer gangs have to be evicted.
 		if p, _ := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
 			return p
 		}
@@ -152,7 +152,7 @@ func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	return spots, ok
 }
 
-// fewestGangs marks the gangs whose end makes room for equal or unequal pods in a flat request.
+// fewestGangs marks the gangs whose eviction makes room for equal or unequal pods in a flat request.
 func (p *preemption) fewestGangs() bool {
 	if p.total <= p.view.leaves[p.view.node] && p.onNode() {
 		return true
@@ -225,7 +225,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial is a copy of the search without the marked gangs.
+// trial returns a copy of the search without the marked gangs.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
@@ -240,7 +240,7 @@ func (p *preemption) markAll(gangs []*gang) {
 	}
 }
 
-// costOf orders sets of victims: few before many, low priorities before high ones, young before old.
+// costOf returns the order of a set of victims: few before many, low priorities before high ones, young before old.
 func costOf(gangs []*gang) uint64 {
 	oldest, highest := uint64(1<<32-1), 0
 	for _, g := range gangs {
@@ -250,8 +250,8 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope seats the pods one by one where the fewest further gangs must be evicted, and of equal nodes on the first. The
-// cost of a node changes only if a pod is seated there, or a gang is marked that has leaves there.
+// inScope places the pods one by one on the node where the fewest additional gangs must be evicted, or on the first of
+// equal nodes. The cost of a node changes only if a pod is placed there, or a gang is marked that has leaves there.
 func (p *preemption) inScope(sc scope) bool {
 	seated := make([]int, sc.hi-sc.lo) // leaves by node
 	var costs cheapest
@@ -315,7 +315,7 @@ func (p *preemption) eachNode(g *gang, f func(int32)) {
 	}
 }
 
-// cheapest finds the first of the nodes with the least cost, while costs change. It is a tree of minima: the costs of
+// cheapest finds the first of the nodes with the least cost, while costs change. It is a tree of minimums: the costs of
 // the nodes are its last half.
 type cheapest struct {
 	lo   int32
@@ -364,7 +364,7 @@ func (c *cheapest) first() (int32, uint64) {
 	return c.lo + int32(i-c.size), c.min[1]
 }
 
-// victims are the gangs to end for one cell.
+// victims are the gangs to evict for one cell.
 type victims struct {
 	gangs [16]*gang
 	n     int
@@ -377,8 +377,8 @@ func (v *victims) cost() uint64 {
 	return costOf(v.gangs[:v.n])
 }
 
-// victims chooses the gangs to end for need of the leaves: the gangs with the most leaves first, of equal ones
-// the youngest. Leaves that are free or belong to marked gangs count as free.
+// victims chooses the gangs to evict for need of the leaves: the gangs with the most leaves first, of equal ones the
+// youngest. Leaves that are free or belong to marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	var store [16]share
 	parts := store[:0]
@@ -414,8 +414,8 @@ next:
 	return out, ok && fit
 }
 
-// removeUntilFits ends the youngest gangs of the lowest priorities until the shape fits, then spares
-// those that weren't needed. It finds a place whenever there is one without all of them.
+// removeUntilFits evicts the youngest gangs of the lowest priorities until the shape fits, and then keeps those whose
+// eviction wasn't needed. It finds a place whenever evicting all of them makes one.
 func (p *preemption) removeUntilFits() ([]spot, bool) {
 	all := p.lowerGangs()
 	if _, ok := p.placeWithout(all); !ok {

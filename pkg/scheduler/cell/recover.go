@@ -25,8 +25,8 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	return lost, ""
 }
 
-// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank lose theirs for it. If a cell is missing, it
-// keeps those that it has found, and explains why.
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose theirs to it. If a cell is missing,
+// it keeps those that it has found, and explains why.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
 	sl.virtual = make([]*vcell, len(sl.leaves))

@@ -126,7 +126,7 @@ func (q Quota) ofGroup(name string) int {
 	return q.PerGroup
 }
 
-// unitOf is the name of the leaves of targets. All of a request have one kind.
+// unitOf returns the name of the leaves of targets. All of a request have one kind.
 func unitOf(targets []target) string {
 	if len(targets) > 0 && targets[0].chain.cpu {
 		return "CPU cell"
@@ -187,7 +187,7 @@ func (p *part) key(b *strings.Builder, s *shape) {
 	b.WriteString(")")
 }
 
-// idle is the view of the target without used or bad leaves.
+// idle returns the view of the target without used or bad leaves.
 func (t target) idle() *view {
 	where := &t.chain.empty
 	if t.space != nil {
@@ -199,7 +199,7 @@ func (t target) idle() *view {
 	return *where
 }
 
-// emptied is a view of the same cells with all leaves free.
+// emptied returns a view of the same cells with all leaves free.
 func (v *view) emptied() *view {
 	out := &view{tree: v.tree, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}, scratch: newBitset(v.leaves[v.node])}
 	out.nodes = make([]viewNode, len(v.nodes))

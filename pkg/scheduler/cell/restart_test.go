@@ -113,7 +113,7 @@ func (w *world) runningPods() []*wpod {
 	return out
 }
 
-// reconfigure changes the configuration under running gangs, or only looks at the effects that a change would have.
+// reconfigure changes the configuration under running gangs, or only checks the effects that a change would have.
 func (w *world) reconfigure(c *choices) {
 	conf := changedConfig(c, w.conf)
 	same := c.in(20)

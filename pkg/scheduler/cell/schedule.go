@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Schedule decides about one pod. suggested are the nodes that Kubernetes offers; nil is all.
-// In the phase Filtering, only a reservation that has become useless changes; Allocate applies a
-// Bind. In the phase Preempting
-// the cells of a Preempt are reserved for the gang.
+// Schedule makes a decision for one pod. suggested are the nodes that Kubernetes offers; nil means all. In the phase
+// Filtering, only a reservation that has become useless changes; Allocate applies a Bind. In the phase Preempting the
+// cells of a Preempt are reserved for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	d := s.decide(pod, r, phase, suggested)
 	d.Victims, d.victims = s.podsOf(d.victims), nil
 	return d
 }
 
-// Find is Schedule in the phase Filtering, but lists no victims: there may be one for each GPU of a cluster.
+// Find is like Schedule in the phase Filtering, but doesn't list the victims, since there may be one for each GPU of a
+// cluster.
 func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	d := s.decide(pod, r, Filtering, suggested)
 	d.victims = nil
@@ -92,8 +92,8 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 	return d
 }
 
-// Reserve is Schedule in the phase Preempting for a pod that was found a Preempt in the phase Filtering, or by Find, just before, with
-// the same request and nodes. It searches only if something has changed since. Victims are the victims of d.
+// Reserve is like Schedule in the phase Preempting, for a pod whose decision in the phase Filtering, or by Find, has just been Preempt,
+// with the same request and nodes. It searches only if something has changed since. Victims are the victims of d.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
 	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
@@ -117,12 +117,12 @@ func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
 	return append(s.apply(p), s.restoreGuarantees()...)
 }
 
-// preempt is the decision for a gang whose place other gangs must leave first.
+// preempt returns the decision for a gang whose place other gangs must leave first.
 func (g *gang) preempt(victims []*gang) Decision {
 	return Decision{Result: Preempt, Placement: g.placement, Reason: preemptReason(victims), victims: victims}
 }
 
-// bindTo is the decision for a slot of a gang that has its place.
+// bindTo returns the decision for a slot of a gang that has its place.
 func (g *gang) bindTo(i int) Decision {
 	sl := &g.slots[i]
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
@@ -294,7 +294,7 @@ func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	return out
 }
 
-// rankOf is the rank of a slot's node, or -1 if the configuration no longer has that node.
+// rankOf returns the rank of a slot's node, or -1 if the configuration no longer has that node.
 func (s *Scheduler) rankOf(sl *slot) int32 {
 	if len(sl.leaves) > 0 && sl.leaves[0] != nil {
 		return sl.leaves[0].machine.rank

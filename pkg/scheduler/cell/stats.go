@@ -142,7 +142,7 @@ func countFree(c freeCell, to *[]LevelCount) {
 	*to = append(*to, levelCount(c.typeName(), c.size(), c.cpu()))
 }
 
-// levelCount is one cell of a type.
+// levelCount returns the count for one cell of a type.
 func levelCount(name string, leaves int, cpu bool) LevelCount {
 	if cpu {
 		return LevelCount{CellType: name, CPUCells: leaves, Count: 1}

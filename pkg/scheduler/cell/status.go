@@ -64,7 +64,7 @@ type VCStats struct {
 	Fragmentation float64
 }
 
-// CPUStats are CPU cells of a virtual cluster: the number that it owns, and the same figures as of GPUs.
+// CPUStats are CPU cells of a virtual cluster: the number that it owns, and the same figures as for GPUs.
 type CPUStats struct {
 	Guaranteed    int `json:"guaranteed"`
 	Used          int `json:"used"`
@@ -89,7 +89,7 @@ type LevelCount struct {
 	Count    int    `json:"count"`
 }
 
-// Codes of explanations that others look for.
+// Codes of explanations that other packages check.
 const (
 	// NoVirtualCluster: the request's virtual cluster doesn't exist, or no longer.
 	NoVirtualCluster = "NoVirtualCluster"
@@ -103,9 +103,9 @@ const (
 	HeldBack = "HeldBack"
 	// Preemption: it starts when other gangs have ended.
 	Preemption = "PreemptionUnderWay"
-	// QuotaUsed: its user or group has used its quota up.
+	// QuotaUsed: its user or group has used up its quota.
 	QuotaUsed = "Quota"
-	// BadNodes: cells would be free but for broken hardware.
+	// BadNodes: cells would be free if hardware weren't broken.
 	BadNodes = "BadNodes"
 	// Unsatisfiable: it can never start, even if all cells were free.
 	Unsatisfiable = "Unsatisfiable"

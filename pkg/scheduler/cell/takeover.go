@@ -58,7 +58,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow is the chain of a gang: that of the pod's leaves, or otherwise that of the other pods' leaves.
+// chainNow returns the chain of a gang: that of the pod's leaves, or otherwise that of the other pods' leaves.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {
@@ -112,7 +112,7 @@ func otherKind(node string, cpu bool) string {
 	return fmt.Sprintf("node %s now has GPUs instead of CPU cells", node)
 }
 
-// chainOf is the first chain of CPU cells, or of GPUs; without any, the first.
+// chainOf returns the first chain of CPU cells, or of GPUs; if no chain has them, the first chain.
 func (s *Scheduler) chainOf(cpu bool) *chain {
 	for _, ch := range s.chains {
 		if ch.cpu == cpu {

@@ -27,7 +27,7 @@ func (t *Trial) End() {
 	t.s.epoch, t.s.order = t.epoch, t.order
 }
 
-// Start gives a new gang its cells if it would start now without the end of others, and returns its nodes. The gang may only run on some
+// Start gives a new gang its cells if it would start now without evicting others, and returns its nodes. The gang may only run on some
 // nodes; nil is all.
 func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	s := t.s
@@ -47,7 +47,7 @@ func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	return nodesOf(p.gang), true
 }
 
-// Why is Scheduler.Why for a new gang that may only run on some nodes; nil is all.
+// Why is like Scheduler.Why, for a new gang that may only run on some nodes; nil is all.
 func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	s := t.s
 	e := s.Why(r)
@@ -77,8 +77,9 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 // fewPods is the size of gangs that Largest tries in any case.
 const fewPods = 64
 
-// Largest returns the number of pods of the largest gang with pods of the same size that would start now without the end of others. It
-// returns 0 if not even one pod would start, if the request has pods of several sizes, or if late reports true before the search of large gangs ends.
+// Largest returns the number of pods of the largest gang with pods of the same size that would start now without evicting others. It
+// returns 0 if not even one pod would start, if the request has pods of several sizes, or if late reports true before the search of large
+// gangs ends.
 func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 	s := t.s
 	s.settle()

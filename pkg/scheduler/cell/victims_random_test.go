@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowInScope is inScope from before it kept costs: it looks at every node for every pod.
+// slowInScope is inScope from before it kept costs: it checks every node for every pod.
 func (p *preemption) slowInScope(sc scope) bool {
 	seated := map[int32]int{}
 	for _, set := range p.root.sets {

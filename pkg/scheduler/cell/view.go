@@ -18,7 +18,7 @@ type view struct {
 	free    int                  // free leaves of nodes that aren't blocked
 	scratch bitset
 	undo    []taken
-	// classFirst: it is better to break a larger piece than to use a node of a higher class.
+	// classFirst makes it better to break a larger piece than to use a node of a higher class.
 	classFirst bool
 }
 
@@ -121,7 +121,7 @@ func (v *view) mark(node int32, offset int32, free bool) {
 	}
 }
 
-// markAll is mark for many leaves, and updates their nodes.
+// markAll is like mark, for many leaves, and updates their nodes.
 func (v *view) markAll(leaves []*vcell, free bool) {
 	for _, leaf := range leaves {
 		v.mark(leaf.node, leaf.lo-leaf.base, free)
@@ -235,8 +235,8 @@ func (b *bucket) fit(v *view, n, unit int) fit {
 
 const noCost = uint64(math.MaxUint64)
 
-// cost orders the nodes that hold n leaves: the lowest cell, the smallest free piece to break, the
-// lowest class, the fullest node.
+// cost returns the order of the nodes that hold n leaves: the lowest cell, the smallest free piece to break, the lowest
+// class, the fullest node.
 func (v *view) cost(b *bucket, f fit) uint64 {
 	if v.classFirst {
 		return uint64(f.level)<<56 | uint64(b.key.class)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(min(b.have, 1<<24-1))
@@ -297,7 +297,7 @@ func (v *view) bestOf(s scope, n, unit int) int32 {
 	return best
 }
 
-// firstOf resolves equal costs of several buckets.
+// firstOf returns the best node of the buckets with equal cost: one below the fullest cell, and of those the first.
 func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	best := int32(-1)
 	for _, b := range v.buckets {
@@ -313,7 +313,7 @@ func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	return best
 }
 
-// upperFree is the number of free leaves in the cell above a node; -1 for nodes without one.
+// upperFree returns the number of free leaves in the cell above a node; -1 for nodes without one.
 func (v *view) upperFree(i int32) int32 {
 	if i < 0 || v.nodes[i].up < 0 {
 		return -1

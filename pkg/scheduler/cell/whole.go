@@ -1,8 +1,7 @@
 package cell
 
-// Idle virtual nodes are interchangeable: the remaining ones always have the same
-// shape. So here, and only here, the choice in a virtual cluster looks at the physical cells: it avoids preemptions, and keeps
-// the gang in one rack.
+// Idle virtual nodes are interchangeable: the remaining ones always have the same shape. So here, and only here, the choice in
+// a virtual cluster depends on the physical cells: it avoids preemptions, and keeps the gang in one rack.
 
 // wholeNodes places a gang of pods that take a node each. It reports false if it isn't such a gang,
 // or there aren't enough idle nodes.

@@ -82,7 +82,7 @@ func (e *Explanation) inCPUCells() {
 	}
 }
 
-// keepMemory returns a function that undoes the changes of a look to the memory of preemptions.
+// keepMemory returns a function that restores the record of preemptions after a decision that must not change it.
 func (s *Scheduler) keepMemory() func() {
 	before := make([]pressure, len(s.chains))
 	for i, ch := range s.chains {
@@ -342,7 +342,7 @@ func missing(targets []target, e *Explanation) []LevelCount {
 	return []LevelCount{{CellType: t.chain.names[level], GPUs: t.chain.leaves[level], Count: set.count - have}}
 }
 
-// sentence makes a reason start with a capital and end with a full stop.
+// sentence capitalizes a reason, and ends it with a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""

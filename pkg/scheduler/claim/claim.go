@@ -28,7 +28,8 @@ const (
 	ForPods = "forPods"
 	// Unhealthy is the key of the taint of a device that is sick.
 	Unhealthy = Driver + "/unhealthy"
-	// DetailsKey is the annotation of a claim with the changed details of its place: an allocation can't be changed.
+	// DetailsKey is the annotation of a claim with changed details of its place, because an allocation can't be
+	// changed.
 	DetailsKey = "paictl.openpai.org/placement"
 	// DoubtKey is the annotation of a claim that explains why its pod may have other GPUs than those of the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
@@ -86,7 +87,7 @@ func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	}
 }
 
-// Place has the GPUs of a pod.
+// Place holds the GPUs of a pod.
 type Place struct {
 	Node string
 	// Indices are the indices of the devices, ascending.
@@ -119,7 +120,7 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	}
 }
 
-// Of reports whether a claim was made for a pod. The pod owns it, or, if the owner was removed (from a pod that was deleted with
+// Of reports whether a claim was made for a pod. The pod owns it, or, if that owner was removed (as when the pod is deleted with
 // --cascade=orphan), the claim is reserved for that pod alone. Only the scheduler can write that reservation.
 func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOf(c)
@@ -131,10 +132,10 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 		c.Spec.Devices.Requests[0].Exactly.DeviceClassName == Class
 }
 
-// Asks returns the number of GPUs that the claim of a pod requests. It can't be changed.
+// Asks returns the number of GPUs that the claim of a pod requests. This number can't be changed.
 func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
 
-// Status is the status of a claim whose pod has a place. at is the time of the allocation.
+// Status returns the status of a claim whose pod has a place. now is the time of the allocation.
 func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {
 	results := make([]resourceapi.DeviceRequestAllocationResult, len(at.Indices))
 	for i, index := range at.Indices {
@@ -169,7 +170,7 @@ func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 		index, ok := DeviceIndex(r.Device)
 		switch {
 		case r.Driver != Driver:
-			continue // as the agent does: it is another driver's
+			continue // it belongs to another driver, and the agent ignores it, too
 		case !ok:
 			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is not a GPU", c.Namespace, c.Name, r.Device, r.Driver)
 		case at.Node != "" && at.Node != r.Pool:

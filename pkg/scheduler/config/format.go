@@ -14,7 +14,7 @@ import (
 type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
-	// Reserve is ours, see cell.Config.
+	// Reserve isn't part of HiveD's format; see cell.Config.
 	Reserve bool `yaml:"reserveGPUMachines"`
 
 	KubeAPIServerAddress strictyaml.Ignored `yaml:"kubeApiServerAddress"`
@@ -52,9 +52,9 @@ type physicalCell struct {
 type virtualCluster struct {
 	Cells  []virtualCell `yaml:"virtualCells"`
 	Pinned []pinnedCell  `yaml:"pinnedCells"`
-	// Quota is ours: GPUs that a user, or a group of users, may hold with guarantee at a time.
+	// Quota isn't part of HiveD's format: the GPUs that a user, or a group of users, may hold with guarantee at a time.
 	Quota quota `yaml:"quota"`
-	// Policy is ours: the name of one of cell.Policies.
+	// Policy isn't part of HiveD's format: the name of one of cell.Policies.
 	Policy string      `yaml:"policy"`
 	Rest   unknownKeys `yaml:",inline"`
 }
@@ -98,5 +98,5 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 	}
 }
 
-// unknownKeys takes keys that the format doesn't have. HiveD ignores them, so that they are only warnings.
+// unknownKeys collects keys that the format doesn't have. HiveD ignores them, so they only cause warnings.
 type unknownKeys map[string]strictyaml.Ignored

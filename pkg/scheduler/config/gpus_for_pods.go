@@ -33,7 +33,7 @@ func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	}
 }
 
-// givenWalk looks for GPUs, by node, that are given to ordinary pods.
+// givenWalk finds the GPUs, by node, that are given to ordinary pods.
 type givenWalk struct {
 	*reader
 	node  map[string]bool

@@ -26,15 +26,14 @@ const (
 	masterProcessors = 2
 )
 
-// rackLabels are the labels of machines that name their rack, in order of preference.
+// rackLabels returns the labels of machines that name their rack, in order of preference.
 func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
 
-// hardware makes the physical part of a configuration of a layout: per SKU the type SKU-NODE, whose GPUs are
-// cells named after their model, or, if it has no GPUs, whose processors are cells of ProcessorType;
-// machines whose labels name a rack are in cells of the type SKU-RACK-n, n the number of their machines,
-// since a cell type has one number of children. Machines that are only masters are left out. So are machines
-// without GPUs that aren't workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is its own cell,
-// outside of its rack, of the type SKU-NODE-n with its n others.
+// hardware returns the physical part of the configuration for a layout: per SKU the type SKU-NODE, whose GPUs are cells named after their
+// model, or, if it has no GPUs, whose processors are cells of ProcessorType; machines whose labels name a rack are in cells of the type
+// SKU-RACK-n, n the number of their machines, since a cell type has one number of children. Machines that are only masters are left out. So
+// are machines without GPUs that aren't workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a separate
+// cell outside of its rack, of the type SKU-NODE-n, where n is the number of its other GPUs.
 //
 // A layout doesn't describe the connections between the GPUs inside a machine: they are one level. If GPUs are split, a GPU is a cell of the type
 // SKU-GPU, and its parts or instances are the leaves, named after the model and their number or profile.
@@ -139,8 +138,8 @@ func isBoth(m layout.Machine) bool {
 	return m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker)
 }
 
-// isFull reports whether the control plane uses all of a machine without GPUs. A cell there would fit no
-// pod, and the pods that it is given to would wait.
+// isFull reports whether the control plane uses all of a machine without GPUs. No pod would fit into such a cell, and
+// pods that get it would wait.
 func isFull(l layout.Layout, m layout.Machine) bool {
 	s := l.MachineSKU[m.SKU]
 	return !hasGPUs(s) && isBoth(m) && s.CPU.VCore <= systemProcessors+masterProcessors
@@ -156,7 +155,7 @@ func nodes(typeName string, names []string) []cell.Physical {
 	return out
 }
 
-// rack has the machines of one SKU in one rack.
+// rack holds the machines of one SKU in one rack.
 type rack struct {
 	name  string
 	nodes []string

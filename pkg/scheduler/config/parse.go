@@ -18,7 +18,7 @@ func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	return ParseWithin(name, data, 0)
 }
 
-// ParseWithin refuses a configuration with more cells than a limit before it looks at them; 0 is the general limit.
+// ParseWithin refuses a configuration with more cells than a limit before it checks them; 0 is the general limit.
 func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
@@ -114,7 +114,7 @@ func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	return out
 }
 
-// check applies the core's rules, and adds warnings about allowed but doubtful settings.
+// check applies the core's rules, and adds warnings about settings that are allowed but questionable.
 func (r *reader) check(c cell.Config) {
 	problems := c.Validate()
 	for _, p := range problems {

@@ -45,11 +45,10 @@ func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section
-// scheduler may have physicalCluster and virtualClusters, or config, HiveD's file as text; the
-// original's hivedscheduler.config is read if the section scheduler doesn't divide the hardware. Without
-// physicalCluster the hardware is that of the layout, and without virtualClusters one that is called
-// default owns it. Findings have places in servicesFile.
+// FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section scheduler may have
+// physicalCluster and virtualClusters, or config, HiveD's file as text; the original's hivedscheduler.config is read if
+// the section scheduler doesn't divide the hardware. Without physicalCluster, the hardware is that of the layout.
+// Without virtualClusters, a virtual cluster called default owns all of it. Findings have places in servicesFile.
 func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
 	var s services
 	doc, findings := strictyaml.Parse(servicesFile, servicesText)
@@ -90,7 +89,7 @@ func isEmptyFile(findings strictyaml.Findings) bool {
 	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
 }
 
-// says reports whether there is a text. OpenPAI treats a single character like an empty text.
+// says reports whether there is a text. OpenPAI treats a single character as an empty text.
 func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
 
 func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }
@@ -175,8 +174,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	}
 }
 
-// fromText reads HiveD's file out of a text in the section. It moves the places of the findings to the
-// text's position in the file.
+// fromText reads HiveD's file from a text in the section. It moves the positions of the findings to those in the file.
 func (r *reader) fromText(l layout.Layout, file []byte, s *section) cell.Config {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {

@@ -17,7 +17,7 @@ type nodeSet map[string]bool
 // Has implements cell.Nodes.
 func (n nodeSet) Has(name string) bool { return n[name] }
 
-// constraints decide on which nodes a pod may run: the pod's fields and a node's.
+// constraints determine on which nodes a pod may run. They are fields of the pod and of nodes.
 type constraints struct {
 	Selector    map[string]string    `json:",omitempty"`
 	Affinity    *corev1.NodeAffinity `json:",omitempty"`
@@ -27,7 +27,7 @@ type constraints struct {
 	Taints []corev1.Taint    `json:",omitempty"`
 }
 
-// text names constraints.
+// text identifies constraints.
 func (c constraints) text() string {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -52,8 +52,9 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. For pods that have no node
-// in common these are the nodes of any of them: kube-scheduler refuses the rest. The set is empty if one of the pods has no node.
+// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. If the pods have no node
+// in common, it returns the nodes of any of them: kube-scheduler refuses the others. The set is empty if one of the pods has no
+// node.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs, since its storage or a label may keep it from the
-// machines with CPU cells, and other gangs may hold these. All its pods use the same request.
+// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs, for the case that storage or a label excludes the
+// machines with CPU cells, or that other gangs hold those. All pods of the gang use the same request.
 
-// alternative returns the other request of a pod, nil if it has no other or the operator reserves the GPUs.
+// alternative returns the other request of a pod, nil if it has no other or if the operator reserves the GPUs.
 func alternative(core *cell.Scheduler, p *pod) *cell.Request {
 	if p.preferred == nil || p.preferred.Alternative == nil || core.ReservesGPUMachines() || core.WantsCPU(p.preferred.Alternative) {
 		return nil
@@ -44,7 +44,7 @@ func (s *state) rejoin(g *gang, ready []*pod) {
 	useAll(ready, has != nil && has.LeafType == or.LeafType && slices.Equal(has.Sets(), or.Sets()))
 }
 
-// requests are those that can give a waiting pod a place, in the order of preference.
+// requests returns the requests that can give a waiting pod a place, in the order of preference.
 func (s *state) requests(p *pod) []*cell.Request {
 	if or := alternative(s.core, p); or != nil && s.core.RequestOf(p.gang.vc, p.gang.name) == nil {
 		return []*cell.Request{p.preferred, or}
@@ -85,5 +85,5 @@ func (s *state) useBound(p *pod) {
 	p.use(has == cellsOf(p.preferred.Alternative) && (has != cellsOf(p.preferred) || s.core.WantsCPU(p.preferred)))
 }
 
-// cellsOf is the number of cells of a pod.
+// cellsOf returns the number of cells of a pod.
 func cellsOf(r *cell.Request) int { return r.Sets()[r.Set].Cells }

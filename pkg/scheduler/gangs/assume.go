@@ -12,23 +12,23 @@ import (
 // placeAtOnce is how many pods of a gang get their places before others may have the lock.
 const placeAtOnce = 1000
 
-// placing gives pods of one class of a gang their places, before Kubernetes knows.
+// placing gives pods of one class of a gang their places in memory, before Kubernetes has them.
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are those that all of them may run on. apart: the pods may be placed one by one, since the gang already runs: the others
-	// stay where they are, and a pod that finds no place doesn't keep another from its own.
+	// nodes are those that all of these pods may run on. apart means that the pods may be placed one by one, because the gang
+	// already runs: a pod that finds no place doesn't keep another from its place.
 	nodes cell.Nodes
 	apart bool
 	first *cell.Decision // about the first pod
-	// failed: one of the pods has found no place.
+	// failed means that one of the pods has found no place.
 	failed bool
-	// lost explains why one of them finds no place, though all had one when the first got its own: something has changed since.
+	// lost explains why a pod finds no place, although all had one when the first got its place: something has changed since.
 	lost string
 }
 
 // place gives the first of the pods their places, and leaves the rest for later. It returns those that have one. Its result for
-// the gang is valid as long as the rest gets theirs.
+// the gang is valid if the others get theirs.
 func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	part := r.left[:min(placeAtOnce, len(r.left))]
 	r.left = r.left[len(part):]
@@ -106,7 +106,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	return true
 }
 
-// hold records the place that the core has given a pod. kube-scheduler is to bind it there.
+// hold records the place that the core has given a pod, to which kube-scheduler binds it.
 func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
@@ -116,7 +116,7 @@ func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 		p.bound = annotation.Write(p.request, d)
 	}
 	if s.core.WantsCPU(p.request) {
-		p.bound.Isolation = "" // containers would take the numbers of CPU cells for GPUs, which would belong to others on a machine with GPUs
+		p.bound.Isolation = "" // containers would take the numbers of CPU cells for numbers of GPUs, which may belong to other pods
 	}
 	p.trial, p.could = "", ""
 	s.comes(p, p.node)

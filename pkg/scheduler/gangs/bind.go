@@ -136,7 +136,8 @@ func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	})
 }
 
-// toClaim returns a pod that expects its GPUs in a claim, and its place; nil if it expects no claim, or Kubernetes already knows.
+// toClaim returns a pod that expects its GPUs in a claim, and its place. It returns nil if the pod expects no claim, or if it is
+// already bound.
 func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
 	leading := b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
@@ -149,8 +150,9 @@ func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 	return obj, at, err
 }
 
-// toBind returns the binding to send for a pod, and notes that it is sent; nil if Kubernetes already knows.
-// at is the place on its claim, if it expects one. number is the number of the place for which the claims were written.
+// toBind returns the binding to send for a pod, and records that it is sent. It returns nil if the pod is already
+// bound. at is the place on its claim, if it expects one. number is the number of the place for which the claims were
+// written.
 func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -178,7 +180,7 @@ func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64
 	return out, err
 }
 
-// binding is a pod's place in the form that Kubernetes expects.
+// binding returns a pod's place in the form that Kubernetes expects.
 func (p *pod) binding() *corev1.Binding {
 	annotations := map[string]string{}
 	if p.bound.BindInfo != "" {
@@ -217,7 +219,7 @@ func (b *Store) post(ctx context.Context, binding *corev1.Binding) (known bool, 
 	return known, nil
 }
 
-// outcome asks for the result of a binding.
+// outcome reads the result of a binding from the API server.
 func (b *Store) outcome(ctx context.Context, binding *corev1.Binding) (bound, known bool) {
 	obj, err := b.client.CoreV1().Pods(binding.Namespace).Get(ctx, binding.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -65,7 +65,7 @@ func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	return annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
 }
 
-// claim is the place to write on the claim of a pod that has its place.
+// claim returns the place to write on the claim of a pod.
 func (p *pod) claim() claim.Place {
 	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
 }
@@ -140,7 +140,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	return nil
 }
 
-// stillAt reports whether a pod still has the place that is to be written on its claim.
+// stillAt reports whether a pod still has the place that should be written on its claim.
 func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -159,7 +159,7 @@ const (
 )
 
 // gather notes that the claim of a pod is written, if it expects one, and waits until those of its whole gang are. Only then is the first
-// pod bound: if a new leader takes over when some are bound, it finds the places of all.
+// pod bound, so that a new leader that takes over when some are bound finds the places of all.
 func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string

@@ -26,13 +26,14 @@ const (
 	refusedFor = 30 * time.Second
 	// mostRefused is the longest such time: it doubles while the gang can't run on any node.
 	mostRefused = 10 * time.Minute
-	// firstPause is how long a gang gets no place after it wasn't bound in its last place. It doubles up to mostRefused.
+	// firstPause is how long a gang gets no place after it wasn't bound to its last place. It doubles up to mostRefused.
 	firstPause = 10 * time.Second
-	// refreshEvery is how often all gangs are searched for without a change: some are held back for a time.
+	// refreshEvery is how often a place is searched for all gangs even without a change, because some gangs are held
+	// back only for a time.
 	refreshEvery = 10 * time.Second
 )
 
-// expire releases places that kube-scheduler doesn't bind, and looks at all gangs again from time to time.
+// expire releases places that kube-scheduler doesn't bind, and retries all gangs from time to time.
 func (s *state) expire() {
 	now := s.now()
 	if now.Sub(s.refreshed) >= refreshEvery {
@@ -46,7 +47,7 @@ func (s *state) expire() {
 		}
 		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
 			if p.object.DeletionTimestamp != nil {
-				s.forgetTrial(p) // kube-scheduler no longer looks at it; its gang continues without it
+				s.forgetTrial(p) // kube-scheduler no longer tries it; its gang continues without it
 			} else {
 				s.unanswered(p)
 			}
@@ -68,8 +69,8 @@ func (s *state) expire() {
 	}
 }
 
-// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless that already runs. Others may have
-// the cells for a while. It returns the pods that lost their place.
+// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless the gang already runs. Other gangs
+// may use the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
 	with := []*pod{p}
@@ -103,7 +104,7 @@ func (g *gang) alike() bool {
 	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
 }
 
-// ready are the pods of a class that wait and can run as soon as they have a place.
+// ready returns the pods of a class that wait and can run as soon as they have a place.
 func (g *gang) ready(class string) []*pod {
 	var out []*pod
 	for _, p := range g.pods {
@@ -232,8 +233,8 @@ func (g *gang) runs(class string) bool {
 	})
 }
 
-// waitsFor reports whether a gang waits for cells that others use, if it has waited so long that free cells could be held for it.
-// Otherwise holding them wouldn't help.
+// waitsFor returns Unfit if a gang has waited long enough for free cells to be held for it, and holding them wouldn't help.
+// Otherwise it returns Waits.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
@@ -273,7 +274,7 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	return ""
 }
 
-// schedule asks the core, and reserves cells that have to be emptied.
+// schedule requests a decision from the core, and reserves cells that have to be vacated first.
 func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	d := because(p, s.search(p, nodes))
 	if d.Result == cell.Preempt {
@@ -282,7 +283,8 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// search asks the core, and only changes a reservation that has become useless. The caller adds the refusals of nodes, by because.
+// search requests a decision from the core, which only changes a reservation that has become useless. The caller adds the reasons
+// why nodes refused the pod, with because.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -296,7 +298,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// taken returns a Preempt whose cells are reserved.
+// taken reserves the cells of a Preempt, and returns the decision.
 func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -329,7 +331,7 @@ func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	return cell.Decision{Result: cell.Refuse, Reason: reason}
 }
 
-// because adds why a gang that waits doesn't run on some nodes.
+// because adds the reasons why a waiting gang can't run on some nodes.
 func because(p *pod, d cell.Decision) cell.Decision {
 	if d.Result == cell.Wait && len(p.gang.refused) > 0 && !strings.Contains(d.Reason, p.gang.refusal) {
 		d.Reason += "; " + p.gang.refusal
@@ -338,8 +340,8 @@ func because(p *pod, d cell.Decision) cell.Decision {
 }
 
 // tooLong explains why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
-// would then refuse every update of such a pod, also by its kubelet or a client that deletes it.
-// The text is empty if the gang can have the place.
+// would then refuse every update of such a pod, even by its kubelet or by a client that deletes it. The text is empty if the gang
+// can have the place.
 func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil || Claims(p.object) {
 		return ""
@@ -373,8 +375,8 @@ func (s *state) wait(p *pod, reason string) {
 // refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had one.
 func (s *state) refuse(p *pod, reason string) []types.UID {
 	refused := s.avoid(p, p.node, reason)
-	// It may have evicted others without result, and must not do so on one node after the other. A node that refused it stays refused
-	// until it may, so that it tries another one then.
+	// The gang may have evicted others without result, and must not do so on one node after the other. A node that refused it stays
+	// refused for longer than this pause, so that the gang then tries another node.
 	p.gang.calm = s.now().Add(refused * 5 / 6)
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))
 }
@@ -396,7 +398,7 @@ func cantRun(p *pod, node, reason string) string {
 	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
 }
 
-// takeBack releases the places of a gang that Kubernetes doesn't know, and returns the pods that had one.
+// takeBack releases the places of a gang that isn't bound yet, and returns the pods that had one.
 func (s *state) takeBack(g *gang, reason string) []types.UID {
 	var out []types.UID
 	for _, p := range g.pods {

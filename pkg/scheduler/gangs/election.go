@@ -75,7 +75,8 @@ func (l *Election) wrote(start time.Time, record resourcelock.LeaderElectionReco
 	return nil
 }
 
-// Leads reports whether this process leads, and will for as long as margin. Without an election it does.
+// Leads reports whether this process leads, and will continue to for at least margin. Without an election, it always
+// leads.
 func (l *Election) Leads(margin time.Duration) bool {
 	if l == nil || l.Interface == nil {
 		return true

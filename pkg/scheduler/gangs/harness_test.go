@@ -65,7 +65,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// cluster has state on an API server in memory. It does kube-scheduler's part, and sends requests to both.
+// cluster holds state on an API server in memory. It does kube-scheduler's part, and sends requests to both.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset

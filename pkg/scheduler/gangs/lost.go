@@ -127,8 +127,8 @@ func (b *Store) lost(pod *corev1.Pod, what string) {
 	})
 }
 
-// contradicted withdraws the node of a pod whose claim has a different place from that in the state. The claim says so from then on, so
-// that the next leader, whose state is made of claims, does the same.
+// contradicted ignores a pod whose claim has a different place than the state, and withholds the devices of its node. It also records
+// that on the claim, so that the next leader, which rebuilds the state from claims, does the same.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID
 	var why string

@@ -16,9 +16,9 @@ type node struct {
 	devices string // the annotation
 	seen    bool   // the core knows the fields above
 	report  api.Node
-	// blocked are devices that pods may use whose cells aren't known.
+	// blocked are the devices that pods whose cells aren't known may use.
 	blocked map[types.UID][]int32
-	// constraints decide which pods may run there.
+	// constraints are the fields of the node that determine which pods may run there.
 	constraints string
 	object      *corev1.Node
 }

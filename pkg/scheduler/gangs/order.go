@@ -17,7 +17,8 @@ import (
 )
 
 // waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
-// counted last: a gang that ends in between may count twice but is never omitted, so that no end is estimated too late.
+// counted last: a gang that ends in between may count twice, but is never omitted. So the time at which GPUs become free is never
+// estimated too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
@@ -62,8 +63,8 @@ func (s *state) running(q *queue.Queue) {
 	}
 }
 
-// endsBy returns when the last running pod of a gang has to end, in nanoseconds; 0 if no pod does, or one may run forever. One that hasn't
-// begun begins now: the time is never too late.
+// endsBy returns when the last running pod of a gang has to end, in nanoseconds; 0 if no pod does, or one may run forever. A pod that
+// hasn't begun counts as beginning now, so the time is never too late.
 func (g *gang) endsBy(now time.Time) (at int64) {
 	for _, p := range g.pods {
 		if p.state != api.Binding && p.state != api.Bound {
@@ -128,8 +129,8 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	return q, nil
 }
 
-// listQueue is the queue for people, in the order in which gangs are to start. Gangs that aren't selected are skipped, and those beyond the
-// limit only counted.
+// listQueue returns the queue for people, in the order in which gangs will start. Gangs that aren't selected are skipped, and those beyond
+// the limit are only counted.
 func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
 	if !s.anyWaits(&q) {
@@ -155,7 +156,7 @@ func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	return out
 }
 
-// anyWaits reports whether a gang waits that a query selects. Without one, the order needn't be worked out.
+// anyWaits reports whether a waiting gang is selected by a query. If not, the order needn't be computed.
 func (s *state) anyWaits(q *api.QueueQuery) bool {
 	for key, g := range s.gangs {
 		if q.Selects(key.vc, key.name) && g.waiting() > 0 {
@@ -173,7 +174,7 @@ func (s *state) holding(g *gang, reason string) string {
 	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
 }
 
-// shortly writes a duration without zeros: 24h.
+// shortly formats a duration without zero units: 24h.
 func shortly(d time.Duration) string {
 	text := d.Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -185,8 +186,8 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order returns the current queue, read under one hold of the lock: of its gangs only the fields that the order depends on. more are gangs
-// that don't exist.
+// order returns the current queue. It holds the lock throughout, and fills only those fields of the gangs that the order depends on. more
+// are gangs that don't exist.
 func (s *state) order(more ...*queue.Gang) []*queue.Gang {
 	var q queue.Queue
 	waiting := more

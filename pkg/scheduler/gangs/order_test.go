@@ -132,7 +132,7 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 	assert.Fail(t, "it never starts")
 }
 
-// Each pass brings a new gang that isn't like the others: more gangs than a pass looks at.
+// Each pass brings a new gang that isn't like the others: more gangs than a pass tries.
 func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full", spec("A", 9, "full:1:2")))

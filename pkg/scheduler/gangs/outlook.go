@@ -14,19 +14,20 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// The gangs of a job that isn't submitted are tried on the present state, which stays as it is.
+// The gangs of a job that isn't submitted are tried on the current state, which doesn't change.
 
 const (
-	// maxOutlook bounds a question, in bytes, and maxKinds the kinds of pods in it.
+	// maxOutlook bounds a query, in bytes, and maxKinds the kinds of pods in it.
 	maxOutlook = 1 << 20
 	maxKinds   = 1000
-	// mostTried is how many gangs of one question are tried, and trialTime how long it tries more than one of a kind: others wait for the lock.
+	// mostTried is how many gangs of one query are tried. trialTime is how long it tries more than one of a kind, because others wait for
+	// the lock.
 	mostTried = 256
 	trialTime = 50 * time.Millisecond
-	// fewKinds are tried in any case, and more of them for kindsTime after trialTime.
+	// fewKinds is how many kinds are tried in any case, and more of them for kindsTime after trialTime.
 	fewKinds  = 16
 	kindsTime = 200 * time.Millisecond
-	// trials is how many questions are answered at a time; others wait for trialsWait at most. trialRest is the time between two
+	// trials is how many queries are answered at a time; others wait for trialsWait at most. trialRest is the time between two
 	// of them, as a multiple of the time that the last one took.
 	trials     = 1
 	trialsWait = 2 * time.Second
@@ -123,7 +124,7 @@ func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error)
 	return out, nil
 }
 
-// tryNew tries a new gang, or several alike ones.
+// tryNew tries a new gang, or several equivalent ones.
 func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) api.NewGang {
 	requests, nodes := s.requests(g.pods[0]), s.nodesFor(&g.gang, g.pods)
 	out := api.NewGang{VC: g.vc, Count: g.count}
@@ -166,7 +167,7 @@ func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) ap
 	return out
 }
 
-// startNew tries the n-th of alike gangs by its requests, in the order of preference.
+// startNew tries the n-th of equivalent gangs by its requests, in the order of preference.
 func startNew(t *cell.Trial, requests []*cell.Request, n int, nodes cell.Nodes) (on []string, starts bool) {
 	for _, r := range requests {
 		if on, starts = t.Start(unused(r, n), nodes); starts {
@@ -228,8 +229,8 @@ func gangsOf(victims []cell.Victim) int {
 	return len(gangs)
 }
 
-// largest returns the largest gang of a request's shape that would start now; nil if none would, if the shape has several sizes, or if the search for
-// large gangs isn't over at a time.
+// largest returns the largest gang of a request's shape that would start now; nil if none would, if the shape has several sizes, or if the
+// search for large gangs takes longer than until a time.
 func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes, until time.Time) *cell.Smaller {
 	n := t.Largest(r, nodes, func() bool { return !time.Now().Before(until) })
 	if n == 0 {

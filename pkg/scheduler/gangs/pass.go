@@ -70,14 +70,14 @@ func (b *Store) Decide() {
 	b.queue.Activate(found)
 }
 
-// turn names the gangs that share a turn: all guaranteed or all opportunistic gangs of a virtual cluster.
+// turn identifies the gangs that share a turn: all guaranteed or all opportunistic gangs of a virtual cluster.
 type turn struct {
 	vc         string
 	guaranteed bool
 }
 
-// turnShare is how long one pass searches for places for the gangs of one turn. The others have their turn then, with gangs that have
-// arrived in that time. The next pass continues where this one stopped.
+// turnShare is how long one pass searches for places for the gangs of one turn. Then the others have their turn, including gangs that
+// have arrived in that time. The next pass continues where this one stopped.
 const turnShare = 20 * time.Millisecond
 
 // heads is the number of gangs, from the first of a turn, that each pass tries, even if the round has reached others: they are the
@@ -91,9 +91,10 @@ type pass struct {
 	spent  map[turn]time.Duration
 	looked map[turn]int  // the number of gangs
 	left   map[turn]bool // turns in which some gangs were not checked
-	// second: opportunistic gangs wait for the end of this round of guaranteed ones. known: second is set.
+	// second means that opportunistic gangs wait for the end of this round of guaranteed ones. known means that second
+	// is set.
 	second, known bool
-	counts        bool // the look at the last gang counts as time of its turn
+	counts        bool // the check of the last gang counts as time of its turn
 }
 
 // look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
@@ -150,8 +151,8 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the rest of a look at a gang, which is done after others could have the lock. A state that is rebuilt or gets a
-// different configuration drops it, and its next pass begins from the start.
+// remainder is the rest of the check of a gang, which is done after others could have the lock. It is dropped if the state is
+// rebuilt or gets a different configuration. Then the gang's next pass begins from the start.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)
@@ -162,7 +163,8 @@ func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
 }
 
-// dropUnfinished ends looks at gangs before all their pods have places: the places found so far have the former cells.
+// dropUnfinished ends unfinished checks of gangs: the places that were found so far have cells of the former
+// configuration.
 func (s *state) dropUnfinished(reason string) {
 	for _, r := range s.unfinished {
 		s.takeBack(r.gang, reason)
@@ -213,12 +215,13 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	return again || len(p.left) > 0
 }
 
-// reservedFor reports that free cells are held for a gang.
+// reservedFor returns the reason that free cells are held for another gang.
 func (s *state) reservedFor(g *queue.Gang) string {
 	return fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", g.VC, g.Name, shortly(s.reserves))
 }
 
-// passed writes the reason why a gang wasn't tried: another one is alike, or free cells are held for another one.
+// passed writes the reason why a gang wasn't tried: it is equivalent to another one, or free cells are held for another
+// one.
 func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
 	if g == nil || other == nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Place is where a pod is to run.
+// Place is the place where a pod should run.
 type Place struct {
 	Node string
 	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
 	Number uint64
-	// Trial: others would have to end there first. Before they do, kube-scheduler is asked whether the pod could run there then.
+	// Trial means that other gangs would have to be evicted first. Before they are, kube-scheduler checks whether the pod could
+	// run there.
 	Trial bool
 }
 
@@ -67,7 +68,7 @@ func (p *places) clear() {
 // Place returns the place of a pod; false until it has one. It doesn't wait for a decision.
 func (b *Store) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
-// Permit notes that kube-scheduler can bind a pod. Once it can bind all placed pods of the gang, together is true, and pods are these pods.
+// Permit records that kube-scheduler can bind a pod. If it can bind all placed pods of the gang, together is true, and pods are these pods.
 // has is false if the pod has lost its place.
 func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	b.locked(func(s *state) {
@@ -94,8 +95,8 @@ func (g *gang) together() bool {
 	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
 }
 
-// all reports whether all pods of a gang satisfy is. It begins at from, the pod that didn't satisfy it the last time, since each pod
-// of a large gang asks.
+// all reports whether is returns true for all pods of a gang. It begins at from, the pod for which is returned false the last time,
+// because it is called for each pod of a large gang.
 func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
 		if *from >= len(g.pods) {
@@ -133,8 +134,8 @@ func (b *Store) Refuse(uid types.UID, node, reason string) {
 	b.signal()
 }
 
-// Lower returns a function that reports whether a pod's gang may end the gang of another pod, and that names that gang. ok is
-// false for pods that have no cells.
+// Lower returns a function that reports whether a pod's gang may evict the gang of another pod, and returns the name of that
+// gang. ok is false for pods that have no cells.
 func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, ok bool) {
 	return func(other types.UID) (name string, lower, ok bool) {
 		b.locked(func(s *state) {
@@ -149,8 +150,8 @@ func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 	}
 }
 
-// Beside returns the pods that are to run on a node where a pod is on trial: those of any gang that has reserved cells there, and
-// those that have their place there. kube-scheduler may know some of them already.
+// Beside returns the pods that will run on a node where a pod is on trial: those of any gang that has reserved cells there, and
+// those that have their place there. kube-scheduler may already have some of them.
 func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -166,12 +167,13 @@ func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	return out
 }
 
-// isComing reports whether a pod is to run on a node: it has its place there, or could run there after others have ended.
+// isComing reports whether a pod will run on a node: it has its place there, or could run there after others have been
+// evicted.
 func (p *pod) isComing(node string) bool {
 	return p.could == node || p.state == api.Binding && p.node == node
 }
 
-// comes notes that a pod is placed on a node. It drops the pods that are no longer coming there.
+// comes records that a pod is placed on a node. It drops the pods that are no longer coming there.
 func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }
@@ -186,7 +188,7 @@ func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
 	b.signal()
 }
 
-// Evict ends the gangs of pods for the sake of another pod, whose node is short of something that isn't cells.
+// Evict evicts the gangs of pods because another pod's node doesn't have enough of a resource other than cells.
 func (b *Store) Evict(uid types.UID, victims []types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding {

@@ -18,8 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// observe applies the state of a pod at some time. It may be older than the known state, and of a pod that is
-// gone.
+// observe applies the state of a pod at some time. It may be older than the known state, and the pod may be gone.
 func (s *state) observe(obj *corev1.Pod) {
 	known := s.pods[obj.UID]
 	switch {
@@ -62,8 +61,8 @@ func upTo(a, b string) bool {
 const sweepEvery = 5 * time.Second
 
 // sweep forgets pods whose end the informer didn't report: it may miss a pod that was created and deleted between two lists, but is in
-// the list from which the state was built. stored returns a pod of the informer, synced is the version up to which it has
-// received events; as it may not have stored all of that yet, a pod must be missing twice.
+// the list from which the state was built. stored returns a pod of the informer, and synced is the version up to which the informer
+// has received events. Because it may not have stored all of them yet, a pod must be missing twice.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
 	b.locked(func(s *state) {

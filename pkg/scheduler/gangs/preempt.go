@@ -21,7 +21,7 @@ const (
 	evictAgain = time.Minute
 )
 
-// eviction has the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the
+// eviction holds the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the
 // reservation or got a different one, no more pods are evicted.
 type eviction struct {
 	by    *gang
@@ -51,8 +51,8 @@ func (s *state) preempt(g *gang, ready []*pod) {
 
 // evictPart evicts the next victims, and reports whether there are more.
 //
-// Between two parts others have the lock, and all may change but this: no other decision is made, since Decide continues with the next
-// gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
+// Between two parts others have the lock, and everything may change. But no other decision is made, since Decide continues with the
+// next gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
 // configuration changed, the reservation no longer exists, and the remaining victims keep running, even the evicted ones that haven't
 // been deleted yet (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
@@ -94,8 +94,8 @@ func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	s.todo(task{evict, victim.uid})
 }
 
-// mayEnd reports whether a gang may end another one: one that runs without a guarantee, or one of its virtual cluster with a
-// lower priority.
+// mayEnd reports whether a gang may evict another one: one that runs without a guarantee, or one of its virtual cluster with
+// a lower priority.
 func (s *state) mayEnd(g, victim *gang) bool {
 	priority := g.first().request.Priority
 	status, ok := s.core.Brief(victim.vc, victim.name)
@@ -136,7 +136,7 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 	}
 }
 
-// few are the first of several gangs, in order, and the number of the others.
+// few collects the first of several gangs, in order, and counts the others.
 type few struct {
 	names []string
 	more  int

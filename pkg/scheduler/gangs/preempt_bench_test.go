@@ -66,7 +66,7 @@ func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step s
 	}
 }
 
-// benchCluster has state that only the benchmark uses.
+// benchCluster holds state that only the benchmark uses.
 type benchCluster struct {
 	b     *Store
 	clock *clock

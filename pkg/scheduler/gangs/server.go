@@ -23,7 +23,7 @@ const (
 	forwarded = "X-Pai-Scheduler-Forwarded"
 )
 
-// API is the handler for the network of pods. Clients need the token to read the queue and the running gangs,
+// API returns the handler for the network of pods. Clients need the token to read the queue and the running gangs,
 // and the password to read metrics. The kubelet has neither.
 func (b *Store) API() http.Handler {
 	mux := http.NewServeMux()
@@ -40,7 +40,7 @@ func (b *Store) metrics() http.Handler {
 	return promhttp.HandlerFor(b.registry(), promhttp.HandlerOpts{})
 }
 
-// reads is the handler of the read-only paths.
+// reads returns the handler of the read-only paths.
 func (b *Store) reads() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,7 @@ func (b *Store) reads() http.Handler {
 	return mux
 }
 
-// paths are the paths of the API, as the answer to "/".
+// paths returns the paths of the API, as the answer to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
@@ -97,7 +97,7 @@ func paths() []string {
 	}
 }
 
-// look answers from the state, or passes the request on to the leader.
+// look returns a handler that answers from the state, or forwards the request to the leader.
 func (b *Store) look(answer func(*state, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -152,7 +152,7 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	if leading || r.Header.Get(forwarded) != "" || election.Leader() == "" || election.Leader() == election.Identity() {
 		return false
 	}
-	// kube-scheduler's identity is HOSTNAME_UUID there, and its host name is the name of its pod.
+	// kube-scheduler's identity in the lease is HOSTNAME_UUID, and its host name is the name of its pod.
 	leader := election.Leader()
 	if i := strings.LastIndexByte(leader, '_'); i > 0 {
 		leader = leader[:i]
@@ -178,7 +178,7 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// healthz fails if a decision never ends.
+// healthz fails if a decision hangs.
 func (b *Store) healthz(w http.ResponseWriter, r *http.Request) {
 	free := make(chan struct{})
 	go func() {
@@ -212,7 +212,7 @@ func (b *Store) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// listNodes are the nodes of the configuration.
+// listNodes returns the nodes of the configuration.
 func (s *state) listNodes() api.Nodes {
 	out := api.Nodes{Items: []api.Node{}}
 	for _, name := range s.core.Nodes() {

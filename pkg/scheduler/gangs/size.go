@@ -2,10 +2,10 @@ package gangs
 
 import "github.com/openpai/paictl/pkg/scheduler/cell"
 
-// leavesOf is the size of a pod's whole gang, in GPUs or CPU cells.
+// leavesOf returns the size of a pod's whole gang, in GPUs or CPU cells.
 func (s *state) leavesOf(p *pod) int { return s.leaves(p.request) }
 
-// leaves is the size of a gang that makes a request.
+// leaves returns the size of a gang that makes a request.
 func (s *state) leaves(r *cell.Request) int {
 	n := 0
 	for _, set := range r.Sets() {

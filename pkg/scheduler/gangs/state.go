@@ -49,8 +49,8 @@ type state struct {
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch in which the last round of a turn began: each round tries every gang of the turn once. goesOn: it
-	// continues in the next pass.
+	// round is the epoch in which the last round of a turn began: each round tries every gang of the turn once. goesOn
+	// means that the round continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
 	// whole is the number of complete turns of guaranteed gangs since the last turn of opportunistic ones.
@@ -61,7 +61,8 @@ type state struct {
 	// the gangs for which it is.
 	reserves  time.Duration
 	reserving map[gangKey]bool
-	// reservation returns the gang whose reservation kept another one from starting in the last pass, or nil; before the first pass, it is nil.
+	// reservation returns the gang whose reservation kept a gang from starting in the last pass; nil if there is no such gang, or before
+	// the first pass.
 	reservation func(*queue.Gang) *queue.Gang
 	// grace is how long a gang waits for those of its pods that don't exist.
 	grace time.Duration
@@ -83,7 +84,7 @@ type pod struct {
 	request *cell.Request // nil if it can't be read
 	// preferred is its request as it was read; request is that or its alternative.
 	preferred *cell.Request
-	// class is equal for pods of one gang, and differs for gangs that only share a name.
+	// class is equal for pods of one gang, and differs for pods whose gangs only share a name.
 	class string
 	// limits name the constraints on the nodes where it may run.
 	limits string
@@ -96,24 +97,24 @@ type pod struct {
 	indices []int32
 	slot    int
 	bound   annotation.Bound
-	// retold: since then BindInfoKey, or the details, have changed, too.
+	// retold means that BindInfoKey, or the details, have changed since, too.
 	retold bool
 	// details are the details on its claim, without its node and GPUs, if it expects one.
 	details []byte
-	// assumed is when it got its place. permitted: kube-scheduler can bind the pod there. sent: the binding was sent, and its
-	// outcome isn't known.
-	// claimed: its claim is written.
+	// assumed is when it got its place. permitted means that kube-scheduler can bind the pod there; sent, that the binding
+	// was sent, and its outcome isn't known; claimed, that its claim is written.
 	assumed                  time.Time
 	permitted, claimed, sent bool
-	// wrote: its claim was written at least once since it got its place.
+	// wrote means that its claim was written at least once since it got its place.
 	wrote bool
 	// claimError explains why its claim couldn't be written.
 	claimError string
-	// unbound is how often it, or its gang, had a place in which it wasn't bound; until pause it doesn't get another.
+	// unbound is how often it, or its gang, had a place to which it wasn't bound. It doesn't get another place before
+	// pause.
 	unbound int
 	pause   time.Time
-	// trial is the node on which kube-scheduler checks, since assumed, whether the pod could run if others ended; could
-	// is the node where kube-scheduler found that it could.
+	// trial is the node on which kube-scheduler checks, since assumed, whether the pod could run if others were
+	// evicted; could is the node where kube-scheduler found that it could.
 	trial, could string
 	// told and toldAt describe the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
 	// of other resources than cells, or "" if it is evicted for cells.
@@ -121,21 +122,23 @@ type pod struct {
 	toldAt    time.Time
 	evicted   time.Time
 	preemptor types.UID
-	by        *gang // the gang that it is to go for
-	// seen is its claim when it was last right; doubted: it was wrong at the last check.
+	by        *gang // the gang for which it is evicted
+	// seen is its claim when it was last correct; doubted means that it was wrong at the last check.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost: its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than those of the claim.
+	// lost means that its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than those of
+	// the claim.
 	lost  bool
 	doubt string
-	// missing: the informer has received all events up to the state that the pod is known from, and doesn't have it.
+	// missing means that the informer has received all events up to the state that the pod is known from, and doesn't
+	// have the pod.
 	missing bool
 }
 
 // gangKey names a gang; its name is unique in its virtual cluster.
 type gangKey struct{ vc, name string }
 
-// gang has the existing pods of a gang.
+// gang holds the existing pods of a gang.
 type gang struct {
 	gangKey
 	pods       []*pod    // in order of arrival
@@ -143,7 +146,8 @@ type gang struct {
 	preempted  bool      // one of its pods was evicted
 	queued     time.Time // before it lost all of its pods; zero if it didn't
 	arrived    time.Time // when its last pod was created, by our clock
-	// searched is the epoch in which no place was found for it, and attempt the result; 0: it wasn't looked for.
+	// searched is the epoch in which no place was found for it, and attempt the result of that search. searched is 0 if
+	// there was no search.
 	searched uint64
 	attempt  queue.Attempt
 	// claims is how many of its pods expect their GPUs in a claim.
@@ -159,25 +163,26 @@ type gang struct {
 	refused map[string]time.Time
 	// refusal names the last of them, and the reason.
 	refusal string
-	// refusals is how often that happened since one of its pods was last bound; until calm it evicts no others for cells.
+	// refusals is how often that happened since one of its pods was last bound. Until calm, the gang evicts no others for
+	// cells.
 	refusals int
 	calm     time.Time
-	// held: it wasn't looked at, since free cells are held for another one.
+	// held means that it wasn't tried, since free cells are held for another gang.
 	held bool
 }
 
-// place is the place in the queue of a gang that has no pods. A gang of another shape belongs to another job with
+// place is the position in the queue of a gang that has no pods. A gang of another shape belongs to another job with
 // the same name.
 type place struct {
 	since, lost time.Time
 	shape       []cell.PodSet
 }
 
-// placeKept is how long a gang without pods keeps its place. A job controller makes a deleted pod
-// again within seconds, or minutes if it waits between two attempts.
+// placeKept is how long a gang without pods keeps its position. A job controller creates a deleted pod again within
+// seconds, or minutes if it waits between two attempts.
 const placeKept = 10 * time.Minute
 
-// waiting are the pods without a place.
+// waiting returns the number of pods without a place.
 func (g *gang) waiting() int {
 	n := 0
 	for _, p := range g.pods {
@@ -198,7 +203,7 @@ func (g *gang) since() time.Time {
 	return at
 }
 
-// first is the pod that represents the gang in requests to the core: the first one without a place.
+// first returns the pod that represents the gang in requests to the core: the first one without a place.
 func (g *gang) first() *pod {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {
@@ -274,7 +279,7 @@ func (s *state) remove(p *pod) {
 	delete(s.claims, p.uid)
 }
 
-// keepPlace notes the place in the queue of a gang that loses its last pod before it ran.
+// keepPlace records the position in the queue of a gang that loses its last pod before it ran.
 func (s *state) keepPlace(p *pod) {
 	now := s.now()
 	if now.Sub(s.pruned) > time.Minute { // many gangs may be evicted at a time
@@ -327,7 +332,7 @@ func (s *state) release(p *pod) {
 	}
 }
 
-// classOf sums up the properties that all pods of one gang share.
+// classOf returns a text of the properties that all pods of one gang share.
 func classOf(r *cell.Request) string {
 	text := fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
 		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
@@ -337,7 +342,7 @@ func classOf(r *cell.Request) string {
 	return text
 }
 
-// shapeOf is the shape of a group without its name.
+// shapeOf returns a text of the shape of a group, without its name.
 func shapeOf(g *cell.Group) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "(%q%v", g.Within, g.Pods)
@@ -390,7 +395,7 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 }
 
 // retell updates a pod's annotations to a placement. Its PlacementKey has to match the places in BindInfoKey, which
-// changes if a pod of the gang has moved.
+// changes when a pod of the gang moves.
 func (p *pod) retell(at *cell.Placement) {
 	if Claims(p.object) {
 		p.details, p.retold = annotation.WriteOwn(at, p.slot), true
@@ -403,7 +408,7 @@ func (p *pod) retell(at *cell.Placement) {
 	}
 }
 
-// postpone is apply for a gang that is on trial: other gangs get the event about their lost guarantee only when it could run.
+// postpone is like apply, for a gang that is on trial: other gangs get the event about their lost guarantee only when it could run.
 func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := downgrades[i]

@@ -28,7 +28,7 @@ import (
 
 // Options are settings that depend on the cluster and the program.
 type Options struct {
-	// Namespace has the ConfigMap.
+	// Namespace is the namespace of the ConfigMap.
 	Namespace string
 	// ConfigMap and ConfigKey name the configuration, HiveD's YAML.
 	ConfigMap, ConfigKey string
@@ -46,8 +46,8 @@ type Options struct {
 	ReservationAfter time.Duration
 }
 
-// Store are the scheduler's state of pods, gangs and cells. Run makes it follow the cluster and decide while this replica is the
-// leader; API is its handler for people. The methods of place.go are for the plugin.
+// Store holds the scheduler's state of pods, gangs and cells. Run makes it follow the cluster and decide while this replica is
+// the leader; API is its handler for people. The methods of place.go are for the plugin.
 type Store struct {
 	client kubernetes.Interface
 	opts   Options
@@ -88,15 +88,16 @@ type Store struct {
 	problem string
 }
 
-// Queue is kube-scheduler's.
+// Queue is kube-scheduler's scheduling queue.
 type Queue interface {
-	// Activate makes it look at pods again.
+	// Activate makes kube-scheduler process pods again.
 	Activate(pods []*corev1.Pod)
 	// Reject rejects pods that wait for the others of their gang.
 	Reject(pods []types.UID, reason string)
 }
 
-// New returns state without state. shared and kube are kube-scheduler's: the caller that made shared starts it. now is the clock.
+// New returns a Store without state. shared and kube are kube-scheduler's: the caller that made shared starts it. now is the
+// clock.
 func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Store {
 	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
 	b := &Store{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
@@ -106,18 +107,18 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, ku
 	return b
 }
 
-// Serve sets the schedulers that this program runs, before Run. It doesn't handle pods that name others and aren't bound, since it
-// couldn't bind them.
+// Serve sets the schedulers that this program runs, before Run. Unbound pods of other schedulers are ignored, since it couldn't
+// bind them.
 func (b *Store) Serve(names []string) { b.served = names }
 
 const (
 	// electionPoll is how often a replica checks whether it is the leader.
 	electionPoll = 100 * time.Millisecond
-	// lookAnyway is how often gangs are tried without a change: some wait for a time.
+	// lookAnyway is how often gangs are tried without a change, because some wait only for a time.
 	lookAnyway = time.Second
 )
 
-// Run follows the cluster, and decides while this replica leads, until ctx ends.
+// Run watches the cluster, and makes decisions while this replica leads, until ctx ends.
 func (b *Store) Run(ctx context.Context) error {
 	go b.config.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), b.pods.HasSynced, b.nodes.HasSynced, b.config.HasSynced) {
@@ -140,7 +141,7 @@ func (b *Store) Run(ctx context.Context) error {
 	}
 }
 
-// sleep waits for a change, while this replica leads, or for lookAnyway.
+// sleep waits for a change while this replica leads, but not longer than lookAnyway.
 func (b *Store) sleep(ctx context.Context) {
 	b.mu.Lock()
 	leading := b.state != nil
@@ -157,7 +158,7 @@ func (b *Store) sleep(ctx context.Context) {
 	}
 }
 
-// turn makes sure that there is a state, and decides once. It returns how long to leave the lock to others.
+// turn makes sure that the state exists, and makes decisions once. It returns how long to leave the lock to others.
 func (b *Store) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -202,7 +203,8 @@ func (b *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// rebuild makes the state. It returns pods that kube-scheduler is to bind: another leader has begun to bind their gangs.
+// rebuild builds the state. It returns pods that kube-scheduler should bind, because another leader has begun to bind
+// their gangs.
 func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID]claim.Place) (resumed []*corev1.Pod, err error) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -222,7 +224,7 @@ func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 }
 
 // catchUp applies the informer's events that arrived while pods were listed: the state was empty then, and the informer doesn't repeat
-// them. Pods that went in that time are left to sweep.
+// them. sweep finds the pods that were deleted in that time.
 func (b *Store) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
 		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
@@ -231,7 +233,8 @@ func (b *Store) catchUp(s *state) {
 	}
 }
 
-// listPods asks for all pods in their current state; the informer may be behind. version is the resource version of the answer.
+// listPods requests all pods in their current state, because the informer may be behind. version is the resource version of the
+// list.
 func (b *Store) listPods(ctx context.Context) (out []*corev1.Pod, version string, err error) {
 	options := metav1.ListOptions{Limit: 1000}
 	for {
@@ -290,7 +293,7 @@ func (b *Store) recovered() {
 	b.places.clear()
 }
 
-// locked calls f with the state, if this replica leads, and survives a bug in it.
+// locked calls f with the state if this replica leads, and recovers from a panic in it.
 func (b *Store) locked(f func(*state)) (leading bool) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -302,7 +305,8 @@ func (b *Store) locked(f func(*state)) (leading bool) {
 	return true
 }
 
-// saying is an event that is recorded as soon as the lock is released: one decision may have one for each pod of a cluster.
+// saying is an event that is recorded when the lock is released, because one decision may cause an event for each pod of a
+// cluster.
 type saying struct {
 	object             runtime.Object
 	kind, reason, text string

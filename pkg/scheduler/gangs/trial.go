@@ -10,8 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// A gang that is to get cells of others may be one that its nodes can't run for another reason: its volume is missing, or a port
-// is taken. Only kube-scheduler knows, so it must confirm the node before the others stop. Until it answers, the cells are reserved.
+// kube-scheduler may reject the nodes of a gang for reasons that this package doesn't know, such as a missing volume or a used port.
+// So before other gangs are evicted, kube-scheduler must confirm that the gang can run there. Until it answers, the cells are
+// reserved.
 
 // mostTrialPause is the longest pause between two nodes on which a gang is tried.
 const mostTrialPause = 10 * time.Second
@@ -38,14 +39,14 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 		}
 		p.trial, p.could, p.assumed = node, "", s.now()
 		s.places.set(p.uid, node, true)
-		// There is no event, because the decision follows in a moment.
+		// There is no event, because the decision follows soon.
 		p.state, p.reason = api.Waiting, "kube-scheduler is checking whether it can run on "+node+" before others end there"
 		pods = append(pods, p.object)
 	}
 	return pods, could
 }
 
-// forgetTrial is for a pod whose gang has lost its reservation: kube-scheduler's result, past or future, no longer applies.
+// forgetTrial resets a pod whose gang has lost its reservation. The result of kube-scheduler's check no longer applies.
 func (s *state) forgetTrial(p *pod) {
 	if p.trial != "" {
 		s.places.remove(p.uid)
@@ -53,7 +54,7 @@ func (s *state) forgetTrial(p *pod) {
 	p.trial, p.could = "", ""
 }
 
-// unanswered releases the cells that a gang has reserved when kube-scheduler doesn't look at a pod of it, so that others can use them.
+// unanswered releases the cells that a gang has reserved if kube-scheduler doesn't check one of its pods, so that others can use them.
 func (s *state) unanswered(p *pod) {
 	g := p.gang
 	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
@@ -74,13 +75,14 @@ func (s *state) tried(p *pod, could bool, reason string) {
 		return
 	}
 	refused := s.avoid(p, node, reason)
-	// It is tried on all other nodes before one of these again.
+	// Try it on all other nodes before it is retried on one of these.
 	for other, until := range p.gang.refused {
 		if last := p.gang.refused[node]; until.Before(last) {
 			p.gang.refused[other] = last
 		}
 	}
-	// No pods have been evicted for it. It tries another node soon, but not all nodes at once, and only then the first one again.
+	// No pods have been evicted for it, so it tries another node soon. The pause keeps it from trying all nodes at once,
+	// and ends before the first node may be retried.
 	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }

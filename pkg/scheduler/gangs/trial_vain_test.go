@@ -136,7 +136,7 @@ func TestATrialThatIsNeverAnsweredHoldsNoCellsForGood(t *testing.T) {
 	t.Errorf("in 6 h the idle node was never given to anyone: %s", why.Sentence)
 }
 
-// A gang that runs has a pod started again, while another one that kube-scheduler never looks at has reserved its cells.
+// A gang that runs has a pod started again, while another one that kube-scheduler never tries has reserved its cells.
 func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)

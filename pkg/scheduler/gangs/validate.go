@@ -23,15 +23,15 @@ const bodyFile = "hivedscheduler.yaml"
 const (
 	// leastCells is the number of cells that may always be validated: a cell takes half a KiB.
 	leastCells = 64 << 10
-	// validations is how many are validated at a time; others wait for validatesWait at most.
+	// validations is how many configurations are validated at a time; other requests wait for validatesWait at most.
 	validations   = 1
 	validatesWait = 5 * time.Second
 )
 
-// errBusy is the answer if requests of others take too long.
+// errBusy is returned if requests of others take too long.
 var errBusy = errors.New("it is busy with requests of others: try again")
 
-// takeTurn waits until a request is among those that are answered at a time. The caller has to end its turn.
+// takeTurn waits for one of the places for requests that are answered at a time. The caller has to release it.
 func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -43,7 +43,7 @@ func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) 
 	}
 }
 
-// validateNext is validate, one at a time.
+// validateNext is like validate, with a limit for concurrent requests.
 func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation, error) {
 	end, err := takeTurn(ctx, b.validating, validatesWait)
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation,
 	return b.validate(text)
 }
 
-// validate returns the effects of a configuration, and changes nothing. Decisions wait only while gangs are taken over: cells are
-// built earlier.
+// validate returns the effects of a configuration, and changes nothing. It holds the lock only while the gangs are carried over:
+// the cells are built before.
 func (b *Store) validate(text string) (*api.Validation, error) {
 	b.mu.Lock()
 	active := b.active
@@ -101,7 +101,7 @@ func refuse(out *api.Validation, err error) *api.Validation {
 func complete(text, active string) (string, error) {
 	var body, now map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
-		return text, nil //nolint:nilerr // the parser says it better
+		return text, nil //nolint:nilerr // the parser reports it better
 	}
 	if _, there := body["physicalCluster"]; there || body == nil {
 		return text, nil

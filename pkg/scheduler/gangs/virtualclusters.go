@@ -26,7 +26,7 @@ func (s *state) virtualClusters(config *configuration, problem string) api.Virtu
 }
 
 // deleted returns the virtual clusters that gangs name and that the configuration doesn't have, with the cells that those gangs
-// hold and the number that waits.
+// hold and the number of waiting gangs.
 func (s *state) deleted(config cell.Config, gangs, pods map[string]int) []api.VirtualCluster {
 	found := map[string]*api.VirtualCluster{}
 	for key := range s.gangs {

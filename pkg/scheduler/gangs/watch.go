@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch listens to pods, nodes and claims, which kube-scheduler watches, too, and to the configuration.
+// watch adds handlers for pods, nodes and claims, which kube-scheduler watches, too, and for the configuration.
 func (b *Store) watch(shared informers.SharedInformerFactory) {
 	b.pods = shared.Core().V1().Pods().Informer()
 	b.nodes = shared.Core().V1().Nodes().Informer()
@@ -42,7 +42,7 @@ func (b *Store) synced() bool {
 	return b.pods.HasSynced() && b.nodes.HasSynced() && b.config.HasSynced()
 }
 
-// podSeen applies an event. If a name is used again, the informer may report an update with another UID.
+// podSeen handles an event of a pod. If a name is reused, the informer may report an update with another UID.
 func (b *Store) podSeen(old, obj any) {
 	if unknown, ok := old.(cache.DeletedFinalStateUnknown); ok {
 		old = unknown.Obj

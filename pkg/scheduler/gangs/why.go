@@ -99,7 +99,7 @@ func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	return all[0], all[1]
 }
 
-// keptFromSome reports whether nodes exclude a usable node.
+// keptFromSome reports whether a usable node isn't in nodes.
 func (s *state) keptFromSome(nodes cell.Nodes) bool {
 	return nodes != nil && slices.ContainsFunc(s.core.Nodes(), func(name string) bool {
 		n := s.nodes[name]
@@ -126,7 +126,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	case g.held, s.paused(g.pods) != nil:
 		text = g.first().reason
 	case s.now().Before(g.calm) || slices.ContainsFunc(g.pods, func(p *pod) bool { return p.trial != "" || p.could != "" }):
-		text = g.first().reason // the core doesn't know kube-scheduler's answers
+		text = g.first().reason // the core doesn't know kube-scheduler's reasons
 	}
 	if w.Explanation.Code == cell.BadNodes {
 		text += s.badNodes()

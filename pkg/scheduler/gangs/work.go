@@ -18,15 +18,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// taskKind is the action for a pod in the API server.
+// taskKind is the kind of a request to the API server for a pod.
 type taskKind string
 
 const (
 	evict    taskKind = "evict"    // delete it, it is a victim
 	annotate taskKind = "annotate" // write its placement
-	doubt    taskKind = "doubt"    // write that it may have other GPUs than its claim says
+	doubt    taskKind = "doubt"    // record that it may have other GPUs than its claim says
 	reclaim  taskKind = "reclaim"  // check its claim
-	ask      taskKind = "ask"      // ask for the outcome of its binding
+	ask      taskKind = "ask"      // determine the outcome of its binding
 )
 
 // task names an action. The details are looked up when it is done, so that only the latest state counts.
@@ -35,8 +35,8 @@ type task struct {
 	uid  types.UID
 }
 
-// work has the requests to the API server, apart from bindings that kube-scheduler starts. A task
-// that fails is retried until the pod or the state of the state is gone.
+// work sends the requests to the API server, except for bindings, which kube-scheduler starts. A failed task is retried
+// until it succeeds, or the pod or the state no longer exists.
 type work struct {
 	b     *Store
 	queue workqueue.TypedRateLimitingInterface[task]
@@ -79,7 +79,7 @@ func (w *work) next(ctx context.Context) bool {
 	return true
 }
 
-// do does a task; a task that has become pointless does nothing.
+// do carries out a task. It does nothing if the task has become pointless.
 func (w *work) do(ctx context.Context, t task) error {
 	done, ok := w.b.opts.Election.Begin(bindTimeout)
 	if !ok {
@@ -152,7 +152,7 @@ func (b *Store) preemptor(uid types.UID) string {
 	return fmt.Sprintf("the gang %s of virtual cluster %s", g.name, g.vc)
 }
 
-// mustGo reports whether a victim still is one: the pod that needs its place may have left.
+// mustGo reports whether a victim still has to be evicted: the pod that needs its place may have been deleted.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
 		return false
@@ -174,12 +174,12 @@ const (
 	beingPreempted = "BeingPreempted"
 )
 
-// maxGrace is how long a victim may take to end, in seconds: the largest value that a job can set. Otherwise a pod with a larger value
-// would keep others waiting for its GPUs for as long as it likes.
+// maxGrace is how long a victim may take to end, in seconds: the largest value that a job can set. Without this limit, a pod with a
+// larger value could keep others waiting for its GPUs for as long as it likes.
 const maxGrace int64 = 24 * 60 * 60
 
-// evict deletes a pod with its grace period, and notes why, so that a controller with a failure policy
-// doesn't treat it as a failure of the program.
+// evict deletes a pod with its grace period, and records why, so that a controller with a failure policy doesn't treat
+// it as a failure of the program.
 func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	pods := w.b.client.CoreV1().Pods(obj.Namespace)
 	condition := corev1.PodCondition{

@@ -26,11 +26,12 @@ type Finding struct {
 	Node    string `json:"node"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
-	// Failed: broken GPUs of the machine are the only difference. Slower: jobs run there, more slowly.
+	// Failed means that broken GPUs of the machine are the only difference. Slower means that jobs run there, but more
+	// slowly.
 	Failed, Slower bool `json:"-"`
 }
 
-// Told are the machines as the cluster knows them.
+// Told holds the machines as the cluster knows them.
 type Told struct {
 	nodes map[string]*corev1.Node
 	// numa has the NUMA node of each GPU, by machine.

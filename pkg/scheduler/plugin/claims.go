@@ -24,8 +24,8 @@ import (
 // ClaimsName is the name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims but those that the state fill: the plugin would fill those itself, and
-// hold their pods back until they exist. Claims replaces it.
+// Claims is kube-scheduler's plugin DynamicResources for all claims except those that this scheduler fills: DynamicResources would fill
+// those itself, and hold their pods back until they exist. Claims replaces it.
 type Claims struct {
 	*dynamicresources.DynamicResources
 }
@@ -63,7 +63,7 @@ func NewClaims(ctx context.Context, _ runtime.Object, handle framework.Handle) (
 // Name implements framework.Plugin.
 func (c *Claims) Name() string { return ClaimsName }
 
-// without returns a pod without the claim that the state fill.
+// without returns a pod without the claim that this scheduler fills.
 func without(pod *corev1.Pod) *corev1.Pod {
 	if !gangs.Claims(pod) {
 		return pod

@@ -1,10 +1,11 @@
 //go:build pai_scheduler
 
-// Package plugin makes the state part of kube-scheduler: pods that request cells run where the state says, gangs as a whole.
-// In: the state, and kube-scheduler's calls. Out: pods held back until they have a place, bound with their
-// gang and with the annotations that say which cells they have, and gangs ended if processors or memory are short.
+// Package plugin connects the scheduler of gangs with kube-scheduler: pods that request cells run where the scheduler of
+// gangs places them, and gangs start as a whole. In: the places that gangs.Store decides, and kube-scheduler's calls. Out:
+// pods held back until they have a place, bound with their gang and with annotations that name their cells, and gangs
+// evicted if processors or memory are short.
 //
-// Pods that request no cells pass through it untouched.
+// It doesn't affect pods that request no cells.
 package plugin
 
 import (
@@ -26,7 +27,7 @@ const Name = "Pai"
 // permitLimit is how long a pod waits for the other pods of its gang to be ready.
 const permitLimit = time.Minute
 
-// Store are the methods that the plugin needs; *gangs.Store implements them.
+// Store lists the methods that the plugin needs; *gangs.Store implements them.
 type Store interface {
 	Place(pod types.UID) (gangs.Place, bool)
 	Permit(pod types.UID) (pods []types.UID, together, has bool)
@@ -39,7 +40,7 @@ type Store interface {
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
-// Plugin is a plugin of kube-scheduler, in one profile. All profiles share its state.
+// Plugin is the plugin in one profile of kube-scheduler. All profiles share one Store.
 type Plugin struct {
 	store  Store
 	handle framework.Handle
@@ -75,12 +76,13 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 	return nil
 }
 
-// EventsToRegister returns no events. The state watches the cluster itself, and activates the pods that can continue.
+// EventsToRegister returns no events. The Store watches the cluster itself, and activates the pods that can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }
 
-// Less orders pods by priority; within one priority, pods with a place are first, in the order of their placement, then the others by age.
+// Less sorts pods by priority. Within one priority, pods with a place come first, in the order in which they got it, and then the others
+// by age.
 func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
 	x, y := a.GetPodInfo().GetPod(), b.GetPodInfo().GetPod()
 	if i, k := priority(x), priority(y); i != k {
@@ -104,7 +106,7 @@ func priority(p *corev1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
-// PreFilter leaves only the node of a pod's place for the other plugins to look at.
+// PreFilter returns the node of a pod's place as the only one that the other plugins have to check.
 func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Skip)
@@ -135,7 +137,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 	return nil, nil
 }
 
-// Reserve makes sure that the place is still that of the pod. A pod on trial has been found to fit, and isn't processed further.
+// Reserve verifies that the pod still has the place. A pod on trial has been found to fit, and isn't processed further.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !gangs.Wants(pod) {
 		return nil
@@ -151,7 +153,7 @@ func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *c
 	return nil
 }
 
-// Unreserve notes that a pod wasn't bound. The pod keeps its place for the next try.
+// Unreserve records that a pod wasn't bound. The pod keeps its place for the next try.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
 	if gangs.Wants(pod) {
 		p.store.Withdraw(pod.UID)
@@ -186,7 +188,7 @@ func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.P
 	return framework.AsStatus(p.store.Bind(ctx, pod.UID, node))
 }
 
-// Queue is kube-scheduler's queue, for the state.
+// Queue is kube-scheduler's queue, in the form that gangs.Store needs.
 type Queue struct {
 	handle framework.Handle
 	log    klog.Logger

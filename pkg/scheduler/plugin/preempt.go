@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// PostFilter is called if a pod can't run on the node of its place. It evicts gangs there that are in the way, as few pods as
+// PostFilter is called if a pod can't run on the node of its place. It evicts gangs that are in the way there, as few pods as
 // possible, or releases the place.
 func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
 	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
 	}
-	// No other plugin may look for victims: it would end single pods of gangs.
+	// No other plugin may choose victims: it would evict single pods of gangs.
 	no := framework.NewStatus(framework.UnschedulableAndUnresolvable)
 	nominate := func(node string) *framework.PostFilterResult {
 		return &framework.PostFilterResult{NominatingInfo: &framework.NominatingInfo{NominatedNodeName: node, NominatingMode: framework.ModeOverride}}
@@ -56,13 +56,13 @@ func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod
 	return nominate(""), no
 }
 
-// gang has the pods of a gang on the node.
+// gang holds the pods of a gang on the node.
 type gang struct {
 	name string
 	pods []framework.PodInfo
 }
 
-// trial is the node without some pods, which the other plugins check.
+// trial is a node without some pods, which the other plugins check.
 type trial struct {
 	handle framework.Handle
 	cycle  framework.CycleState
@@ -96,7 +96,7 @@ func (t *trial) fits(ctx context.Context) *framework.Status {
 	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.cycle, t.pod, t.node)
 }
 
-// without returns a node without the pods that are already ending and those that a pod's gang may evict, and the latter by gang.
+// without returns a node without the pods that are terminating and those that a pod's gang may evict, and the latter by gang.
 func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
@@ -126,12 +126,12 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 	return t, others, nil
 }
 
-// try determines whether a pod could run on a node without the pods that its gang may end there, and with those that are also to run there.
+// try determines whether a pod could run on a node without the pods that its gang may evict there, and with those that will also run there.
 func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, cycle, pod, node)
 	for _, other := range p.store.Beside(pod.UID) {
 		if err == nil && slices.ContainsFunc(t.node.GetPods(), func(there framework.PodInfo) bool { return there.GetPod().UID == other.UID }) {
-			continue // it has passed its cycle
+			continue // kube-scheduler has already placed it on the node
 		}
 		var info *schedulerframework.PodInfo
 		if err == nil {
@@ -149,14 +149,14 @@ func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev
 	p.store.Tried(pod.UID, node, fits.IsSuccess(), fits.Message())
 }
 
-// victims returns pods of gangs that must end so that a pod can run on a node. It returns no pods if it is enough to wait for those
-// that are already ending. ok is false if evicting all of them isn't enough either.
+// victims returns pods of gangs that must be evicted so that a pod can run on a node. It returns no pods if it is enough to wait
+// for terminating pods. ok is false if evicting all of them isn't enough either.
 func (p *Plugin) victims(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (victims []types.UID, ok bool, err error) {
 	t, others, err := p.without(ctx, cycle, pod, node)
 	if err != nil || !t.fits(ctx).IsSuccess() {
 		return nil, false, err
 	}
-	// The most important ones stay if they can: those of higher priority, then the larger ones, then the older ones.
+	// The most important gangs stay if possible: those of higher priority, then the larger ones, then the older ones.
 	slices.SortFunc(others, func(a, b *gang) int {
 		x, y := a.pods[0].GetPod(), b.pods[0].GetPod()
 		return cmp.Or(cmp.Compare(priority(y), priority(x)), cmp.Compare(len(b.pods), len(a.pods)),

@@ -1,7 +1,7 @@
-// Package queue decides the order in which waiting gangs are to start, and holds GPUs for those that wait too long.
+// Package queue determines the order in which waiting gangs start, and holds GPUs for those that wait too long.
 //
 // In: gangs that arrive, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
-// simulator and for people. It knows no cells and no clock: times are numbers that its caller counts in.
+// simulator and for people. It doesn't know cells or a clock: times are numbers in a unit of the caller.
 package queue
 
 import (
@@ -10,28 +10,30 @@ import (
 	"time"
 )
 
-// Gang has the properties that the order depends on.
+// Gang holds the properties that the order depends on.
 type Gang struct {
 	VC, Name string
 	// Priority is −1 for opportunistic gangs, 0 or more for guaranteed ones.
 	Priority int
-	// Since is when it began to wait, in the caller's unit. A gang that was ended waits since it was first submitted.
+	// Since is when it began to wait, in the caller's unit. A gang that was evicted counts as waiting since it was
+	// first submitted.
 	Since int64
 	// GPUs is its size: GPUs, or CPU cells.
 	GPUs int
-	// CPU: they are CPU cells, which Free and EndsBy don't count.
+	// CPU means that they are CPU cells, which Free and EndsBy don't count.
 	CPU bool
 	// Lasts is how long it runs at most once it has started, in the caller's unit; 0: unknown.
 	Lasts int64
-	// Class is equal for gangs that are alike: if one of them couldn't start a moment before, the others can't either.
+	// Class is equal for gangs that are equivalent: if one of them couldn't start a moment before, the others can't
+	// either.
 	Class any
-	// Data is the caller's.
+	// Data belongs to the caller.
 	Data any
 }
 
-// Reservations are how long a gang at the head of its virtual cluster waits before GPUs are held for it: others of its virtual
-// cluster that it couldn't preempt don't start any longer, unless they are known to end before it could start. Gangs that GPUs don't
-// help, such as those over a quota, don't count as the head. 0: never.
+// Reservations specifies how long a gang at the head of its virtual cluster waits before GPUs are held for it. Then other gangs of
+// the virtual cluster that it couldn't preempt no longer start, unless they are known to end before it could start. Gangs that GPUs
+// don't help, such as those over a quota, don't count as the head. 0: never.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
 // ReservationAfter is how long a guaranteed gang waits by default before the scheduler and the simulator hold GPUs for it. An hour made the
@@ -55,9 +57,9 @@ func (r Reservations) after(guaranteed bool) int64 {
 // Queue holds the gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and reserves
 // nothing.
 //
-// Guaranteed gangs come before opportunistic ones, so that these don't start only to be ended. Within each of the two the
-// virtual clusters take turns: the next gang belongs to the one that holds the fewest GPUs, including its earlier gangs in this order.
-// Within a virtual cluster it is priority, then age.
+// Guaranteed gangs come before opportunistic ones, so that opportunistic gangs don't start only to be evicted. Within each of the two
+// kinds the virtual clusters take turns: the next gang belongs to the one that holds the fewest GPUs, including those of its earlier
+// gangs in this order. Within a virtual cluster, gangs are sorted by priority, then age.
 type Queue struct {
 	Reservations
 
@@ -71,19 +73,19 @@ type rowKey struct {
 	guaranteed bool
 }
 
-// row has the waiting and running gangs of one virtual cluster, guaranteed or opportunistic.
+// row holds the waiting and running gangs of one virtual cluster, guaranteed or opportunistic.
 type row struct {
 	key     rowKey
 	waiting []*Gang
 	running int // GPUs
-	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help, or nil. It doesn't
-	// start before a time; 0: it could at any time.
+	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help, or nil. It doesn't start
+	// before notBefore; 0: it could start at any time.
 	reserves  *Gang
 	notBefore int64
-	// free are GPUs of the virtual cluster that no gang has, ends those of gangs that end by a known time.
+	// free counts the GPUs of the virtual cluster that no gang has; ends has the gangs that end by a known time.
 	free int
 	ends []ending
-	// unfit is how many of waiting, from the first on, were Unfit in this pass.
+	// unfit is how many gangs of waiting, from the first on, were Unfit in this pass.
 	unfit int
 }
 
@@ -92,7 +94,7 @@ type ending struct {
 	gpus int
 }
 
-// Before is the order within a virtual cluster.
+// Before compares gangs in the order within a virtual cluster.
 func Before(a, b *Gang) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name))
 }
@@ -113,8 +115,8 @@ func (q *Queue) row(g *Gang) *row {
 // Len returns how many gangs wait.
 func (q *Queue) Len() int { return q.n }
 
-// Add makes a gang wait. One that already waits, by virtual cluster and name, must not be added again. Adding many is fastest in the
-// order of Before.
+// Add adds a waiting gang. A gang that already waits, by virtual cluster and name, must not be added again. Adding many is fastest
+// in the order of Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)
 	i, _ := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -146,7 +148,7 @@ func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 // Free sets the number of GPUs of a virtual cluster that no started gang has.
 func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
 
-// EndsBy indicates that a started gang ends by a time.
+// EndsBy sets the time by which a started gang ends.
 func (q *Queue) EndsBy(g *Gang, at int64) {
 	r := q.row(g)
 	r.ends = append(r.ends, ending{at, g.GPUs})
@@ -165,7 +167,7 @@ func (q *Queue) Reservation(g *Gang) *Gang {
 	return h
 }
 
-// Reserving returns the gangs that GPUs are held for since the last pass.
+// Reserving returns the gangs for which GPUs are held since the last pass.
 func (q *Queue) Reserving() []*Gang {
 	var out []*Gang
 	for _, r := range q.rows {
@@ -245,18 +247,19 @@ type Attempt int
 
 // Results of an attempt.
 const (
-	// Starts means that it no longer waits.
+	// Starts means that the gang no longer waits.
 	Starts Attempt = iota
 	// Waits: the cells that it needs are in use.
 	Waits
-	// Unfit: it waits for something other than free GPUs, such as a quota or the repair of a machine; or it never starts.
+	// Unfit: it waits for something other than free GPUs, such as a quota or the repair of a machine; or it can never
+	// start.
 	Unfit
-	// Later: it wasn't looked at, as its virtual cluster has had its turn in this pass.
+	// Later: it wasn't tried, because its virtual cluster has had its turn in this pass.
 	Later
 )
 
-// Pass tries all waiting gangs, each once and in order, after something has changed. If a gang couldn't start, Pass skips those that are alike,
-// and those that a reservation holds up. It calls passed, unless that is nil, with each skipped gang and with the gang that it
+// Pass tries all waiting gangs, each once and in order, after something has changed. If a gang couldn't start, Pass skips equivalent gangs,
+// and those that a reservation keeps from starting. It calls passed, unless that is nil, with each skipped gang and with the gang that it
 // waits for. try calls Remove and Started if a gang starts, and may add others. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
 	q.now = now
@@ -275,7 +278,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 		case cause == nil:
 			cause = q.Reservation(g)
 		case like.attempt == Unfit:
-			q.reserve(g, Unfit, now) // like those that are alike, it isn't the head
+			q.reserve(g, Unfit, now) // like equivalent gangs, it isn't the head
 		}
 		if cause != nil {
 			if passed != nil {

@@ -54,7 +54,7 @@ type PinnedCell struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Remainder has the cells that no virtual cluster owns: the largest ones that are left when all virtual
+// Remainder holds the cells that no virtual cluster owns: the largest ones that are left when all virtual
 // clusters have theirs.
 type Remainder struct {
 	GPUs     int               `json:"gpus"`
@@ -172,7 +172,7 @@ func owner(v cell.VirtualCluster, t *topology, pinned map[string]PinnedCell) Own
 	return o
 }
 
-// assign takes the virtual cells out of the free ones, largest first, each from the smallest that holds it.
+// assign removes the virtual cells from the free cells, largest first, each from the smallest free cell that holds it.
 func (s *chainState) assign(vcs []cell.VirtualCluster) {
 	for level := range s.Levels {
 		for _, v := range vcs {

@@ -16,19 +16,19 @@ type job struct {
 	queued  queue.Gang
 	request *cell.Request
 	pods    []cell.PodID
-	// left are the seconds that it still has to run, life counts how often its pods were made.
+	// left are the remaining seconds of work; life counts how often its pods were created.
 	left, life int
-	// began is when it started last; -1 while it waits. starting are the seconds since then in which it does no work.
+	// began is when it last started, or -1 while it waits. starting is how many seconds since then it does no work.
 	began, starting int
 	// first is when it first started, finish when it ended; -1 before that.
 	first, finish int
-	// kills counts how often it was killed, lost the seconds of work that it did again, and of restarts.
+	// kills counts how often it was killed; lost are the seconds of repeated work and of restarts.
 	kills, lost int
-	// waited: it waited inside its quota.
+	// waited reports that it waited within its quota; see Report.
 	waited bool
 }
 
-// makePods makes the pods of the next life: new after each kill, as a controller makes new ones in a cluster.
+// makePods creates the pods for the next start. After each kill they are new, as those of a controller in a cluster.
 func (j *job) makePods() {
 	j.life++
 	j.pods = make([]cell.PodID, j.Pods)
@@ -44,7 +44,7 @@ func requestOf(j *trace.Job) *cell.Request {
 		Root: cell.Group{Name: name, Pods: []cell.PodSet{{Count: j.Pods, Cells: j.GPUsPerPod}}}}
 }
 
-// class has the properties that jobs share if one of them can't start when another couldn't.
+// class holds the properties that jobs share if one of them can't start when another couldn't.
 type class struct {
 	vc, policy               string
 	priority, pods, gpusEach int

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlOfJSON writes the escapes of JSON that YAML doesn't have as the characters that they stand for: a slash, and pairs of surrogates. Text
-// that isn't JSON is returned as it is. Lines stay.
+// yamlOfJSON writes the escapes of JSON that YAML doesn't have as the characters that they stand for: a slash, and pairs of surrogates.
+// Text that isn't JSON isn't changed. The number of lines doesn't change.
 func yamlOfJSON(data []byte) []byte {
 	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] != '[' && text[0] != '{' || !json.Valid(data) {
 		return data
@@ -37,7 +37,7 @@ func yamlOfJSON(data []byte) []byte {
 	return out
 }
 
-// surrogates returns the character that two escapes stand for together, or 0 if they don't.
+// surrogates returns the character that two escapes represent together, or 0 if they don't represent one.
 func surrogates(text []byte) rune {
 	if len(text) < 12 || text[1] != 'u' || text[6] != '\\' || text[7] != 'u' {
 		return 0

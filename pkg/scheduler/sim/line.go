@@ -32,11 +32,11 @@ type Line struct {
 	Downgraded []ChangedGang `json:"downgraded,omitempty"`
 	// Restored are gangs that have their guarantee again.
 	Restored []ChangedGang `json:"restored,omitempty"`
-	// Violation is a contradiction in the scheduler's bookkeeping, if the replay looks for them.
+	// Violation is a contradiction in the scheduler's bookkeeping, if the replay checks for them.
 	Violation string `json:"violation,omitempty"`
 }
 
-// Place is the answer to a pod that is to be scheduled.
+// Place is the answer to a step that schedules a pod.
 type Place struct {
 	Node              string   `json:"node"`
 	LeafCellIsolation []int32  `json:"leafCellIsolation"`
@@ -60,7 +60,7 @@ type Group struct {
 	Status   GroupStatus   `json:"status"`
 }
 
-// GroupMetadata has the name of a group in HiveD's form.
+// GroupMetadata holds the name of a group in HiveD's form.
 type GroupMetadata struct {
 	Name string `json:"name"`
 }

@@ -2,20 +2,20 @@ package sim
 
 import "time"
 
-// Meter reads the costs of a run. It is a parameter: virtual time has no part in it, and tests
-// give their own figures.
+// Meter measures the costs of a run. It is a parameter, because virtual time doesn't measure them, and because tests
+// provide their own figures.
 type Meter interface {
 	// Wall is a monotonic clock.
 	Wall() time.Duration
 	// CPU is the time that all threads of the process used; 0 if the system doesn't report it.
 	CPU() time.Duration
-	// Allocated are the bytes that the process ever allocated.
+	// Allocated is how many bytes the process has allocated in total.
 	Allocated() uint64
 	// PeakMemory is the largest resident size in bytes; 0 if the system doesn't report it.
 	PeakMemory() uint64
 }
 
-// Speed has the costs of decisions. Durations are in microseconds.
+// Speed holds the costs of decisions. Durations are in microseconds.
 type Speed struct {
 	DecisionsPerSec            float64 `json:"decisionsPerSec"`
 	DecisionsPerSecInclDeletes float64 `json:"decisionsPerSecInclDeletes"`
@@ -69,7 +69,7 @@ func (s *stopwatch) decided(since time.Duration, first, bound bool) {
 	}
 }
 
-// leave and enter leave the simulator's other calls out of the measurement.
+// leave and enter exclude the simulator's other calls from the measurement.
 func (s *stopwatch) leave() {
 	if s.meter != nil {
 		s.asideBefore = s.meter.Allocated()
@@ -82,7 +82,7 @@ func (s *stopwatch) enter() {
 	}
 }
 
-// speed ends the measurement; nil without a meter or without a decision.
+// speed ends the measurement. It returns nil without a meter or without a decision.
 func (s *stopwatch) speed() *Speed {
 	if s.meter == nil || len(s.all) == 0 {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Source is a configuration in HiveD's format and the name that its findings carry.
+// Source is a configuration in HiveD's format, and its name in findings.
 type Source struct {
 	Name string
 	Data []byte
 }
 
-// ReplayOptions has the inputs of a replay other than its steps.
+// ReplayOptions holds the inputs of a replay other than its steps.
 type ReplayOptions struct {
 	// Config is used by steps "start" that don't name a configuration. It may be nil.
 	Config *Source
@@ -27,8 +27,8 @@ type ReplayOptions struct {
 }
 
 // Replay runs the steps of a file in order and passes each answer to out at once. A step that is malformed or fails gets an answer
-// like any other, and the next one is run. Replay itself fails if
-// the file isn't a list, out fails, or the context ends.
+// like any other, and the next one is run. Replay itself fails only if the file isn't a list, if out fails, or if the context
+// ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
 	if _, findings := strictyaml.Decode(file, yamlOfJSON(data), &steps); findings.Err() != nil {
@@ -46,8 +46,8 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise adds a remedy to findings about a whole text, which the reader of the text couldn't know. If the text is not YAML, the reader
-// has a better error.
+// advise adds a remedy to findings about a whole text, which the parser doesn't know. If the text is not YAML, the parser has a better
+// error.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
 		if fs[i].Field == "" && (fs[i].Remedy == "" || fs[i].Rule == "yaml/type") {
@@ -57,7 +57,7 @@ func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	return fs
 }
 
-// Stepper runs steps one by one. It is a cluster in which only the scheduler is real: it knows the pods and
+// Stepper runs steps one by one. It simulates a cluster in which only the scheduler is real: it stores the pods and
 // their annotations as an API server would.
 type Stepper struct {
 	ReplayOptions
@@ -89,10 +89,10 @@ type replayPod struct {
 	podName
 	spec    string
 	request *cell.Request
-	// bind is the last decision that bound it and wasn't accepted yet, notes its annotations.
+	// bind is the last decision that bound it and wasn't accepted yet; notes are its annotations.
 	bind  *cell.Decision
 	notes annotation.Bound
-	// slot is its place in its gang's placement, at its index among the accepted, or -1.
+	// slot is its index in its gang's placement; at is its index in accepted, or -1.
 	slot, at int
 }
 
@@ -146,7 +146,7 @@ func (s *nodeStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// refuse answers that a step's request is impossible.
+// refuse writes the answer that a step's request is impossible.
 func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }

@@ -54,7 +54,7 @@ func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// run accepts the last bind of a pod, or takes a pod over that already runs.
+// run accepts the last bind of a pod, or takes over a running pod.
 func (s *addStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -95,13 +95,13 @@ func (s *addStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// accept remembers a pod as an API server does.
+// accept stores a pod as an API server does.
 func (r *Stepper) accept(p *replayPod, notes annotation.Bound, slot int) {
 	p.notes, p.slot, p.bind, p.at = notes, slot, nil, len(r.accepted)
 	r.accepted = append(r.accepted, p)
 }
 
-// forget removes a pod from the accepted ones.
+// forget removes a pod from the accepted pods.
 func (r *Stepper) forget(p *replayPod) {
 	if p.at < 0 {
 		return
@@ -125,7 +125,7 @@ func (r *Stepper) compact() {
 	r.accepted, r.gone = kept, 0
 }
 
-// notesOf are a pod's annotations by key.
+// notesOf returns a pod's annotations by key.
 func notesOf(b annotation.Bound) map[string]string {
 	out := map[string]string{}
 	for key, value := range map[string]string{annotation.IsolationKey: b.Isolation, annotation.BindInfoKey: b.BindInfo, annotation.PlacementKey: b.Placement} {

@@ -44,7 +44,7 @@ func (s *startStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// source is the configuration that a start uses; nil means that of the previous start.
+// source returns the configuration that a start uses; nil means that of the previous start.
 func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
 	case c == nil && r.core != nil:
@@ -68,7 +68,7 @@ func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	return &Source{path, data}, nil
 }
 
-// reasons joins findings to one text.
+// reasons joins findings into one text.
 func reasons(fs strictyaml.Findings) string {
 	var out []string
 	for _, f := range fs {

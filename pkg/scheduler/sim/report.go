@@ -13,17 +13,17 @@ import (
 type Report struct {
 	GPUs int `json:"gpus"`
 	Jobs int `json:"jobs"`
-	// Span is the time of the last arrival, with which the run ended.
+	// Span is the time of the last arrival, at which the run ended.
 	Span int `json:"spanSec"`
-	// Utilisation and AvgQueueLength are taken over the last 70 % of the span.
+	// Utilisation and AvgQueueLength are averages over the last 70 % of the span.
 	Utilisation float64 `json:"utilisation"`
-	// UsefulUtilisation leaves out work that was done again, and restarts.
+	// UsefulUtilisation excludes repeated work, and restarts.
 	UsefulUtilisation      float64 `json:"usefulUtilisation"`
 	AvgQueueLength         float64 `json:"avgQueueLength"`
 	WaitingAtEnd           int     `json:"waitingAtEnd"`
 	WaitingAtEndGuaranteed int     `json:"waitingAtEndGuaranteed"`
 	Delay
-	// Starts counts those after a kill too.
+	// Starts also counts those after a kill.
 	Starts          int      `json:"starts"`
 	Finished        int      `json:"finishedJobs"`
 	OptimalLocality Locality `json:"optimalLocality"`
@@ -33,8 +33,8 @@ type Report struct {
 	// Completion exists if the run continued until all jobs had finished.
 	Completion     *Completions `json:"completion,omitempty"`
 	DowngradedJobs int          `json:"downgradedJobs"`
-	// A guaranteed job waits within its quota if it and those of its virtual cluster that it can't
-	// preempt fit into the cells that the virtual cluster owns: the shape of free cells keeps it waiting.
+	// A guaranteed job waits within its quota if it and those jobs of its virtual cluster that it can't preempt fit
+	// into the cells that the virtual cluster owns. Then only the shape of the free cells keeps it waiting.
 	FailedAttemptsWithinQuota int `json:"failedAttemptsWithinQuota"`
 	JobsThatWaitedWithinQuota int `json:"jobsThatWaitedWithinQuota"`
 	// WaitedWithinQuotaByCode has the scheduler's explanation of each such job's first wait.
@@ -58,7 +58,7 @@ type Completions struct {
 	All           Completion `json:"all"`
 	Guaranteed    Completion `json:"guaranteed"`
 	Opportunistic Completion `json:"opportunistic"`
-	// LostWork is the share of work that was done again, and of restarts, in the work of all jobs.
+	// LostWork is the share of repeated work, and of restarts, in the work of all jobs.
 	LostWork float64 `json:"lostWork"`
 }
 
@@ -109,11 +109,11 @@ func (s *Share) add(optimal bool) {
 	s.Share = float64(s.Optimal) / float64(s.Starts)
 }
 
-// Size has the placements of jobs of one size.
+// Size holds the placements of jobs of one size.
 type Size struct {
 	GPUs int `json:"gpus"`
 	Share
-	// Levels counts starts by the lowest level of which one cell holds all GPUs, CLUSTER if none does.
+	// Levels counts starts by the lowest level at which one cell holds all GPUs; CLUSTER if none does.
 	Levels map[string]int `json:"levels"`
 }
 
@@ -136,10 +136,10 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// delays are the delays of jobs that started, by virtual cluster.
+// delays holds the delays of jobs that started, by virtual cluster.
 type delays struct{ guaranteed, opportunistic map[string][]int }
 
-// counts has the counters of a run.
+// counts holds the counters of a run.
 type counts struct {
 	busy, pending     float64 // GPUs and jobs, times seconds
 	useless           float64 // part of busy
@@ -161,7 +161,7 @@ func newCounts() counts {
 		delays: delays{map[string][]int{}, map[string][]int{}}}
 }
 
-// started counts where a job was placed.
+// started records where a job was placed.
 func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	c.starts++
 	is, best := t.common(at.Pods)
@@ -180,7 +180,7 @@ func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	s.Levels[is]++
 }
 
-// delayed counts how long a job waited for its first start.
+// delayed records how long a job waited for its first start.
 func (c *counts) delayed(j *job, seconds int) {
 	by := c.delays.guaranteed
 	if j.Priority < 0 {
@@ -189,7 +189,7 @@ func (c *counts) delayed(j *job, seconds int) {
 	by[j.VC] = append(by[j.VC], seconds)
 }
 
-// report sums the run up.
+// report returns the report of the run.
 func (r *run) report(c cell.Config) *Report {
 	out := &Report{GPUs: r.topology.gpus, Jobs: len(r.jobs), Span: r.last, Starts: r.count.starts, Finished: r.count.finished,
 		OptimalLocality: r.count.locality, DowngradedJobs: r.count.downgrades, FailedAttemptsWithinQuota: r.count.failedWithinQuota,
@@ -249,8 +249,8 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained is the report of a run in which all jobs have finished. Figures of the last arrival stay as they were
-// then: utilisation, queue, places.
+// drained returns the report of a run in which all jobs have finished. Utilisation, queue and placements are those at
+// the last arrival.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
 	for i := range out.VirtualClusters {
@@ -288,7 +288,7 @@ func (t *took) sum() Completion {
 	return Completion{Jobs: len(t.time), Queue: spread(t.queue), Time: spread(t.time), Slowdown: spread(t.slowdown)}
 }
 
-// delay sums up delays, which it sorts.
+// delay sums up delays. It sorts them.
 func delay(seconds []int) Delay {
 	if len(seconds) == 0 {
 		return Delay{}

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Core has the methods of the scheduler's core that a run needs; cell.Scheduler implements it.
+// Core defines the methods of the scheduler's core that a run needs; cell.Scheduler implements it.
 type Core interface {
 	Schedule(pod cell.PodID, r *cell.Request, phase cell.Phase, suggested cell.Nodes) cell.Decision
 	Allocate(pod cell.PodID, r *cell.Request, at *cell.Placement, slot int) ([]cell.Downgrade, error)
@@ -31,12 +31,12 @@ type Options struct {
 	Meter Meter
 	// Progress is called with how many of all jobs have arrived.
 	Progress func(arrived, all int)
-	// Core replaces the scheduler, all its nodes healthy.
+	// Core replaces the scheduler. All its nodes are healthy.
 	Core Core
 	// Drain continues after the last arrival until every job has finished.
 	Drain bool
-	// Checkpoint is the amount of work, in seconds, between two checkpoints of a job: one that is killed falls back to the
-	// last. 0: it keeps all its work.
+	// Checkpoint is the amount of work, in seconds, between two checkpoints of a job. A killed job continues from its last
+	// checkpoint. 0: it keeps all its work.
 	Checkpoint int
 	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
 	Restart int
@@ -50,7 +50,7 @@ type Options struct {
 // Record is the history of a job. Times are seconds of the trace, or -1 if the event didn't happen.
 type Record struct {
 	ID, Arrival, FirstStart, Finish, Kills int
-	// LostGPUSeconds are work that was done again, and restarts.
+	// LostGPUSeconds is the repeated work, and restarts.
 	LostGPUSeconds int
 }
 
@@ -66,7 +66,7 @@ type run struct {
 	queue queue.Queue
 	ends  ends
 	owner map[cell.PodID]*job
-	// used are the GPUs in use, in all and of guaranteed jobs by virtual cluster and priority.
+	// used counts the GPUs in use: of all jobs, and of guaranteed jobs by virtual cluster and priority.
 	used       int
 	guaranteed map[string]map[int]int
 	// now is the virtual time in seconds, last the last arrival.
@@ -196,13 +196,13 @@ func (r *run) arrive(j *job) error {
 	return err
 }
 
-// If no job runs, those that are held back are asked again each askAgain seconds, as in a cluster, and not forever.
+// If no job runs, jobs that are held back are retried every askAgain seconds, as in a cluster, but not forever.
 const (
 	askAgain = 10
 	askMost  = 100_000
 )
 
-// drain lets all jobs finish.
+// drain runs until all jobs have finished.
 func (r *run) drain(ctx context.Context) error {
 	asked := 0
 	for {
@@ -231,7 +231,7 @@ func (r *run) drain(ctx context.Context) error {
 	}
 }
 
-// complete ends a job and lets those that wait try the cells that it releases.
+// complete ends a job and tries the waiting jobs on the cells that it releases.
 func (r *run) complete(j *job) error {
 	r.waste(j, j.began, j.starting)
 	if err := r.free(j); err != nil {
@@ -242,7 +242,7 @@ func (r *run) complete(j *job) error {
 	return r.pass()
 }
 
-// pass lets those that wait try once, in order.
+// pass tries all waiting jobs once, in order.
 func (r *run) pass() error {
 	return r.queue.Pass(int64(r.now), func(g *queue.Gang) (queue.Attempt, error) { return r.try(g.Data.(*job)) }, nil)
 }
@@ -266,7 +266,7 @@ func (r *run) free(j *job) error {
 	return nil
 }
 
-// hold counts GPUs that a job takes, or releases.
+// hold counts GPUs that a job takes or releases.
 func (r *run) hold(j *job, gpus int) {
 	r.used += gpus
 	if gpus > 0 {

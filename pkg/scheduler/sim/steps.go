@@ -20,7 +20,7 @@ type step struct {
 	findings     strictyaml.Findings
 }
 
-// operation is the action of a step. An error is a mistake in the step's writing.
+// operation is the action of a step. An error is a mistake in the text of the step.
 type operation interface {
 	run(r *Stepper, line *Line) error
 }
@@ -72,8 +72,8 @@ var operations = map[string]func() operation{
 	"inspect":              func() operation { return &inspectStep{} },
 }
 
-// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings: a malformed step is reported in its turn, so that the others
-// are run.
+// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings, so that a malformed step is reported in its turn, and the
+// others are run.
 func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	s.line, s.column = n.Line, n.Column
 	var head struct {
@@ -147,7 +147,7 @@ func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// podName is how a step names a pod: an id as text, or {namespace, name, uid}.
+// podName is the name of a pod in a step: an id as text, or {namespace, name, uid}.
 type podName struct {
 	// id distinguishes pods, name is namespace/name.
 	id, name string

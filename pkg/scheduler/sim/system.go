@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// System is the meter of this process.
+// System returns the meter of this process.
 func System() Meter { return system{time.Now()} }
 
 type system struct{ began time.Time }

@@ -18,20 +18,20 @@ type stage struct {
 	gpus int
 }
 
-// leaf is where one GPU is: its chain, and the numbers of the cells that hold it, leaf first.
+// leaf is the position of a GPU: its chain, and the numbers of the cells that hold it, leaf first.
 type leaf struct {
 	chain string
 	cells []int32
 }
 
-// topology answers how close together GPUs are.
+// topology determines how close together GPUs are.
 type topology struct {
 	gpus   int
 	chains map[string][]stage
 	leaves map[string]map[int32]leaf // by node and device index
 	pinned map[string]int            // GPUs
 	sizes  map[string]int            // GPUs by cell type
-	// cpuCells and the two below are the same for machines without GPUs.
+	// cpuCells and the two fields below are the same for machines without GPUs.
 	cpuCells            int
 	cpuPinned, cpuSizes map[string]int
 	next                int32
@@ -116,7 +116,7 @@ func (t *topology) add(x *cell.Expanded, chain, node string, above []int32, node
 // owned returns the GPUs of a virtual cluster.
 func (t *topology) owned(v cell.VirtualCluster) int { return sum(v, t.sizes, t.pinned) }
 
-// ownedCPUCells returns its CPU cells.
+// ownedCPUCells returns the CPU cells of a virtual cluster.
 func (t *topology) ownedCPUCells(v cell.VirtualCluster) int { return sum(v, t.cpuSizes, t.cpuPinned) }
 
 func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
@@ -165,5 +165,5 @@ func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
 	return is, best
 }
 
-// lastType is the type of a virtual cell, the last component of its path.
+// lastType returns the type of a virtual cell, the last component of its path.
 func lastType(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

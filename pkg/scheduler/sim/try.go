@@ -44,7 +44,8 @@ func (r *run) try(j *job) (queue.Attempt, error) {
 	return queue.Unfit, fmt.Errorf("%w: job %d: %s after all victims are gone", errStuck, j.ID, d.Result)
 }
 
-// preempt reserves the cells that a job requests, and kills jobs until none is in its way. It returns the last decision.
+// preempt reserves the cells that a job requests, and kills jobs until no job is in its way. It returns the last
+// decision.
 func (r *run) preempt(j *job) (cell.Decision, error) {
 	d, err := r.decide(j, 0, cell.Preempting)
 	if err != nil {
@@ -68,7 +69,7 @@ func (r *run) preempt(j *job) (cell.Decision, error) {
 		}
 	}
 	if d.Result == cell.Bind {
-		// Found while reserving: only filtering binds pods.
+		// A place was found during the reservation, but only filtering binds pods.
 		return r.decide(j, 0, cell.Filtering)
 	}
 	return d, nil
@@ -93,8 +94,8 @@ func (r *run) owners(j *job, victims []cell.Victim) ([]*job, error) {
 	return out, nil
 }
 
-// decide makes one decision, as the scheduler does under its lock: it asks the core, and takes the place if the core binds in the
-// filter phase.
+// decide makes one decision, as the scheduler does under its lock: it requests a decision from the core, and takes the place if
+// the core binds in the filter phase.
 func (r *run) decide(j *job, i int, phase cell.Phase) (cell.Decision, error) {
 	pod := j.pods[i]
 	since := r.watch.now()

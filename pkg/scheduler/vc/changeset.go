@@ -10,13 +10,13 @@ import (
 // ChangeSet is a change of virtual clusters in the configuration that a cluster stores.
 type ChangeSet struct {
 	Changes []Request `json:"changes"`
-	// Revision is the one that the change is based on; 0 is the current one.
+	// Revision is the revision that the change is based on; 0 is the current one.
 	Revision int `json:"revision,omitempty"`
 	// Message is the reason, for the history.
 	Message string `json:"message,omitempty"`
-	// DryRun changes nothing.
+	// DryRun returns the effect without changing anything.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Force lets jobs continue in a virtual cluster that is deleted, or keeps no cells.
+	// Force allows a change after which jobs continue in a virtual cluster that is deleted, or that keeps no cells.
 	Force bool `json:"force,omitempty"`
 }
 
@@ -35,11 +35,12 @@ type Outcome struct {
 	DryRun bool `json:"dryRun"`
 	// Changed reports whether the configuration has changed, or would change.
 	Changed bool `json:"changed"`
-	// Pending reports whether it doesn't, and the scheduler doesn't have it yet.
+	// Pending reports whether it hasn't changed because it already has the change, and the scheduler doesn't use that
+	// yet.
 	Pending bool `json:"pending,omitempty"`
 	// Installed reports whether the cluster has a scheduler.
 	Installed bool `json:"installed"`
-	// Applied reports whether the scheduler works with it.
+	// Applied reports whether the scheduler uses the new configuration.
 	Applied bool `json:"applied"`
 	// ClusterID and Base are the id and the revision of the configuration that was changed; Revision is the new one, or Base if the change was pending.
 	ClusterID  string `json:"clusterId"`

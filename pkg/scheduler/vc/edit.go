@@ -137,7 +137,7 @@ func without(file map[string]any, name string) map[string]any {
 
 func rootOf(text []byte) (root *yaml.Node, err error) {
 	defer func() {
-		if r := recover(); r != nil { // yaml.v3 is not proof against every input
+		if r := recover(); r != nil { // yaml.v3 panics on some inputs
 			err = fmt.Errorf("not readable as YAML: %v", r)
 		}
 	}()
@@ -196,7 +196,7 @@ func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	return have, nil
 }
 
-// flowItems writes each item of a list of cells on one line.
+// flowItems puts each item of a list of cells on one line.
 func flowItems(n *yaml.Node) {
 	for _, key := range []string{"virtualCells", "pinnedCells"} {
 		if e := child(n, key); e != nil {
@@ -207,7 +207,7 @@ func flowItems(n *yaml.Node) {
 	}
 }
 
-// overlay makes have equal to want, and keeps the parts that already are.
+// overlay makes have equal to want, and keeps the parts that are already equal.
 func overlay(have, want *yaml.Node) {
 	if have.Kind != want.Kind || have.Kind == yaml.AliasNode {
 		comment := have.LineComment
@@ -239,7 +239,7 @@ func overlay(have, want *yaml.Node) {
 	}
 }
 
-// overlayList keeps the items of a list by their first key: the type, or the name, of a cell.
+// overlayList does that for a list. It matches the items by their first key: the type, or the name, of a cell.
 func overlayList(have, want *yaml.Node) {
 	var out []*yaml.Node
 	for _, item := range want.Content {

@@ -9,11 +9,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// lines is a file, line by line, each with its line break.
+// lines holds the lines of a file, each with its line break.
 type lines struct{ all []string }
 
-// span are the lines of an entry of a block map, from 0: those that are indented deeper than its
-// key belong to it. Comments above the key don't.
+// span returns the lines of an entry of a block map, from 0: those that are indented deeper than its key belong to it.
+// Comments above the key don't.
 func (l *lines) span(e *entry) (first, last int) {
 	first = e.key.Line - 1
 	last = first
@@ -43,7 +43,7 @@ func (l *lines) comments(e *entry) int {
 
 func (l *lines) bytes() []byte { return []byte(strings.Join(l.all, "")) }
 
-// remove removes an entry, with the comments about it.
+// remove removes an entry, with the comments above it.
 func (l *lines) remove(e *entry) []byte {
 	_, last := l.span(e)
 	l.all = slices.Delete(l.all, l.comments(e), last+1)
@@ -61,7 +61,7 @@ func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
 	return l.bytes(), nil
 }
 
-// insertAfter adds an entry behind another one of the same block map.
+// insertAfter adds an entry after another one of the same block map.
 func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, error) {
 	_, last := l.span(e)
 	key := &yaml.Node{}
@@ -82,8 +82,8 @@ func (l *lines) endLine(i int) {
 	}
 }
 
-// owner is the deepest entry in block style that holds all virtual clusters. It has to be
-// rewritten if they are on one line, or missing.
+// owner returns the deepest entry in block style that holds all virtual clusters. It has to be rewritten if they are on
+// one line, or missing.
 func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	switch {
 	case !block(root):
@@ -94,8 +94,8 @@ func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	return top
 }
 
-// replace rewrites all virtual clusters, in the entry that holds them. If the file has no such entry yet, it is
-// added behind everything else.
+// replace rewrites all virtual clusters, in the entry that holds them. If the file has no such entry yet, it is added
+// at the end.
 func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
 	pair := func(key string, value *yaml.Node) *yaml.Node {
 		k := &yaml.Node{}
@@ -116,7 +116,7 @@ func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all
 		return l.bytes(), nil
 	case block(top.value) && len(top.value.Content) > 0:
 		return l.insertAfter(lastEntry(top.value), keyVirtualClusters, virtualClusters)
-	case top.value.Kind != yaml.MappingNode: // scheduler: without anything
+	case top.value.Kind != yaml.MappingNode: // scheduler: has no content
 		return l.write(top, pair(keyVirtualClusters, virtualClusters))
 	}
 	return l.write(top, with(top.value, keyVirtualClusters, virtualClusters))
@@ -125,7 +125,7 @@ func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all
 // encode writes an entry as lines with an indentation.
 func (l *lines) encode(key, value *yaml.Node, indent int) ([]string, error) {
 	k := *key
-	k.HeadComment, k.FootComment = "", "" // these lines stay where they are
+	k.HeadComment, k.FootComment = "", "" // the file keeps these lines
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)

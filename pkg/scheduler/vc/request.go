@@ -22,24 +22,24 @@ type Request struct {
 	// Pin and Unpin name pinned cells.
 	Pin   []string `json:"pin,omitempty"`
 	Unpin []string `json:"unpin,omitempty"`
-	// PerUser and PerGroup are quotas; nil leaves them.
+	// PerUser and PerGroup are quotas; nil doesn't change them.
 	PerUser  *int `json:"perUser,omitempty"`
 	PerGroup *int `json:"perGroup,omitempty"`
 	// Users and Groups are quotas by name; nil removes one, so that PerUser or PerGroup applies again.
 	Users  map[string]*int `json:"users,omitempty"`
 	Groups map[string]*int `json:"groups,omitempty"`
-	// Policy is the name of one of cell.Policies; "" leaves it.
+	// Policy is the name of one of cell.Policies; "" doesn't change it.
 	Policy string `json:"policy,omitempty"`
 	// Define replaces the whole definition before the rest is applied.
 	Define *Definition `json:"define,omitempty"`
-	// TakeFrom is another virtual cluster, which gives up the cells that this one gets.
+	// TakeFrom is another virtual cluster from which the added cells are taken.
 	TakeFrom string `json:"takeFrom,omitempty"`
 	// Delete removes it.
 	Delete bool `json:"delete,omitempty"`
 }
 
-// FromDefault makes the virtual cluster that owns everything give up the cells that new ones get, if no virtual
-// cluster is defined yet and none of the requests names default or a virtual cluster to take from.
+// FromDefault sets TakeFrom to the virtual cluster that owns everything, if no virtual cluster is defined yet and none
+// of the requests names default or a virtual cluster to take from.
 func FromDefault(requests []Request, have map[string]Definition) {
 	if len(have) > 0 || slices.ContainsFunc(requests, func(r Request) bool { return r.Name == DefaultName || r.TakeFrom != "" }) {
 		return
@@ -49,9 +49,9 @@ func FromDefault(requests []Request, have map[string]Definition) {
 	}
 }
 
-// Changes are the definitions that a request changes, out of the existing ones. effective is the whole
-// configuration in effect: without any definition it has a virtual cluster called default, which then is
-// written down.
+// Changes returns the definitions that a request changes, out of the existing ones. effective is the whole
+// configuration in effect: if no virtual cluster is defined, it has one called default, whose definition is then
+// written.
 func (r *Request) Changes(have map[string]Definition, effective cell.Config) (map[string]*Definition, error) {
 	out := map[string]*Definition{}
 	h := hardwareOf(effective)
@@ -146,7 +146,8 @@ func named(have map[string]int, change map[string]*int) map[string]int {
 	return out
 }
 
-// give takes the cells that this virtual cluster gets from another one, and gives it those that this one loses.
+// give moves cells between this virtual cluster and another one: the other one loses the cells that this one gets, and
+// gets those that this one loses.
 func (r *Request) give(h *hardware, was, is Definition, have map[string]Definition, out map[string]*Definition) error {
 	if r.TakeFrom == "" {
 		return nil

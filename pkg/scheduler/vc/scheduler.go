@@ -26,22 +26,22 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// service is the scheduler's in kube.SystemNamespace, with the name of the port of its API.
+// service is the scheduler's Service in kube.SystemNamespace, with the name of the port of its API.
 const service = "scheduler:http"
 
-// answerTimeout bounds one request. Rebuilding its state holds the scheduler up for a second or two.
+// answerTimeout bounds one request. While the scheduler rebuilds its state, it doesn't answer for a second or two.
 const answerTimeout = 15 * time.Second
 
 // ErrNotRunning is returned if no scheduler answers: none was started, or none leads yet.
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
-// ErrNotInstalled is the ErrNotRunning of a cluster without a scheduler.
+// ErrNotInstalled is the ErrNotRunning for a cluster without a scheduler.
 var ErrNotInstalled = fmt.Errorf("%w: it isn't installed", ErrNotRunning)
 
-// Scheduler is the running scheduler of a cluster, asked through the cluster's API.
+// Scheduler sends requests to the running scheduler of a cluster, through the cluster's API.
 type Scheduler struct {
 	client kubernetes.Interface
-	// at is the address to ask without the API server; nil: through it.
+	// at is the address for requests that don't go through the API server; nil: through it.
 	at *url.URL
 
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) 
 	return s, nil
 }
 
-// inside ignores the proxies of the environment: only pods reach the Service.
+// inside ignores the proxies of the environment, because only pods reach the Service.
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute}}
 
 // request begins a request.
@@ -101,8 +101,8 @@ func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, 
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
 }
 
-// Queue returns the gangs that wait. A scheduler of an earlier version knows neither prefixes nor a limit and returns all of them, so
-// that Queue leaves out those that q doesn't select.
+// Queue returns the gangs that wait. A scheduler of an earlier version supports neither prefixes nor a limit and returns all of them,
+// so Queue leaves out those that q doesn't select.
 func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
 	r := s.request(http.MethodGet, api.PathQueue)
 	for _, prefix := range q.Prefixes {
@@ -199,7 +199,7 @@ func (s *Scheduler) ask(ctx context.Context, r *rest.Request, vc string, out any
 	return nil
 }
 
-// closedError is the scheduler's answer to a caller that doesn't know its token.
+// closedError is the scheduler's response to a request without its token.
 type closedError struct {
 	text string
 	err  error
@@ -208,7 +208,7 @@ type closedError struct {
 func (e *closedError) Error() string { return e.text }
 func (e *closedError) Unwrap() error { return e.err }
 
-// said returns the scheduler's own answer, or "" if the answer is the API server's.
+// said returns the scheduler's own message, or "" if the response is the API server's.
 func said(body []byte) string {
 	var text string
 	if json.Unmarshal(body, &text) != nil {

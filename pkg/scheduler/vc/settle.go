@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Settle returns the virtual clusters that change with the hardware: those with more cells than are left give cells up, and
-// cells of a rack that got another number of machines get its new type. Cells are taken from takeFrom, from the only virtual cluster that owns
-// such cells, or from the one called default; if the choice is between others, the error names them, unless any will do.
+// Settle returns the virtual clusters that change with the hardware: they lose cells if too few are left, and cells of a rack whose number
+// of machines has changed get its new type. Cells are taken from takeFrom, from the only virtual cluster that owns such cells, or from the
+// one called default; if there are several others, the error names them, unless the choice doesn't matter.
 func Settle(have map[string]Definition, before, after cell.Config, takeFrom string, anyone bool) (map[string]*Definition, error) {
 	if _, there := have[takeFrom]; takeFrom != "" && !there {
 		return nil, unknown(takeFrom, have)
@@ -135,7 +135,8 @@ func (s *settlement) short(h *hardware, chain []string, free int) (level, n int)
 	return 0, 0
 }
 
-// giver chooses the virtual cluster that loses a cell. Any one will do if all of them lose all cells, or none loses any.
+// giver chooses the virtual cluster that loses a cell. The choice doesn't matter if all of them lose all cells, or none
+// loses any.
 func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, error) {
 	var owners, shares []string
 	for _, name := range slices.Sorted(maps.Keys(s.owned)) {
@@ -156,7 +157,7 @@ func (s *settlement) giver(h *hardware, cellType string, anyone bool) (string, e
 	return "", &OwnersError{CellType: cellType, Owners: owners, shares: shares}
 }
 
-// OwnersError means that one of several virtual clusters has to give up cells. Callers add how a person chooses it.
+// OwnersError means that one of several virtual clusters has to lose cells. Callers add how a person chooses it.
 type OwnersError struct {
 	CellType string
 	Owners   []string
@@ -168,7 +169,7 @@ func (e *OwnersError) Error() string { return strings.Join(e.shares, " and ") + 
 
 func counted(n int, cellType string) string { return fmt.Sprintf("%d x %s", n, cellType) }
 
-// Difference describes changes of virtual clusters for a person: vision: 2 x a, formerly 3 x a.
+// Difference describes changes of virtual clusters for a person, such as "vision: 2 x a, formerly 3 x a".
 func Difference(have map[string]Definition, changes map[string]*Definition) (out []string) {
 	for _, name := range slices.SortedFunc(maps.Keys(changes), cmp.Compare) {
 		was := have[name]

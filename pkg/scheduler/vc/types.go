@@ -7,13 +7,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hardware has the nesting of cells: for each type at the top, the types from it down to the GPU.
+// hardware holds the nesting of cells: for each type at the top, the types from it down to the GPU.
 type hardware struct {
 	chains   [][]string
 	children map[string]int // the children of a cell of a type
 }
 
-// hardwareOf leaves out malformed parts: the check of the configuration reports them.
+// hardwareOf returns the nesting of cells. It leaves out malformed parts: the check of the configuration reports them.
 func hardwareOf(c cell.Config) *hardware {
 	h, types := &hardware{children: map[string]int{}}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -31,8 +31,8 @@ func hardwareOf(c cell.Config) *hardware {
 	return h
 }
 
-// CellTypes are all types of cells that a virtual cluster may own, as they are written: the type at the
-// top, and the types in it after a dot.
+// CellTypes returns all types of cells that a virtual cluster may own, as they are written: the type at the top, and
+// the types in it after a dot.
 func CellTypes(c cell.Config) []string { return hardwareOf(c).types() }
 
 func (h *hardware) types() []string {
@@ -78,8 +78,7 @@ func (h *hardware) find(cellType string) (chain []string, level int) {
 	return chain, level
 }
 
-// whole returns the full path of a type. An unknown type stays as it is: the check of the
-// configuration reports it.
+// whole returns the full path of a type. An unknown type isn't changed: the check of the configuration reports it.
 func (h *hardware) whole(cellType string) string {
 	first, last := ends(cellType)
 	if chain, level := h.find(cellType); level >= 0 && first == last {
@@ -88,8 +87,8 @@ func (h *hardware) whole(cellType string) string {
 	return cellType
 }
 
-// provide makes a virtual cluster have n cells of a type, if it owns as much in larger cells: it splits
-// the smallest existing one, and keeps the rest of it in the largest pieces.
+// provide makes a virtual cluster have n cells of a type, if it owns enough in larger cells: it splits the smallest of
+// those, and keeps the rest of it in the largest pieces.
 func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	chain, level := h.find(cellType)
 	for d.Cells(cellType) < n {
@@ -107,7 +106,7 @@ func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	return true
 }
 
-// ends are the first and the last component of a path of types, which are the relevant ones.
+// ends returns the first and the last component of a path of types, which are the relevant ones.
 func ends(cellType string) (first, last string) {
 	first, _, _ = strings.Cut(cellType, ".")
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]

@@ -10,13 +10,13 @@ import (
 
 const gpusPerNode = 8
 
-// cluster has racks of equal nodes, every cell of which belongs to a virtual cluster.
+// cluster contains racks of equal nodes, every cell of which belongs to a virtual cluster.
 type cluster struct {
 	gpus, racks, rackNodes int
 	vcs                    []share
 }
 
-// share has the cells that one virtual cluster owns: whole racks, whole nodes, quarters of the GPUs of two nodes.
+// share lists the cells that one virtual cluster owns: whole racks, whole nodes, quarters of the GPUs of two nodes.
 type share struct {
 	name                string
 	racks, nodes, quads int
@@ -55,7 +55,7 @@ func (c cluster) draw(n int) share {
 	return c.vcs[0]
 }
 
-// cells are the virtual cells of a virtual cluster.
+// cells returns the virtual cells of a virtual cluster.
 func (s share) cells() []cell.Virtual {
 	var out []cell.Virtual
 	for _, v := range []cell.Virtual{{Type: "RACK", Count: s.racks}, {Type: "RACK.NODE", Count: s.nodes}, {Type: "RACK.NODE.QUAD", Count: s.quads}} {
@@ -90,7 +90,7 @@ func (c cluster) config() cell.Config {
 	return out
 }
 
-// yaml is the cluster as HiveD's configuration file.
+// yaml returns the cluster as HiveD's configuration file.
 func (c cluster) yaml() []byte {
 	var b bytes.Buffer
 	b.WriteString("physicalCluster:\n  cellTypes:\n")

@@ -31,7 +31,7 @@ func (j Job) GPUs() int { return j.Pods * j.GPUsPerPod }
 
 var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "pods", "gpus_per_pod"}
 
-// Header is the first line of a trace file.
+// Header returns the first line of a trace file.
 func Header() string { return strings.Join(columns, ",") }
 
 // MaxSeconds is the largest time in a trace: sums stay far below the range of int.
@@ -49,8 +49,8 @@ func WriteCSV(w io.Writer, jobs []Job) error {
 	return b.Flush()
 }
 
-// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the name
-// that errors carry. Columns may be in any order, further ones are ignored.
+// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the name that errors carry. Columns
+// may be in any order; unknown columns are ignored.
 func ReadCSV(file string, r io.Reader) ([]Job, error) {
 	cr := csv.NewReader(r)
 	cr.TrimLeadingSpace, cr.ReuseRecord, cr.FieldsPerRecord = true, true, -1
@@ -92,7 +92,7 @@ func ReadCSV(file string, r io.Reader) ([]Job, error) {
 	}
 }
 
-// header finds each column's place.
+// header finds the index of each column.
 func header(file string, head []string) (map[string]int, error) {
 	at := map[string]int{}
 	for i, name := range head {

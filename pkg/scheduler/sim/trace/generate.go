@@ -27,14 +27,14 @@ func Sizes() []int {
 
 // Trace is a cluster and the jobs that arrive there.
 type Trace struct {
-	// Config is the cluster in the scheduler's form, YAML the same as HiveD's configuration file.
+	// Config is the cluster in the scheduler's form; YAML is the same as HiveD's configuration file.
 	Config cell.Config
 	YAML   []byte
 	Jobs   []Job
 }
 
-// Generate makes the trace of a cluster with a number of GPUs, one of Sizes. Another seed gives other
-// jobs on the same cluster.
+// Generate makes the trace of a cluster with a number of GPUs, one of Sizes. Another seed returns other jobs for the
+// same cluster.
 func Generate(gpus int, seed uint64) (*Trace, error) {
 	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
 	if i < 0 {
@@ -83,7 +83,7 @@ func makeJobs(r *random, c cluster, n int) []Job {
 	return jobs
 }
 
-// drawPriority: 30 % opportunistic, and of the others 60, 30 and 10 % at 0, 10 and 100.
+// drawPriority returns opportunistic for 30 % of jobs, and 0, 10 and 100 for 60, 30 and 10 % of the others.
 func drawPriority(p float64) int {
 	switch {
 	case p < 0.30:

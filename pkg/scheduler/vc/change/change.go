@@ -52,7 +52,8 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// PendingError is the error for a stored change that the scheduler doesn't have yet. The same order again continues.
+// PendingError is the error for a stored change that the scheduler doesn't use yet. Repeating the same change continues
+// it.
 type PendingError struct {
 	Revision int
 	Err      error
@@ -60,7 +61,7 @@ type PendingError struct {
 
 func (e *PendingError) Error() string { return e.Message() + ": " + e.Err.Error() }
 
-// Message is the error without its cause.
+// Message returns the error without its cause.
 func (e *PendingError) Message() string {
 	return fmt.Sprintf("revision %d of the configuration is stored, but the scheduler doesn't have it yet", e.Revision)
 }
@@ -68,7 +69,7 @@ func (e *PendingError) Message() string {
 // Unwrap returns the cause.
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// Do carries out an order, and records by as its author. An order without DryRun that can't be carried out changes nothing.
+// Do makes a change, and records by as its author. If the change can't be made, or o is a DryRun, nothing changes.
 func (c *Changer) Do(ctx context.Context, o *vc.ChangeSet, by string) (*vc.Outcome, error) {
 	if err := check(o); err != nil {
 		return nil, &InvalidError{err}
@@ -168,7 +169,7 @@ func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) 
 	})
 }
 
-// part is the scheduler's part of a configuration, as the scheduler's chart writes it.
+// part returns the scheduler's part of a configuration, as the scheduler's chart writes it.
 func part(c *config.Cluster, services []byte) ([]byte, error) {
 	cells, found := schedulerconfig.FromCluster(c.Layout, config.ServicesFile, services)
 	if err := found.Err(); err != nil {
@@ -204,7 +205,7 @@ func edit(p *store.Public, requests []vc.Request) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// after are the definitions once changes are made, for the request that follows.
+// after returns the definitions after changes, for the next request.
 func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map[string]vc.Definition {
 	out := maps.Clone(have)
 	if out == nil {
@@ -220,7 +221,7 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler refuses to edit if HiveD's own file defines the virtual clusters: it is a text within the text.
+// inScheduler refuses to edit if HiveD's own file defines the virtual clusters, because it is a text within the text.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	for _, name := range []string{"scheduler", "hivedscheduler"} {
 		section, _ := c.Services.Sections[name].(map[string]any)
@@ -232,7 +233,8 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	return nil
 }
 
-// judge asks the running scheduler for the effect on gangs, and looks for jobs that would be left without a virtual cluster.
+// judge requests the effect on gangs from the running scheduler, and finds jobs that would be left without a virtual
+// cluster.
 func (c *Changer) judge(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome, text []byte) error {
 	var err error
 	out.Effect, err = c.Scheduler.Validate(ctx, text)
@@ -281,7 +283,8 @@ func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// apply writes the ConfigMap that the scheduler watches, as the scheduler's chart would. The release follows with the next start of the service.
+// apply writes the ConfigMap that the scheduler watches, as the scheduler's chart would. The Helm release gets the change when the service
+// is started next.
 func (c *Changer) apply(ctx context.Context, held *store.Store) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		cm, err := c.read(ctx)

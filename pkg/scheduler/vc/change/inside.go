@@ -28,13 +28,13 @@ func (in inside) add(vc, job, what string) {
 	if in[vc] == nil {
 		in[vc] = map[string]string{}
 	}
-	if have := in[vc][job]; have == "" || have > what { // of several gangs, one that runs
+	if have := in[vc][job]; have == "" || have > what { // prefer a gang that runs if the job has several
 		in[vc][job] = what
 	}
 }
 
-// inside finds them: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual cluster that is to be
-// deleted.
+// inside returns these jobs: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual cluster that
+// would be deleted.
 func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) (inside, error) {
 	in := inside{}
 	if out.Effect != nil && out.Note == "" {
@@ -55,7 +55,7 @@ func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) 
 	return in, nil
 }
 
-// keepsNothing reports whether a virtual cluster ends, or loses the last of its cells.
+// keepsNothing reports whether a virtual cluster is deleted, or loses the last of its cells.
 func keepsNothing(v *api.Validation, name string) bool {
 	return slices.ContainsFunc(v.VirtualClusters, func(c api.ChangedVirtualCluster) bool {
 		return c.Name == name && c.Before != nil && (c.After == nil || c.After.Guaranteed == 0 && c.After.CPUCells() == 0)
@@ -94,7 +94,7 @@ func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	return nil
 }
 
-// remedyInside is what to do about a refusal.
+// remedyInside is the remedy for a refusal.
 const remedyInside = "stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start"
 
 // maxJobsNamed is how many jobs a refusal names.
