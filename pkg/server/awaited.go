@@ -7,11 +7,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its person is at an issuer: only that browser can use the
-// issuer's answer.
+// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user is at an issuer. Only a browser with such a
+// cookie can use the issuer's answer.
 const awaitedPrefix = CookiePrefix + "issuer-"
 
-// ToIssuer redirects a browser to an issuer of OpenID Connect: it returns the address.
+// ToIssuer begins a sign-in at an issuer of OpenID Connect. It returns the address to which the browser is redirected.
 func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	away, err := c.Actions.ToIssuer(c.Context(), issuer, g)
 	if err != nil {
@@ -21,7 +21,7 @@ func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	return away.Address, nil
 }
 
-// Awaited returns the value that the browser kept under a name; "" unless it sends exactly one.
+// Awaited returns the value that the browser stored under a name; "" unless it sends exactly one.
 func (c *Call) Awaited(name string) string {
 	kept := c.Request.CookiesNamed(awaitedPrefix + name)
 	if name == "" || len(kept) != 1 {
@@ -30,12 +30,12 @@ func (c *Call) Awaited(name string) string {
 	return kept[0].Value
 }
 
-// DropAwaited removes it from the browser.
+// DropAwaited removes that value from the browser.
 func (c *Call) DropAwaited(name string) {
 	if name == "" {
 		return
 	}
-	gone := HostCookie(awaitedPrefix+name, "", time.Time{}) //nolint:gosec // HostCookie says all of it
+	gone := HostCookie(awaitedPrefix+name, "", time.Time{}) //nolint:gosec // HostCookie sets the attributes
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }

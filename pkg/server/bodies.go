@@ -15,7 +15,8 @@ import (
 const (
 	// guestBytes bounds the body of a request without a token: the longest contains the code of an issuer.
 	guestBytes = 8 << 10
-	// decodedTimes is how many times its size a body takes in memory when it is decoded, and jobTimes that of a job file.
+	// decodedTimes is how much memory a decoded body takes, as a multiple of its size. jobTimes is the same for a job
+	// file.
 	decodedTimes = 32
 	jobTimes     = 128
 	// readTime and readRate bound the time to read a body that holds memory; readRate is in bytes per second.
@@ -24,7 +25,7 @@ const (
 )
 
 // bodies bounds the memory of bodies in this process: while they are read, and then until their requests are answered. Bodies
-// without a token have their own part, so that they don't keep anyone from working.
+// without a token have a separate limit, so that they don't block signed-in users.
 type bodies struct{ read, decoded, guestRead, guestDecoded *pool }
 
 func newBodies() *bodies {
@@ -36,13 +37,13 @@ func newBodies() *bodies {
 	}
 }
 
-// body is a body that is counted when it is read as a whole.
+// body is a request body whose memory is counted when it is read as a whole.
 type body struct {
 	io.ReadCloser
 	call          *Call
 	key           string
-	size          int64 // at most
-	times         int   // how many times its size it takes when it is decoded
+	size          int64 // the maximum
+	times         int   // memory of the decoded body, as a multiple of its size
 	read, decoded *pool
 	end           time.Time // the time until which the connection can be read anyway
 }
@@ -84,7 +85,7 @@ func (b *body) All() ([]byte, error) {
 	return data, err
 }
 
-// hold takes memory until the request is answered.
+// hold reserves memory until the request is answered.
 func (b *body) hold(p *pool, n int) error {
 	if n == 0 {
 		return nil

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for this
-// very host, so that no page of a neighbouring name can plant one. Cookies aren't separated by port: because of __Host-Http-, newer
+// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for
+// exactly this host, so that no page of a sibling domain can set one. Cookies aren't separated by port: because of __Host-Http-, newer
 // browsers don't accept them from scripts either, such as those of proxied pages. Others see only the prefix __Host-.
 const CookiePrefix = "__Host-Http-pai-"
 
 // SessionCookie holds the token of a browser's session.
 const SessionCookie = CookiePrefix + "session"
 
-// SignInPath is the page on which browsers sign in; ReturnTo is the key of its query for the page that they wanted.
+// SignInPath is the page on which browsers sign in; ReturnTo is the key in its query for the page to which they return.
 const (
 	SignInPath = "/sign-in"
 	ReturnTo   = "to"
@@ -31,11 +31,11 @@ const (
 // OpenerPolicy is the header that separates a page from the one that opened it, unless both have the same value and origin.
 const OpenerPolicy = "Cross-Origin-Opener-Policy"
 
-// ContentPolicy is the header that says what a page may load, and who may show it in a frame.
+// ContentPolicy is the header that controls which resources a page may load, and which pages may show it in a frame.
 const ContentPolicy = "Content-Security-Policy"
 
 // KeepSession gives a browser the token of its session. Its last session ends: the browser may have cookies for proxied pages of that
-// session, and the next person could otherwise use the rights of the last one there.
+// session, with which the next user could otherwise use the rights of the last one.
 func (c *Call) KeepSession(token secret.String, until time.Time) error {
 	if len(c.Request.Header.Values("Authorization")) == 0 {
 		if err := c.Actions.EndLast(c.Context()); err != nil {
@@ -48,7 +48,7 @@ func (c *Call) KeepSession(token secret.String, until time.Time) error {
 
 // DropSession removes the token from the browser.
 func (c *Call) DropSession() {
-	gone := HostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // HostCookie says all of it
+	gone := HostCookie(SessionCookie, "", time.Time{}) //nolint:gosec // HostCookie sets the attributes
 	gone.MaxAge = -1
 	http.SetCookie(c.Writer, gone)
 }
@@ -59,7 +59,7 @@ func HostCookie(name, value string, until time.Time) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", Expires: until, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
 }
 
-// sessionOf returns a browser's session cookies in the form of Authorization headers. Several aren't
+// sessionOf returns a browser's session cookies in the form of Authorization headers. If there are several, none is
 // accepted, because one of them may be another person's.
 func sessionOf(r *http.Request) []string {
 	var out []string
@@ -77,9 +77,9 @@ func stale(err error, route *Route) bool {
 	return app.Meaning(err).Status == http.StatusUnauthorized && isOpen(route)
 }
 
-// sameOrigin refuses a request that a page of another origin made a browser send, and doesn't let such a page read the answer. It may lead
-// a browser to a route of Navigation. A request with an Authorization header isn't refused, because a browser adds none by itself, except at
-// routes that are open: they may begin a session.
+// sameOrigin refuses a request that a page of another origin made a browser send, and doesn't let such a page read the answer. Links from
+// another origin may lead to a route of Navigation. A request with an Authorization header isn't refused, because browsers don't add that
+// header by themselves. Open routes are an exception: they may begin a session.
 func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	if len(r.Header.Values("Authorization")) > 0 && !isOpen(route) {
 		return nil
@@ -104,7 +104,7 @@ func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 // errOrigin is the error for requests of pages that aren't the server's own.
 var errOrigin = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "a page of another origin may not request this"}
 
-// navigates reports whether a browser follows a link in a tab, which no page gets the answer of.
+// navigates reports whether a browser follows a link in a tab. No page gets the response of such a request.
 func navigates(r *http.Request) bool {
 	h := r.Header
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
@@ -113,8 +113,8 @@ func navigates(r *http.Request) bool {
 // isOpen reports whether a route needs no sign-in.
 func isOpen(route *Route) bool { return rules.Class(route.Rule, &rules.Subject{}) == nil }
 
-// handshake refuses to upgrade a connection for a page of another origin: browsers let every page open a WebSocket, send cookies, and let
-// the page read it. Programs send no Origin.
+// handshake refuses to upgrade a connection for a page of another origin: browsers let every page open a WebSocket, send cookies with it,
+// and let the page read it. Programs send no Origin.
 func handshake(r *http.Request) error {
 	all := r.Header.Values("Origin")
 	if len(all) == 0 {
@@ -126,7 +126,8 @@ func handshake(r *http.Request) error {
 	return nil
 }
 
-// toSignIn redirects a browser that wants a page, and isn't signed in, to the sign-in page; programs get the error.
+// toSignIn redirects a browser that requests a page without being signed in to the sign-in page. Programs get the
+// error.
 func toSignIn(w http.ResponseWriter, r *http.Request, route *Route, err error) bool {
 	unknown := errors.Is(err, rules.ErrGuest) || app.Meaning(err).Status == http.StatusUnauthorized
 	if !unknown || !route.Browser || !wantsPage(r) {
@@ -170,8 +171,8 @@ func wantsPage(r *http.Request) bool {
 // maxReturn bounds the address to which a browser returns.
 const maxReturn = 2048
 
-// Local returns a path of this server, with its query, to which a browser may be redirected; "" if the text could lead anywhere
-// else.
+// Local returns a path of this server, with its query, to which a browser may be redirected; "" if the text could lead to
+// another host.
 func Local(text string) string {
 	if len(text) > maxReturn || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f }) {
 		return ""

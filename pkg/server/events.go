@@ -23,7 +23,7 @@ const sendBytes = 64 << 10
 const keepBytes = 2 << 10
 
 // Events answers with server-sent events (text/event-stream of the HTML standard). The answer begins with the first event: until
-// then, a handler can answer with an error. Events wait in memory until Flush, or until they reach sendBytes.
+// then, a handler can answer with an error. Events are buffered until Flush, or until they reach sendBytes.
 type Events struct {
 	call  *Call
 	begun bool
@@ -72,11 +72,11 @@ func (e *Events) Place(id string) error {
 	return e.Flush()
 }
 
-// Quiet reports whether the stream was quiet for so long that the reader needs a sign of life.
+// Quiet reports whether nothing was sent for so long that the reader needs a sign of life.
 func (e *Events) Quiet() bool { return time.Since(e.last) >= aliveEvery }
 
-// Together collects everything that add adds, and send sends it. All of it has to be read within one time limit, not one for each
-// part, because it holds memory until then that others can't use.
+// Together collects everything that add adds; send sends it. The reader has one time limit for all of it, not one for each part,
+// because it occupies memory until then.
 func (e *Events) Together(add func() error) (send func() error, err error) {
 	e.whole = &wire.Packer{}
 	err = errors.Join(add(), e.Flush())
@@ -138,7 +138,7 @@ func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
 }
 
-// Flush sends the events in memory.
+// Flush sends the buffered events.
 func (e *Events) Flush() error {
 	err := e.flush()
 	if e.buf.Reset(); e.buf.Cap() > keepBytes {

@@ -9,7 +9,7 @@ import (
 // flowBytes is how much of a text is sent at a time.
 const flowBytes = 32 << 10
 
-// Flow is a text answer whose length isn't known when it begins. The route must be one of streams.
+// Flow is a text response whose length isn't known when it begins. The route must be a stream.
 type Flow struct {
 	call    *Call
 	out     *bufio.Writer
@@ -18,7 +18,7 @@ type Flow struct {
 }
 
 // Flow answers with a text of the route's media type. The answer begins with the first bytes that are written, or with the end:
-// until then a handler may return an error.
+// until then, the handler may return an error instead.
 func (c *Call) Flow() *Flow {
 	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
 	f.out = bufio.NewWriterSize(flowing{f}, flowBytes)
@@ -56,7 +56,7 @@ func (f *Flow) Write(p []byte, now bool) error {
 	return f.Flush()
 }
 
-// Flush sends the parts in memory, and starts the response if necessary.
+// Flush sends the buffered parts, and starts the response if necessary.
 func (f *Flow) Flush() error {
 	f.begin()
 	if err := f.out.Flush(); err != nil {
@@ -65,8 +65,8 @@ func (f *Flow) Flush() error {
 	return f.control.Flush()
 }
 
-// Begun reports whether an error can no longer be the answer.
+// Begun reports whether the response has begun, so that an error can't be sent instead.
 func (f *Flow) Begun() bool { return f.begun }
 
-// Cut aborts the connection, so that readers don't mistake a part for the whole.
+// Cut aborts the connection, so that readers don't take a part of the text for the whole.
 func (f *Flow) Cut() { panic(http.ErrAbortHandler) }

@@ -22,7 +22,8 @@ type Limits struct {
 	Unlimited bool
 }
 
-// personTokens is how many tokens' requests a person has: more tokens don't allow more requests.
+// personTokens bounds the requests of a person, as a multiple of the limit of one token: with more tokens, a person
+// can't send more requests.
 const personTokens = 2
 
 func (l Limits) complete() Limits {
@@ -56,7 +57,7 @@ const (
 	personStreams = 100
 )
 
-// open counts open streams, in all and by keys.
+// open counts open streams: all of them, and by key.
 type open struct {
 	mu   sync.Mutex
 	most int
@@ -77,7 +78,7 @@ func stream(s *rules.Subject) []of {
 	return []of{{"t" + s.Token.ID + "/" + s.Name, tokenStreams}, {"p" + s.Name, personStreams}}
 }
 
-// take opens a stream that counts to keys, unless too many are open; give closes it.
+// take counts a stream against keys, unless too many are open; give ends that.
 func (s *open) take(keys ...of) (give func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +107,7 @@ func (s *open) take(keys ...of) (give func(), ok bool) {
 }
 
 const (
-	// maxBuckets bounds the memory that strangers can take.
+	// maxBuckets bounds the memory that unknown clients can occupy.
 	maxBuckets = 100_000
 	// idle is the time after which any bucket is full again.
 	idle = time.Hour

@@ -10,8 +10,8 @@ import (
 )
 
 // Lines answers with a stream of lines of JSON, application/x-ndjson. Several goroutines may call its Send. A line "{}" is sent
-// whenever the stream was quiet for some time, so that both ends know that the other is connected; alive, which may be nil, is
-// called then, and ends the stream by an error.
+// whenever the stream was quiet for some time, so that both ends know that the other is connected. Then alive, which may be
+// nil, is called; an error of it ends the stream.
 type Lines struct {
 	call *Call
 	mu   sync.Mutex
@@ -113,7 +113,7 @@ func (c *Call) sendBy(end time.Time, data []byte) error {
 	return http.NewResponseController(c.Writer).Flush()
 }
 
-// until bounds the time of the writes from now on. With HTTP/2 it ends the stream even without a write.
+// until sets the deadline of all further writes. With HTTP/2 it ends the stream even without a write.
 func (c *Call) until(end time.Time) error {
 	err := http.NewResponseController(c.Writer).SetWriteDeadline(end)
 	if errors.Is(err, http.ErrNotSupported) {

@@ -11,8 +11,8 @@ import (
 // rowBytes is the memory that one row of a list counts as.
 const rowBytes = 1 << 10
 
-// Listing is a route whose handler answers with Call.List; the document describes the answer as Out. A person has one such list
-// at a time.
+// Listing returns a route whose handler answers with Call.List; the OpenAPI document describes the response as Out. A person has one
+// such list at a time.
 func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, o ...Option) Route {
 	r := Route{Method: http.MethodGet, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), Limit: Limit{Each: 1}}
 	r.Serve = func(c *Call) error {
@@ -28,8 +28,8 @@ func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, 
 	return r
 }
 
-// List answers with values between two strings, one after the other. bytes is about how much memory they take: lists that take much
-// memory together wait for each other.
+// List sends a list: before, then the values one after the other, then after. bytes is the approximate memory that they take. Lists
+// that together take much memory wait for each other.
 func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error {
 	if err := c.Rows(bytes/rowBytes + 1); err != nil {
 		return err

@@ -8,10 +8,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// lookAgain is how often SendLog decides again whether the caller may read the log.
+// lookAgain is how often SendLog checks again whether the caller may read the log.
 const lookAgain = 15 * time.Second
 
-// SendLog sends a log, in a route of streams. If the rest can't be read, it aborts the answer, so that clients don't mistake a part for the whole.
+// SendLog sends a log, in a route of streams. If the rest can't be read, it aborts the response, so that clients don't take a part for the
+// whole.
 func (c *Call) SendLog(j *app.Job, l *app.Log, follow bool) error {
 	f := c.Flow()
 	if c.Request.Method == http.MethodHead {

@@ -25,11 +25,11 @@ type answer struct {
 	address netip.Addr
 	route   *Route // nil if no route was found
 	user    string
-	token   string // its id
+	token   string // the id of the token
 	status  int
 	bytes   int64
 	cut     bool
-	until   context.Context // of a stream, which ends with it
+	until   context.Context // for streams: the stream ends with it
 	end     time.Time       // the time until which the connection can be read and written; zero for streams
 	after   []func()
 }
@@ -55,10 +55,10 @@ func (a *answer) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Flush sends the bytes in memory.
+// Flush sends buffered bytes.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
-// Hijack takes the connection over. The connection is closed when the request's context ends: when the token or the person is no
+// Hijack takes over the connection. The connection is closed when the request's context ends: when the token or the person is no
 // longer valid, or the program ends.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(a.ResponseWriter).Hijack()
@@ -158,8 +158,8 @@ func shownQuery(raw string) string {
 
 func shortMethod(m string) string { return m[:min(len(m), 16)] }
 
-// cors lets pages of other origins send requests: the portal of one cluster uses another. No cookie counts there, so the browser
-// sends only data that a page already knows. On routes that accept a cookie, sameOrigin removes these headers.
+// cors allows requests from pages of other origins: the portal of one cluster uses another. Cookies don't count there, so a page
+// can only use tokens that it already has. On routes that accept a cookie, sameOrigin removes these headers.
 func cors(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
@@ -177,7 +177,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// forwarded returns the last hop before the trusted proxies. It ignores header lines of others.
+// forwarded returns the address of the last hop before the trusted proxies. It ignores headers that others added.
 func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.Addr {
 	is := func(a netip.Addr) bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
@@ -197,7 +197,7 @@ func forwarded(peer netip.Addr, headers []string, trusted []netip.Prefix) netip.
 		}
 		next, err := netip.ParseAddr(hop)
 		if err != nil {
-			return at // earlier hops could be invented
+			return at // earlier hops could be forged
 		}
 		if at = next.Unmap(); !is(at) {
 			return at

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Route is one operation of the API, as a value: the router, the documents and the tests use the same table.
+// Route is one operation of the API. The router, the documents and the tests use the same table of routes.
 type Route struct {
 	// Method is GET, POST and so on; "" is any. Routes that answer GET also answer HEAD.
 	Method string
@@ -23,7 +23,7 @@ type Route struct {
 	Rule string
 	// In and Out are the types of the request and of the answer; they may be nil.
 	In, Out reflect.Type
-	// Or are other forms of the answer.
+	// Or are other types of the response.
 	Or []reflect.Type
 	// Media is the media type of the answer; "" is JSON.
 	Media string
@@ -31,24 +31,25 @@ type Route struct {
 	Status int
 	// Accepts also allows the status 202, if the operation takes longer than a response may.
 	Accepts bool
-	// Link is the part of the path that has a link, which replaces a token; "" if the route needs a token.
+	// Link is the parameter of the path that holds a link, which replaces a token; "" if the route needs a token.
 	Link string
 	// Limit bounds the request.
 	Limit Limit
 	// Errors are the codes that it answers with, in addition to those of all routes.
 	Errors []string
-	// Browser allows the cookie of a browser's session, too, and redirects requests for a page without one to the sign-in page. Without
-	// an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
+	// Browser also accepts the cookie of a browser's session, and redirects requests for a page without one to the sign-in page.
+	// Without an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
 	Browser bool
-	// Navigation allows a page of another origin to lead a browser to this route of Browser, by a link: the page doesn't get the response.
+	// Navigation allows links of pages of other origins to this route of Browser: such a page doesn't get the response.
 	Navigation bool
-	// Caller returns the caller of a request without an Authorization header, in place of the session's cookie; it may be nil.
+	// Caller returns the caller of a request without an Authorization header, instead of the caller of the session's cookie.
+	// It may be nil.
 	Caller func(*app.App, *http.Request) (app.Caller, error)
-	// SignIn redirects a browser without a session, in place of the sign-in page; it may be nil.
+	// SignIn redirects a browser without a session, instead of to the sign-in page. It may be nil.
 	SignIn func(http.ResponseWriter, *http.Request)
 	// Summary describes the operation in one sentence.
 	Summary string
-	// Serve answers. Its error is converted to an answer in one place.
+	// Serve handles a request. Its error is converted to a response in one place.
 	Serve func(*Call) error
 }
 
@@ -63,9 +64,10 @@ type Limit struct {
 	Submit bool
 	// Template counts the request as a change of a job template.
 	Template bool
-	// Address counts a request without an Authorization header before its caller is known: Caller sends a request to the API server.
+	// Address counts a request without an Authorization header against its address before its caller is known, because Caller sends
+	// a request to the API server.
 	Address bool
-	// Each is how many such requests a person may have at a time, and more of them wait; 0 is any number.
+	// Each is how many such requests of a person are processed at a time; further ones wait. 0 means no limit.
 	Each int
 }
 
@@ -83,7 +85,7 @@ type Call struct {
 	read func()
 }
 
-// Meaning converts an error that a stream sends, after its status.
+// Meaning converts an error that a stream sends after its status.
 func (c *Call) Meaning(err error) *wire.Error { return c.meaning(err) }
 
 // Context returns the context of the request.
@@ -109,7 +111,7 @@ func (c *Call) Accepted(value any) error {
 	return wire.JSON(c.Writer, c.Request, http.StatusAccepted, value)
 }
 
-// Text answers with a text of the route's media type.
+// Text sends a text of the route's media type.
 func (c *Call) Text(body string) error {
 	wire.Bytes(c.Writer, c.Request, c.Route.status(), c.Route.Media, []byte(body))
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // table maps paths to routes. OpenPAI's server accepts paths in any case and with a slash at the end, and clients send such
-// paths: a path is spelled as in the table before net/http's ServeMux reads it. Parts that are parameters stay unchanged.
+// paths: so a path is rewritten as in the table before net/http's ServeMux reads it. Parameters aren't changed.
 type table struct {
 	root *segment
 }
@@ -25,7 +25,7 @@ type segment struct {
 	methods []string            // the methods of routes that end here; "" is any
 }
 
-// prefix is the prefix that the front of an OpenPAI cluster adds to paths.
+// prefix is the prefix that the web server in front of an OpenPAI cluster adds to paths.
 const prefix = "/rest-server"
 
 const (
@@ -72,8 +72,9 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find spells a path as the table does; methods are those of the path, or nil if the table doesn't have it. A slash at the end
-// stays if a parameter takes the rest of the path: the rest may be the path of another service, for which a slash has a meaning.
+// find spells a path as the table does; methods lists the methods of the path, or nil if the table doesn't have it. A slash at the end
+// stays if a parameter takes the rest of the path, because the rest may be the path of another service, to which the slash
+// matters.
 func (t *table) find(path string) (spelled string, methods []string) {
 	found, at := t.root.find(parts(path))
 	if at == nil {
@@ -114,7 +115,7 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
 
 // normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that other programs could interpret
-// differently: one with an escaped slash, dot or backslash, with empty parts, or with parts that walk up.
+// differently: one with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)

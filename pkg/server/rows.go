@@ -13,7 +13,7 @@ import (
 
 // Limits of rows of lists that are in memory at a time: a row takes about a kilobyte until it is written as JSON.
 const (
-	maxRows       = 60_000 // of all
+	maxRows       = 60_000 // in total
 	maxPersonRows = 50_000 // of one person, and of the longest list
 	// poolTime is how long a request waits until others release their share of a pool.
 	poolTime = 5 * time.Second
@@ -26,7 +26,7 @@ func newRows() *pool {
 		busy("many lists are being answered", "ask for fewer rows, or try again in a moment"))
 }
 
-// pool bounds how much of something is used at a time, in all and by each key.
+// pool bounds how much of a resource is used at a time, in total and by each key.
 type pool struct {
 	shares // of each key
 
@@ -40,7 +40,8 @@ func newPool(most, own int64, ownFull, allOut error) *pool {
 	return &pool{shares: shares{each: map[string]*share{}}, all: semaphore.NewWeighted(most), most: most, own: own, wait: poolTime, ownFull: ownFull, allOut: allOut}
 }
 
-// take waits until a key may have n more rows, at most the share of one key; give releases them.
+// take waits until a key, and all keys together, may have n more rows; a larger n counts as the share of a key. give
+// releases them.
 func (s *pool) take(ctx context.Context, key string, n int) (give func(), err error) {
 	weight := min(int64(max(n, 1)), s.own)
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
@@ -66,8 +67,8 @@ func busy(message, remedy string) error {
 	return &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: message, Remedy: remedy, RetryAfter: retryBusy}
 }
 
-// Rows waits until a list of n rows may be read. They count until they are encoded; after that, the JSON counts until the client has
-// read it.
+// Rows waits until a list of n rows may be read. The rows count until they are encoded. After that, the JSON counts until the client
+// has read it.
 func (c *Call) Rows(n int) error {
 	give, err := c.Weigh(n)
 	if err == nil {
@@ -85,5 +86,5 @@ func (c *Call) Weigh(n int) (give func(), err error) {
 	return c.rows(n)
 }
 
-// weighed is a request for a list, with the number of rows that it asks for.
+// weighed is a request for a list. Rows returns how many rows it requests.
 type weighed interface{ Rows() int }

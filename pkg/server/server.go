@@ -1,8 +1,9 @@
-// Package server is the API of the platform for people: OpenPAI's and paictl's own, over HTTPS.
-// In: a table of routes, and the app that gives each request its actions. Out: a handler, and the server around it.
+// Package server serves the API of the platform for users, OpenPAI's and paictl's own, over HTTPS. In: a table of routes, and the
+// app with the actions of each caller. Out: a handler, and the server around it.
 //
-// A request passes these steps: its path is spelled as in the table, it is counted, its token is checked, limits, the rule of its
-// route as far as it needs no object, and the handler, whose actions decide about objects.
+// A request passes these steps: its path is rewritten as in the table; its address is counted; its token is checked; its limits
+// are checked; the rule of its route is checked, as far as it needs no object; and the handler runs, whose actions check the
+// rules for objects.
 package server
 
 import (
@@ -34,7 +35,7 @@ const (
 	answerTime = 30 * time.Second
 	// drainTime is how long answers in progress may take when the program ends.
 	drainTime = 25 * time.Second
-	// clientGone is the status in the log of a request whose client didn't wait for the answer.
+	// clientGone is the status in the log of a request whose client disconnected before the response.
 	clientGone = 499
 )
 
@@ -48,9 +49,11 @@ type Options struct {
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
 	Now            func() time.Time
-	// Caller returns the caller of a request; nil: the token says. It is for a server inside paictl, whose only caller has the kubeconfig.
+	// Caller returns the caller of a request; if it is nil, the token identifies the caller. It is for a server inside paictl, whose only
+	// caller has the kubeconfig.
 	Caller func(*http.Request) (app.Caller, error)
-	// Reveal returns the text and the remedy of an error that isn't for people over the network; nil: it stays in the log.
+	// Reveal returns the text and the remedy of an internal error, for a caller who may see it. If it is nil, the text
+	// stays in the log.
 	Reveal func(error) (message, remedy string)
 }
 
@@ -67,10 +70,10 @@ type Server struct {
 	rows    *pool
 	bodies  *bodies
 	unsent  *unsent
-	// draining ends when the program is about to end: streams end with it.
+	// draining ends when the program is about to exit: streams end with it.
 	draining context.Context
 	drain    context.CancelFunc
-	// proxied: its routes are pages of other services, at another origin than the API.
+	// proxied means that its routes are pages of other services, at another origin than the API.
 	proxied bool
 }
 
@@ -86,7 +89,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Proxied returns a server for routes that proxy pages of other services. It is for another origin, and shares limits, memory and
+// Proxied returns a server for routes that proxy pages of other services. It serves another origin, and shares limits, memory and
 // metrics with s.
 func (s *Server) Proxied(routes []Route) *Server {
 	p := *s
@@ -128,7 +131,7 @@ func (s *Server) Match(r *http.Request) *Route {
 	return s.routes[pattern]
 }
 
-// requestID is the form of ids that clients give their requests. The audit and answers have an id of the server, so that two
+// requestID matches ids that clients may give their requests. The audit and responses have an id of the server, so that two
 // requests never share one; the log has both.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
@@ -148,16 +151,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set(OpenerPolicy, "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if !s.proxied {
-		h.Set(ContentPolicy, "default-src 'none'; frame-ancestors 'none'") // pages have another one
+		h.Set(ContentPolicy, "default-src 'none'; frame-ancestors 'none'") // pages set another one
 		h.Set("X-Frame-Options", "DENY")
 		cors(h)
 	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a length that was sent with it. A proxy may have used that length, and have sent another person's request in
-		// the bytes that follow.
+		// net/http hides a length that was sent with it. A proxy may have used that length, and the bytes that follow may be another
+		// person's request.
 		h.Set("Connection", "close")
 	}
-	// Every answer has a time limit, even if no route is found; a route sets another one.
+	// Every response has a time limit, even if no route is found; routes set their own.
 	if err := bound(w, time.Now().Add(answerTime+time.Second)); err != nil {
 		http.Error(w, "the connection can't be bounded", http.StatusInternalServerError)
 		return
@@ -200,7 +203,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.fail(a, r, &wire.Error{Status: http.StatusMethodNotAllowed, Code: wire.CodeMethod, Message: r.Method + " is not allowed here: " + allow})
 		return
 	}
-	spelled, at := *r, *r.URL // a single header, as long as the request waits
+	spelled, at := *r, *r.URL // they hold only one header while the request waits
 	at.Path, at.RawPath = path, ""
 	spelled.URL = &at
 	s.mux.ServeHTTP(a, &spelled)
@@ -401,8 +404,8 @@ func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, erro
 	return app.Caller{}, app.ErrToken
 }
 
-// meaning converts an error of a request to the answer for the client. If causes are revealed, there is no log in which the id could be
-// looked up.
+// meaning converts an error of a request to the response for the client. If causes are revealed, there is no log in which the id could
+// be looked up.
 func (s *Server) meaning(err error, id string) *wire.Error {
 	e := app.Meaning(err)
 	if s.o.Reveal == nil {
@@ -414,7 +417,8 @@ func (s *Server) meaning(err error, id string) *wire.Error {
 	return e
 }
 
-// fail answers with an error, unless the answer has begun: then the client sees an incomplete answer.
+// fail sends an error, unless the response has begun: then it aborts the response, so that the client sees that it is
+// incomplete.
 func (s *Server) fail(a *answer, r *http.Request, err error) {
 	e := s.meaning(err, a.id)
 	if e.Status == http.StatusInternalServerError {
@@ -483,11 +487,11 @@ func Redirect() http.Handler {
 			host = name
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead || host == "" {
-			http.Error(w, "this server needs https", http.StatusForbidden) // a password has been sent already: it must not seem to work
+			http.Error(w, "this server needs https", http.StatusForbidden) // a password may have been sent already, so the request must not seem to work
 			return
 		}
 		to := *r.URL
 		to.Scheme, to.Host = "https", host
-		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect) //nolint:gosec // to the host that the client itself has named
+		http.Redirect(w, r, to.String(), http.StatusPermanentRedirect) //nolint:gosec // the client itself named the host
 	})
 }

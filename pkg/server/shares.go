@@ -11,19 +11,19 @@ import (
 // placeTime is how long a request waits for other requests of its person.
 const placeTime = 20 * time.Second
 
-// shares bound how much of something each key has at a time.
+// shares bounds how much of a resource each key has at a time.
 type shares struct {
 	mu   sync.Mutex
 	each map[string]*share
 }
 
-// share is the share of one key; holders are the requests that have a part or wait for one.
+// share is the share of one key; holders counts the requests that have a part or wait for one.
 type share struct {
 	*semaphore.Weighted
 	holders int
 }
 
-// take waits until n more of a key are at most as many as most; give releases them.
+// take waits until n more fit into the share of a key, which is most; give releases them.
 func (s *shares) take(ctx context.Context, key string, n, most int64) (give func(), err error) {
 	own := s.hold(key, most)
 	if err := own.Acquire(ctx, n); err != nil {
@@ -36,7 +36,7 @@ func (s *shares) take(ctx context.Context, key string, n, most int64) (give func
 	}, nil
 }
 
-// try takes n more of a key if they are at most as many as most now.
+// try takes n more for a key if they fit into its share, which is most, now.
 func (s *shares) try(key string, n, most int64) (give func(), ok bool) {
 	own := s.hold(key, most)
 	if !own.TryAcquire(n) {
@@ -80,8 +80,8 @@ func (s *Server) place(ctx context.Context, what, who string, most int) (give fu
 	return give, nil
 }
 
-// Place waits until the caller has fewer than most requests of this route and kind in progress. The request holds its place until
-// its answer is sent.
+// Place waits until the caller has fewer than most requests of this route and kind in progress. The request counts until its
+// response is sent.
 func (c *Call) Place(kind string, most int) error {
 	give, err := c.place(kind, most)
 	if err == nil {
@@ -90,7 +90,7 @@ func (c *Call) Place(kind string, most int) error {
 	return err
 }
 
-// after calls a function once the answer is sent.
+// after registers a function that is called when the response has been sent.
 func (c *Call) after(f func()) {
 	if a, ok := c.Writer.(*answer); ok {
 		a.after = append(a.after, f)

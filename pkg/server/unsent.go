@@ -8,12 +8,12 @@ import (
 
 // Limits of answers that wait for their readers at a time, in bytes.
 const (
-	maxUnsent       = 64 << 20 // of all
+	maxUnsent       = 64 << 20 // in total
 	maxPersonUnsent = 8 << 20  // of one person: more than the longest list takes
 )
 
-// unsent bounds the memory of lists that wait for their readers, who may be slow. Requests don't wait for it, because the waiting
-// lists would be in memory, too.
+// unsent bounds the memory of lists that wait to be read by clients, which may be slow. Requests above the limit fail instead of
+// waiting, because waiting lists would occupy memory, too.
 type unsent struct {
 	shares // of each person
 
@@ -30,7 +30,7 @@ func (u *unsent) take(who string, bytes int) (give func(), err error) {
 	if !ok {
 		return nil, busy("many answers wait for you to read them", "read them first, or ask for fewer rows")
 	}
-	weight := int64(min(max(bytes, 1), maxUnsent)) // all of it, even of a rare list that is longer than a person's share
+	weight := int64(min(max(bytes, 1), maxUnsent)) // the whole list, even one that is longer than a person's share
 	if !u.all.TryAcquire(weight) {
 		own()
 		return nil, busy("many answers wait for slow readers", "try again in a moment")

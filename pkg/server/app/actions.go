@@ -45,7 +45,7 @@ func (f *ActionFilter) selects(a *actionsv1.Action) bool {
 		(f.Job == "" || a.Spec.Job != nil && a.Spec.Job.Name == f.Job)
 }
 
-// actionClient is the client for Actions, which the first request makes.
+// actionClient is the client for Actions, which is created by the first request.
 type actionClient struct {
 	once    sync.Once
 	objects dynamic.ResourceInterface
@@ -55,7 +55,7 @@ type actionClient struct {
 func (d *Actions) actions() (dynamic.ResourceInterface, error) {
 	c := &d.app.actions
 	c.once.Do(func() {
-		if c.objects != nil { // a test's
+		if c.objects != nil { // set by a test
 			return
 		}
 		var all dynamic.Interface
@@ -129,7 +129,7 @@ type place struct {
 	name string
 }
 
-// compare is negative if the place comes before an Action.
+// compare returns a negative number if the place comes before an Action.
 func (p *place) compare(a *actionsv1.Action) int {
 	return cmp.Or(cmp.Compare(a.CreationTimestamp.Unix(), p.at), strings.Compare(p.name, a.Name))
 }
@@ -194,11 +194,11 @@ const (
 	// maxActionReason bounds a reason, in characters, and maxCancelReason that of a cancellation, to which the person's name is added.
 	maxActionReason = 500
 	maxCancelReason = 200
-	// mostCancelTries bounds how often an Action is read again that changes while it is canceled.
+	// mostCancelTries bounds how often an Action is read again if it changes while it is canceled.
 	mostCancelTries = 5
 )
 
-// check checks what can be checked without the cluster, and completes the expiry.
+// check checks everything that doesn't need the cluster, and sets the default expiry.
 func (n *NewAction) check(now time.Time) error {
 	switch job := n.Operation.ForJobs(); {
 	case !slices.Contains(actionsv1.Operations(), n.Operation):
@@ -306,7 +306,8 @@ func (d *Actions) makeAction(ctx context.Context, name string, n *NewAction) (*a
 	return actionOf(name)(made, err)
 }
 
-// requester is the caller. The UID of a person keeps the request from another person who gets the name later.
+// requester returns the caller as a requester. With the UID, the request can't be taken for one of another person who
+// gets the name later.
 func (d *Actions) requester(ctx context.Context) (actionsv1.Requester, error) {
 	const most = 253
 	switch {
@@ -349,7 +350,8 @@ func (d *Actions) targetMachine(ctx context.Context, name string, gpu *int32) (*
 	return &actionsv1.Machine{Name: node.Name, UID: node.UID, GPU: gpu}, nil
 }
 
-// CancelAction withdraws an Action that hasn't begun, or a drain that has. An Action that is canceled stays as it is.
+// CancelAction withdraws an Action that hasn't begun, or a drain even after it has begun. A canceled Action doesn't
+// change.
 func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *actionsv1.Action, err error) {
 	thing := rules.Thing{Kind: rules.KindAction, Name: wire.Shown(name)}
 	err = d.did(ctx, "action.cancel", thing, map[string]string{"reason": wire.Shown(reason)}, func(ctx context.Context) error {
@@ -369,7 +371,7 @@ func (d *Actions) CancelAction(ctx context.Context, name, reason string) (a *act
 			if err := cancelable(a); err != nil {
 				return err
 			}
-			// It may begin just now: another look decides.
+			// It may begin at this moment: read it again.
 			if a, err = d.cancelAction(ctx, a, reason); !errors.Is(err, ErrChanged) {
 				return err
 			}

@@ -1,7 +1,6 @@
-// Package app has the operations that one person may do, with the token of one request.
-// In: a subject, and the libraries of people, tokens and jobs. Out: methods that decide by pkg/people/rules first, then act;
-// those that change something write it to the audit, also when they refuse. Handlers have no other access, so none can skip the
-// rules.
+// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people,
+// tokens and jobs. Out: methods that first check the rules of pkg/people/rules, and then act. Methods that change something
+// write it to the audit, even if they refuse. Handlers have no other access, so they can't skip the rules.
 package app
 
 import (
@@ -29,11 +28,11 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Lister lists jobs without asking the API server for all of them; pkg/job/cache has it.
+// Lister lists jobs without reading all of them from the API server; pkg/job/cache has it.
 type Lister interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
 	Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error)
-	// Where returns the virtual cluster of a job that lives.
+	// Where returns the virtual cluster of a live job.
 	Where(user, name string) (vc string, known bool)
 	// Unfinished counts the jobs of a user that haven't finished, and their tasks.
 	Unfinished(user string) (jobs, tasks int)
@@ -53,7 +52,7 @@ type Audit interface {
 	Write(ctx context.Context, r audit.Record)
 }
 
-// App holds the state that all desks of a process share.
+// App holds the state that all Actions of a process share.
 type App struct {
 	People *people.Directory
 	Tokens *token.Service
@@ -67,7 +66,7 @@ type App struct {
 	Keys *idempotency.Store
 	// Templates are job templates that people share.
 	Templates *template.Store
-	// Most bounds the unfinished jobs of one person.
+	// Most limits the unfinished jobs of one person.
 	Most Most
 	// LogMemory bounds the memory for jobs' logs.
 	LogMemory *logs.Memory
@@ -79,7 +78,8 @@ type App struct {
 	Issuers map[string]Issuer
 	// Once stores the codes of sign-ins in progress.
 	Once *onetime.Store
-	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses send people there first.
+	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses redirect people there
+	// first.
 	At string
 	// ReturnPages are the addresses of pages that get a token in their address.
 	ReturnPages []string
@@ -111,7 +111,7 @@ type Caller struct {
 	rules.Subject
 	person *people.Person
 	claims token.Claims
-	via    string // provider that vouched for the person when the session began
+	via    string // the provider that identified the person when the session began
 	ended  <-chan struct{}
 	text   string // the token itself, which a logout revokes
 	log    *Log   // the log of a link that was used instead of a token
@@ -122,8 +122,8 @@ type Caller struct {
 // OperatorPrefix is the prefix of the actor of a change with a kubeconfig. No name of a person has a colon.
 const OperatorPrefix = "kubeconfig:"
 
-// Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the person for whom the operator acts;
-// it may be "".
+// Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the
+// name of the person for whom the operator acts, or "".
 func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
 	if p, err := s.People.Person(as); err == nil {
@@ -135,7 +135,7 @@ func (s *App) Operator(user func(context.Context) string, as string) Caller {
 // Ended returns a channel that is closed when the caller's token is no longer valid; nil for a guest.
 func (c *Caller) Ended() <-chan struct{} { return c.ended }
 
-// Actions has the operations of one caller.
+// Actions are the operations of one caller.
 type Actions struct {
 	app    *App
 	caller Caller
@@ -191,7 +191,7 @@ func (d *Actions) audited(ctx context.Context, rule string, t rules.Thing, detai
 	return d.auditedAs(ctx, string(r.Verb), t, detail, err)
 }
 
-// auditedAs is audited with a verb other than the rule's.
+// auditedAs does what audited does, with a verb other than the rule's.
 func (d *Actions) auditedAs(ctx context.Context, verb string, t rules.Thing, detail map[string]string, err error) error {
 	record := audit.Record{
 		ID: rand.Text(), Time: d.app.now(), Request: d.origin.Request, Address: d.origin.Address,

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// checksum is a SHA-256 in hex.
+// checksum matches a SHA-256 in hex.
 var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // errNoCode is the error for code that the caller hasn't sent, even if another user has.
@@ -35,7 +35,8 @@ func (d *Actions) sent(ctx context.Context, sha256 string) error {
 	return err
 }
 
-// PutCode stores code of the caller; size is in bytes. Code that another user has already sent must be sent as a whole, too.
+// PutCode stores code of the caller; size is in bytes. Code that another user has already sent must be sent again as a
+// whole.
 func (d *Actions) PutCode(ctx context.Context, sha256 string, size int64, body io.Reader) error {
 	if err := rules.Decide("code.put", &d.caller.Subject, rules.Thing{Kind: rules.KindCode, Owner: d.caller.Name}); err != nil {
 		return err

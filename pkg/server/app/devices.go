@@ -46,7 +46,7 @@ func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error)
 	for range deviceTries {
 		user := make([]byte, userLetters)
 		for i := range user {
-			n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(letters)))) // never fails
+			n, _ := rand.Int(rand.Reader, big.NewInt(int64(len(letters)))) // it never fails
 			user[i] = letters[n.Int64()]
 		}
 		id := deviceID(string(user))
@@ -57,14 +57,14 @@ func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error)
 		if err == nil {
 			return &Device{Code: secret.String(code), User: string(user[:4]) + "-" + string(user[4:]), At: d.app.At, Life: deviceTime, Interval: deviceInterval}, nil
 		}
-		if !errors.Is(err, onetime.ErrChanged) { // on ErrChanged, another sign-in has that code
+		if !errors.Is(err, onetime.ErrChanged) { // on ErrChanged, another sign-in has that code: try another one
 			return nil, err
 		}
 	}
 	return nil, err
 }
 
-// unanswered reports whether a person has neither allowed nor refused a program yet.
+// unanswered reports whether a program was neither allowed nor refused yet.
 func unanswered(values map[string]string) bool {
 	return values[valueUser] == "" && values[valueDenied] == ""
 }
@@ -90,7 +90,7 @@ type Waiting struct {
 	Approval        secret.String
 }
 
-// approval is the content that an Approval seals.
+// approval is the sealed content of an Approval.
 type approval struct {
 	Device string            `json:"device"` // id
 	Name   string            `json:"name"`
@@ -105,8 +105,8 @@ const (
 	approvalTime = 5 * time.Minute
 )
 
-// waits returns the program that waits with a user code, to a person who has just signed in. Wrong codes are throttled like wrong
-// passwords.
+// waits returns the program that waits with a user code, for a person who has just signed in. Wrong codes are throttled like
+// wrong passwords.
 func (d *Actions) waits(ctx context.Context, p *people.Person, user string) (*Waiting, error) {
 	t, err := d.device(ctx, p.Name, user)
 	if err != nil {
@@ -166,7 +166,7 @@ func (d *Actions) Approve(ctx context.Context, sealed secret.String, allow bool)
 	return d.answer(ctx, a.Name, t, a.Values, allow, err)
 }
 
-// Waits returns the program that waits with a user code, to a caller who is signed in elsewhere.
+// Waits returns the program that waits with a user code, for a caller who is signed in elsewhere.
 func (d *Actions) Waits(ctx context.Context, user string) (*Waiting, error) {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return nil, err
@@ -178,7 +178,7 @@ func (d *Actions) Waits(ctx context.Context, user string) (*Waiting, error) {
 	return waiting(t), nil
 }
 
-// errSession refuses a caller that doesn't show the refresh token of its session.
+// errSession is returned to a caller who doesn't send the refresh token of their session.
 var errSession = &wire.Error{
 	Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "A program is signed in only with the refresh token of your session, not with an access token alone.",
 	Remedy: "run paictl token approve CODE where you ran paictl login, with a current paictl; or open the page /device in a browser",
@@ -224,7 +224,7 @@ func (d *Actions) answer(ctx context.Context, name string, t *onetime.Thing, val
 	return d.auditedAs(ctx, "sign-in-program", rules.Thing{Kind: rules.KindToken, Owner: name}, detail, err)
 }
 
-// grantError is the reason why a program that waits gets no session, in the terms of RFC 8628.
+// grantError is the reason why a waiting program gets no session, with a code of RFC 8628.
 type grantError struct{ code, text string }
 
 func (e *grantError) Error() string { return e.text }

@@ -98,8 +98,8 @@ func (j *Job) enter(ctx context.Context, role string, index int32, way string, q
 // guardEvery is how often the grants of an open connection are checked again. They are also checked when people change.
 const guardEvery = 5 * time.Second
 
-// guard calls end when a rule no longer allows the connection, because connections outlive grants. It returns when the context
-// ends.
+// guard calls end when a rule no longer allows the connection, because connections can outlast grants. It returns when the
+// context ends.
 func (j *Job) guard(ctx context.Context, rule string, end func()) {
 	changed, stop := j.actions.app.People.Changed()
 	defer stop()
@@ -177,7 +177,8 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 	out.Header.Set("Connection", "Upgrade")
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for one := range strings.SplitSeq(line, ",") {
-			// A browser would send a token in this header. It isn't accepted as a sign-in, and isn't forwarded; nor is a ticket.
+			// A browser would send a token in this header. It isn't accepted as a credential, and isn't forwarded; neither is a
+			// ticket.
 			if one = strings.TrimSpace(one); one != "" && !strings.HasPrefix(one, "base64url.bearer.") && !strings.HasPrefix(one, TicketProtocol) {
 				out.Header.Add("Sec-Websocket-Protocol", one)
 			}
@@ -189,7 +190,7 @@ func clean(ctx context.Context, r *http.Request, to *url.URL) *http.Request {
 // upstream returns a handler that proxies a connection to a pod, and the address.
 func (s *App) upstream(t *job.Target, way string, q url.Values) (http.Handler, *url.URL, error) {
 	config := rest.CopyConfig(s.Jobs.Config)
-	config.WrapTransport = nil // it bounds the time of a request, and this connection lasts
+	config.WrapTransport = nil // it limits the duration of requests, and this connection lasts longer
 	config.NextProtos = []string{"http/1.1"}
 	settings, err := config.TransportConfig()
 	if err != nil {
@@ -219,7 +220,7 @@ func (s *App) upstream(t *job.Target, way string, q url.Values) (http.Handler, *
 	return h, to, nil
 }
 
-// responder answers if the API server can't be reached.
+// responder sends the error if the API server can't be reached.
 type responder struct{ app *App }
 
 // Error implements proxy.ErrorResponder.

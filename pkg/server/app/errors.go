@@ -57,8 +57,8 @@ const (
 // retryAfter is when a client should retry after a temporary error.
 const retryAfter = 2 * time.Second
 
-// Meaning converts an error to the answer for the client. All errors are mapped in this file. An error that isn't listed is internal: its
-// text stays in the log.
+// Meaning converts an error to the response for the client. All errors are mapped in this file. An error that isn't listed is internal:
+// its text stays in the log.
 func Meaning(err error) *wire.Error {
 	e := meaning(err)
 	if e.Remedy == "" && e.Status < http.StatusInternalServerError {

@@ -35,7 +35,7 @@ const (
 	maxKind    = 64
 	maxReason  = 1 << 10
 	maxPath    = 4 << 10
-	// maxAround bounds the parts of an archive before its file, and after it.
+	// maxAround bounds the content of an archive before its file, and after it, in bytes.
 	maxAround = 64 << 10
 )
 
@@ -74,8 +74,8 @@ func (j *Job) Files(ctx context.Context, role string, index int32, name string) 
 	return list, nil
 }
 
-// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before the first byte; errors until then leave the
-// answer free. An error after it means that only a part was written.
+// ReadFile writes a file of a running task, or a folder as a gzipped tar. It calls begin before the first byte; if an error is returned
+// before that, the response hasn't begun. A later error means that only a part was written.
 func (j *Job) ReadFile(ctx context.Context, role string, index int32, name string, begin func(File), to io.Writer) error {
 	t, err := j.enterFiles(ctx, role, index, "read", name)
 	if err != nil {
@@ -158,7 +158,7 @@ func unpackFile(r io.Reader, name string, begin func(File), to io.Writer) error 
 }
 
 // WriteFile writes a file of size bytes into a running task. Parent folders are created; a file of that name is replaced. It calls
-// stop, which has to end a read of from that waits, if the task stops before it has the whole file.
+// stop if the task exits before it has the whole file. stop has to interrupt a read of from that waits.
 func (j *Job) WriteFile(ctx context.Context, role string, index int32, name string, size int64, from io.Reader, stop func()) error {
 	dir, base := path.Split(name)
 	if base == "" || base == "." || base == ".." {
@@ -248,16 +248,16 @@ func (j *Job) enterFiles(ctx context.Context, role string, index int32, what, na
 	return t, err
 }
 
-// errAnswer is the error for an answer that the job's runtime doesn't give.
+// errAnswer is the error for output that the job's runtime would never write.
 var errAnswer = &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: "the task gave an answer that can't be read"}
 
-// sayer is the prefix of the runtime's errors.
+// sayer is the prefix of the runtime's error messages.
 const sayer = "pai-runtime: "
 
 // runIn runs the job's runtime in the task.
 func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Writer, args ...string) error {
 	config := rest.CopyConfig(j.actions.app.Jobs.Config)
-	config.WrapTransport = nil // it bounds the time of a request, and this connection lasts
+	config.WrapTransport = nil // it limits the duration of requests, and this connection lasts longer
 	said := &firstBytes{}
 	err := stream.Exec(ctx, &kube.Cluster{Client: j.actions.app.Jobs.Client, Config: config},
 		stream.Command{Namespace: t.Namespace, Pod: t.Pod, Container: t.Container, Args: t.Runtime(args...), Stdin: in, Stdout: out, Stderr: said})
@@ -280,7 +280,7 @@ func (j *Job) runIn(ctx context.Context, t *job.Target, in io.Reader, out io.Wri
 	return wire.Bad("the task says: " + cmp.Or(text, exit.Error()))
 }
 
-// limited fails above a number of bytes.
+// limited returns an error after a number of bytes.
 type limited struct {
 	io.Writer
 	left int

@@ -45,7 +45,7 @@ func (j *Job) Follow(ctx context.Context, seen func(*job.Detail) (more bool), pr
 	return err
 }
 
-// Still decides again whether the caller may look at the job, because streams outlive grants.
+// Still checks again whether the caller may see the job, because streams can outlast grants.
 func (j *Job) Still() error { return j.still("job.read") }
 
 func (j *Job) still(rule string) error {
@@ -53,7 +53,7 @@ func (j *Job) still(rule string) error {
 		return nil
 	}
 	if err := j.actions.app.People.Fresh(); err != nil {
-		return nil //nolint:nilerr // a stream continues if the grants aren't known
+		return nil //nolint:nilerr // the stream continues if the grants can't be read
 	}
 	subject, err := j.actions.now()
 	if err != nil {
@@ -100,7 +100,7 @@ func (j *Job) Pods(ctx context.Context) ([]job.TaskPod, error) {
 	return j.actions.app.Jobs.TaskPods(ctx, j.job)
 }
 
-// RoleName returns the name in the job file of a role of the Framework.
+// RoleName returns the name that the job file has for a role of the Framework.
 func (j *Job) RoleName(object string) string {
 	for i := range j.job.Roles {
 		if j.job.Roles[i].Object == object {
@@ -156,7 +156,7 @@ func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, err
 	return d.app.Jobs.Usage(ctx, q)
 }
 
-// Images returns the images that all machines for jobs hold.
+// Images returns the images that all machines for jobs have.
 func (d *Actions) Images(ctx context.Context) ([]string, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (d *Actions) Images(ctx context.Context) ([]string, error) {
 	return d.app.Jobs.Images(ctx)
 }
 
-// Offer returns the SKUs of the cluster, and whether jobs can bring code.
+// Offer returns the SKUs of the cluster, and whether the cluster accepts code with jobs.
 func (d *Actions) Offer(ctx context.Context) (*job.Offer, error) {
 	if err := rules.Class("job.submit", &d.caller.Subject); err != nil {
 		return nil, err

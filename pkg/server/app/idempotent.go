@@ -38,7 +38,7 @@ func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func(
 	case err == nil:
 		_ = keys.Done(after, claim, string(outcome)) // if that fails, the job itself records the key
 	case Meaning(err).Status < http.StatusInternalServerError:
-		_ = keys.Forget(after, claim) // if that fails, the key is taken until it is forgotten
+		_ = keys.Forget(after, claim) // if that fails, the key can't be used until it is forgotten
 	}
 	return outcome, err
 }

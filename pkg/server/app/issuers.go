@@ -26,7 +26,7 @@ type Issuer interface {
 	Title() string
 }
 
-// SignInMethods are the ways to sign in.
+// SignInMethods are the methods to sign in.
 type SignInMethods struct {
 	Password bool
 	Issuers  []IssuerName
@@ -37,7 +37,7 @@ type SignInMethods struct {
 // IssuerName is an issuer that people can choose.
 type IssuerName struct{ Name, Title string }
 
-// SignInMethods returns the ways to sign in.
+// SignInMethods returns the methods to sign in.
 func (d *Actions) SignInMethods() SignInMethods {
 	w := SignInMethods{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerName{}, At: d.app.At}
 	for name, i := range d.app.Issuers {
@@ -51,11 +51,10 @@ func (d *Actions) SignInMethods() SignInMethods {
 // settings that gets the token in its address, as OpenPAI's portal expects; a program on its machine; or a program that waits
 // with a code.
 //
-// The cookie of a session never signs in a program, because pages of other services that run behind the door could use the
-// cookie, too.
+// The cookie of a session never signs in a program, because proxied pages of other services could use the cookie, too.
 type Goal struct {
 	To string `json:"to,omitempty"`
-	// Page is the address of a client's page; From is a value that the page gets back.
+	// Page is the address of a client's page; From is a value that is returned to the page.
 	Page    string   `json:"page,omitempty"`
 	From    string   `json:"from,omitempty"`
 	Program *Program `json:"program,omitempty"`
@@ -77,10 +76,10 @@ func (s *App) check(g Goal) error {
 	return nil
 }
 
-// Away describes a redirect of a browser to an issuer. The browser stores Sealed under Name until it returns.
+// Away is a redirect of a browser to an issuer. The browser stores Sealed under Name until it returns.
 type Away struct{ Address, Name, Sealed string }
 
-// asked is the content that Away seals.
+// asked is the sealed content of Away.
 type asked struct {
 	Issuer string    `json:"issuer"`
 	Ask    oidc.Ask  `json:"ask"`
@@ -95,7 +94,7 @@ const (
 	AwayTime = 10 * time.Minute
 )
 
-// ToIssuer redirects a browser to an issuer.
+// ToIssuer begins a sign-in at an issuer, and returns the redirect to it.
 func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, error) {
 	issuer := d.app.Issuers[name]
 	if issuer == nil {
@@ -140,7 +139,7 @@ type Arrival struct {
 	Waiting *Waiting
 }
 
-// FromIssuer signs in a person whom an issuer vouches for. sealed is the value that the browser stored. If it is valid, the goal
+// FromIssuer signs in a person whom an issuer identified. sealed is the value that the browser stored. If it is valid, the goal
 // is returned even with an error.
 func (d *Actions) FromIssuer(ctx context.Context, name string, back url.Values, sealed, client string) (*Arrival, Goal, error) {
 	issuer := d.app.Issuers[name]
@@ -198,7 +197,7 @@ func (d *Actions) arrive(ctx context.Context, p *people.Person, g Goal, client s
 	return &Arrival{SignedIn: &SignedIn{p.Name, p.Grants.Administrator, made.Token, made.Record.Expires}}, nil
 }
 
-// vouched returns the person whom the issuer vouches for, after the browser came back.
+// vouched returns the person whom the issuer identified, after the browser has returned.
 func (d *Actions) vouched(ctx context.Context, issuer Issuer, back url.Values, ask oidc.Ask) (*people.Person, error) {
 	if err := d.app.People.Fresh(); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Job is a job that a caller may look at. Each of its methods decides by its own rule, so a job that was found for one use can't
-// be used for more.
+// Job is a job that a caller may see. Each of its methods checks its own rule, so a job that was found for one use can't be used
+// for others.
 type Job struct {
 	actions *Actions
 	job     *job.Job
@@ -44,7 +44,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	}
 	find := d.app.Jobs.ResolveExact
 	if d.caller.Operator {
-		find = d.app.Jobs.Resolve // it also takes names of Frameworks
+		find = d.app.Jobs.Resolve // it also accepts names of Frameworks
 	}
 	found, err := find(ctx, user, name)
 	if missing, ok := errors.AsType[*job.NotFoundError](err); ok && missing.Unsure != nil {
@@ -62,7 +62,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	return j, nil
 }
 
-// refused records in the audit that the caller may not change a job or enter it. It doesn't record reads.
+// refused records in the audit that a rule doesn't allow the caller to change or enter a job. It doesn't record reads.
 func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
 	switch rule {
 	case "job.read", "job.config", "job.logs":
@@ -71,7 +71,7 @@ func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err e
 	return d.audited(ctx, rule, t, nil, err)
 }
 
-// decide decides by a rule. It reports a hidden job as not found.
+// decide checks a rule. It returns the error of a missing job for a job that is hidden from the caller.
 func (j *Job) decide(rule string) error {
 	err := rules.Decide(rule, &j.actions.caller.Subject, j.thing)
 	if err == rules.ErrHidden { //nolint:errorlint // it is returned as it is
@@ -118,7 +118,7 @@ func (d *Actions) Ordered(ctx context.Context, f listing.Filter) (*listing.Order
 	return d.app.Lister.Ordered(ctx, f)
 }
 
-// visible returns the filter of lists. It is never nil, because nil selects all jobs.
+// visible returns the caller's Visibility for filters of lists. It is never nil, because nil selects all jobs.
 func (d *Actions) visible() *listing.Visibility { return visibleTo(&d.caller.Subject) }
 
 func visibleTo(s *rules.Subject) *listing.Visibility {
@@ -139,7 +139,7 @@ func (j *Job) Detail(ctx context.Context) (*job.Detail, error) {
 	return d, nil
 }
 
-// told removes from a job the parts that the caller may not know.
+// told removes from a job the parts that the caller may not see.
 func (j *Job) told(d *job.Detail) {
 	d.Message = job.NameOf(j.actions.nameOf).Told(d.Message)
 	for i := range d.After {
@@ -184,7 +184,7 @@ func (d *Actions) nameOf(user, name string) string {
 	return d.nameFor(rules.Visible(&d.caller.Subject), user, name)
 }
 
-// nameFor is nameOf for a caller who sees these jobs.
+// nameFor does what nameOf does, for a caller with a Visibility.
 func (d *Actions) nameFor(visible rules.Visibility, user, name string) string {
 	vc, known := d.app.Lister.Where(user, name)
 	if !known && user != d.caller.Name && !visible.All || known && !visible.Fits(user, vc) {
@@ -205,7 +205,7 @@ func (j *Job) Events(ctx context.Context) (list []fapi.Event, note, err error) {
 	return list, note, err
 }
 
-// change decides by a rule, acts, and records the result in the audit.
+// change checks a rule, makes a change, and records the result in the audit.
 func (j *Job) change(ctx context.Context, rule string, detail map[string]string, act func(context.Context) error) error {
 	return j.actions.did(ctx, rule, j.thing, detail, func(ctx context.Context) error {
 		if err := j.decide(rule); err != nil {
@@ -215,7 +215,7 @@ func (j *Job) change(ctx context.Context, rule string, detail map[string]string,
 	})
 }
 
-// Stop requests the end of the job.
+// Stop requests that the job stops.
 func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	err = j.changeIf(ctx, !j.job.Ended() && !j.job.Stopping(), "job.stop", func(ctx context.Context) (err error) {
 		before, err = j.actions.app.Jobs.Stop(ctx, j.job)
@@ -224,8 +224,8 @@ func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// changeIf is like change. But if the caller may make the change and it has no effect, the audit gets no record, because requests
-// without an effect would push out the records of others.
+// changeIf is like change. But if the caller may make the change and it has no effect, the audit gets no record, because records
+// of requests without an effect would displace those of others.
 func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
 	if !changes && j.decide(rule) == nil {
 		return act(ctx)
@@ -296,7 +296,7 @@ func (j *Job) Scale(ctx context.Context, role string, tasks int) (out job.Scaled
 }
 
 // Remove requests the removal of the job's Framework; the history keeps the job. It does nothing if the Framework is already
-// gone. The audit records the request itself, because it can't be undone, whether or not the caller waits for its end.
+// gone. The audit records the request, because it can't be undone, whether or not the caller waits until it is complete.
 func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	before = j.job.State
 	err = j.changeIf(ctx, j.job.Live, "job.delete", func(ctx context.Context) error {
@@ -308,7 +308,7 @@ func (j *Job) Remove(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// Gone waits until the job, whose removal was requested, is gone, so that its name is free. It returns false if the context ends
+// Gone waits until a job whose removal was requested is gone, so that its name is free. It returns false if the context ends
 // first.
 func (j *Job) Gone(ctx context.Context) (bool, error) {
 	if !j.job.Live {

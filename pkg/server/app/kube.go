@@ -48,7 +48,7 @@ func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// pages reads a list in parts, and calls each with every part. With a limit in the query, it reads a single part.
+// pages reads a list in parts, and calls each with each of them. With a limit in the query, it reads a single part.
 func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav1.ListOptions) (List, error), each func(List) error) error {
 	o, err := q.options()
 	if err != nil {
@@ -145,7 +145,7 @@ func plainMeta(m *metav1.ObjectMeta) {
 	delete(m.Annotations, corev1.LastAppliedConfigAnnotation)
 }
 
-// kubeError turns errors that the query caused into answers for the client.
+// kubeError converts errors that the query caused to responses for the client.
 func kubeError(err error) error {
 	switch {
 	case apierrors.IsBadRequest(err):

@@ -10,11 +10,11 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// lasts is how long a change continues after its client has left.
+// lasts is how long a change continues after its client has disconnected.
 const lasts = 30 * time.Second
 
-// did acts, and records the result in the audit. If the client leaves while it acts, the change isn't left half done, and the
-// audit doesn't record a failure of a change that was made.
+// did makes a change, and records the result in the audit. If the client disconnects in between, the change is still
+// completed, and the audit has its real result.
 func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail map[string]string, act func(context.Context) error) error {
 	ctx, cancel := lasting(ctx)
 	defer cancel()
@@ -46,14 +46,14 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// keep stops a job that was created while its owner was removed or disabled. The removal of a person stops the jobs that exist
-// after the API server has recorded it; keep finds jobs that are created later.
+// keep stops a job that was created while its owner was removed or disabled. When a person is removed, their existing jobs are
+// stopped; keep stops those that are created after that.
 func (s *App) keep(ctx context.Context, owner *people.Person, name string) error {
 	if owner == nil {
 		return nil
 	}
 	if err := s.People.Remains(ctx, owner); !errors.Is(err, people.ErrNoUser) {
-		return nil // the job exists, and its owner may exist
+		return nil // the owner may still exist, so the job stays
 	}
 	made, err := s.Jobs.ResolveExact(ctx, owner.Name, name)
 	if err == nil {

@@ -28,8 +28,8 @@ type Log struct {
 	Index       int32  `json:"x"`
 	TaskAttempt int32  `json:"t"`
 	Stream      string `json:"s,omitempty"` // stdout or stderr; "" is both
-	Tail        bool   `json:"e,omitempty"` // only its end
-	Times       bool   `json:"-"`           // before each line
+	Tail        bool   `json:"e,omitempty"` // only the end of the log
+	Times       bool   `json:"-"`           // the time before each line
 }
 
 const (
@@ -79,7 +79,8 @@ func (j *Job) LogLink(ctx context.Context, l Log) (secret.String, error) {
 // ErrLink is the error for a link that isn't valid, for any reason. Clients request a new one when they see 403.
 var ErrLink = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "The link is not valid, or no longer.", Remedy: "list the logs of the task again: the list has new links"}
 
-// Follow returns the caller for whom a link was made, with the rights of their token. A route that accepts links has only one use for them.
+// Follow returns the caller for whom a link was made, with the rights of their token. A route that accepts links accepts them for one
+// purpose only.
 func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	l := &Log{}
 	v, err := s.Tokens.Follow(ctx, token.UseLog, text, l)
@@ -92,7 +93,7 @@ func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
 }
 
-// LinkedLog returns the log that the caller's link leads to.
+// LinkedLog returns the log to which the caller's link refers.
 func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	l := d.caller.log
 	if l == nil {
@@ -206,7 +207,7 @@ func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log
 	return &Log{User: j.User(), Name: j.Name(), UID: j.job.UID, Attempt: attempt, Role: j.job.RoleObject(sel.Role), Index: sel.Task, TaskAttempt: taskAttempt}, nil
 }
 
-// placeless converts the errors of logs by position.
+// placeless converts the errors of logs by position to responses.
 func placeless(ctx context.Context, err error) error {
 	e := &wire.Error{Message: fmt.Sprint(err), Remedy: hint.Of(err)}
 	switch {

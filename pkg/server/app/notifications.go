@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Notifications are a person's choices of notices, and the channels of the cluster.
+// Notifications are a person's choices of notices, and the channels that the cluster has.
 type Notifications struct {
 	User, Email string
 	// Chosen reports whether the person has chosen. Choices are those in effect, without the required kinds.
@@ -55,7 +55,8 @@ type NotificationsChange struct {
 	WaitMinutes  int32
 	Mail         bool
 	WeeklyReport bool
-	// Webhook is a new webhook. If it is nil, KeepWebhook keeps the present one, of WebhookType if that isn't empty.
+	// Webhook is a new webhook. If it is nil, KeepWebhook keeps the current one, whose type must be WebhookType unless
+	// that is empty.
 	Webhook     *Webhook
 	KeepWebhook bool
 	WebhookType string
@@ -139,7 +140,7 @@ func (d *Actions) SetNotifications(ctx context.Context, name string, c *Notifica
 					return nil, nil //nolint:nilnil // the defaults
 				}
 				next := v1.DefaultNotifications()
-				next.Test = was.Test // otherwise the next test message needn't wait
+				next.Test = was.Test // keep the time of the last test, so that the next one still has to wait
 				return next, nil
 			})
 			return err
@@ -206,7 +207,7 @@ func (c *NotificationsChange) apply(was *v1.Notifications, now time.Time) (*v1.N
 // testEvery is the shortest time between two test messages to a person.
 const testEvery = time.Minute
 
-// recent reports whether a test message was requested so lately that the next one has to wait.
+// recent reports whether a test message was requested so recently that the next one has to wait.
 func recent(test *metav1.Time, now time.Time) bool {
 	return test != nil && now.Sub(test.Time) < testEvery && now.Sub(test.Time) > -testEvery
 }

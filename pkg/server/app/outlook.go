@@ -13,7 +13,7 @@ import (
 // roomsTime bounds how long a check waits for the state of the machines.
 const roomsTime = 5 * time.Second
 
-// Outlook returns the prediction for the job if it were submitted now. Without one, it explains why.
+// Outlook returns the prediction for the job if it were submitted now. If it isn't known, the Outlook explains why.
 func (p *Prepared) Outlook(ctx context.Context) *job.Outlook {
 	d := p.actions
 	machines := rules.Class("vc.read", &d.caller.Subject) == nil

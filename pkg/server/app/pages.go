@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// MaySee decides whether the caller may see a page of another service.
+// MaySee returns an error if the caller may not see a page of another service.
 func (d *Actions) MaySee(page string) error {
 	return rules.Decide("page.monitoring", &d.caller.Subject, rules.Thing{Kind: rules.KindPage, Page: page})
 }
 
-// ChangeBehind decides whether the caller may change something in another service, and calls do if so. It records
-// the request in the audit.
+// ChangeBehind calls do to change something in another service, if the caller may do that. It records the request in
+// the audit.
 func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func() error) error {
 	thing := rules.Thing{Kind: rules.KindPage, Name: what, Page: rules.PageMonitoringWrite}
 	err := d.MaySee(page)
@@ -25,7 +25,8 @@ func (d *Actions) ChangeBehind(ctx context.Context, page, what string, do func()
 	return d.audited(ctx, "page.monitoring.write", thing, nil, err)
 }
 
-// SignInBehind calls do to sign in to the service of a page, if the caller may see the page. The service chooses the user.
+// SignInBehind calls do to sign in to the service of a page, if the caller may see the page. The service determines the
+// user.
 func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func() error) error {
 	err := d.MaySee(page)
 	if err == nil {
@@ -34,7 +35,7 @@ func (d *Actions) SignInBehind(ctx context.Context, page, what string, do func()
 	return d.auditedAs(ctx, "sign-in", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }
 
-// RefusedBehind records in the audit that the caller sent another service a request that the door doesn't allow.
+// RefusedBehind records in the audit that the caller sent another service a request that isn't forwarded.
 func (d *Actions) RefusedBehind(ctx context.Context, what string, err error) error {
 	return d.audited(ctx, "page.monitoring.write", rules.Thing{Kind: rules.KindPage, Name: what}, nil, err)
 }

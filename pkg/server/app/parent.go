@@ -29,9 +29,9 @@ type ClonedFrom struct {
 // jobUID is the format of UIDs of jobs: those of Kubernetes, and those of histories that were imported.
 var jobUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// parent finds the job that a job was cloned from. The record may only contain jobs whose job file the caller may read: others learn
-// the parent from it. It returns a warning and no job for a parent that doesn't exist or that the caller may not see: the record is
-// information for people, and the job runs the same without it.
+// parent finds the job that a job was cloned from. The job must be one whose job file the caller may read, because others learn its
+// name from the clone. For a parent that doesn't exist, or that the caller may not see, it returns a warning and no job: the
+// reference is only information for people.
 func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*fv1.ClonedFrom, strictyaml.Findings, error) {
 	if from == nil {
 		return nil, nil, nil
@@ -62,10 +62,10 @@ func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*f
 	return j.AsParent(), nil, nil
 }
 
-// seenParent finds a job whose job file the caller may read. All other errors are reported as not found.
+// seenParent finds a job whose job file the caller may read. All other errors are returned as not found.
 func (d *Actions) seenParent(ctx context.Context, owner, name string, uid types.UID) (*job.Job, error) {
 	s := &d.caller.Subject
-	// As in Job, callers who see only their own jobs can't measure whether others exist.
+	// As in Job, callers who see only their own jobs can't detect by the duration whether others exist.
 	if v := rules.Visible(s); !v.All && len(v.VCs) == 0 && owner != v.User || rules.Class("job.config", s) != nil {
 		return nil, job.NotFound(owner, name)
 	}

@@ -124,7 +124,7 @@ func (d *Actions) admit(ctx context.Context, name string, password secret.String
 	return p, d.auditedAs(ctx, "sign-in", thing, detail, err)
 }
 
-// maxName is the length of the longest name.
+// maxName is the maximum length of a name.
 const maxName = 63
 
 // Session checks a password and begins a session of the kind that paictl uses.
@@ -168,7 +168,7 @@ func (d *Actions) EndLast(ctx context.Context) error {
 	if d.caller.text == "" {
 		return nil
 	}
-	// The caller is by now the one who signed in, and the token still the last one's.
+	// The caller is already the new user, and the token is still that of the last session.
 	err := d.app.Tokens.Revoke(ctx, "", d.caller.text)
 	if errors.Is(err, token.ErrNone) {
 		return nil
@@ -197,7 +197,7 @@ func (d *Actions) TokensOf(name string) ([]token.Record, error) {
 	return d.app.Tokens.Of(name), nil
 }
 
-// RotateKeys makes a new key that tokens are signed with. With revoke, tokens that were signed with an earlier key end.
+// RotateKeys creates a new key that signs tokens. With revoke, tokens that earlier keys signed are no longer valid.
 func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
 	return d.did(ctx, "token.manage", rules.Thing{Kind: rules.KindToken}, map[string]string{"change": "keys", "revoke": strconv.FormatBool(revoke)}, func(ctx context.Context) error {
 		if err := rules.Class("token.manage", &d.caller.Subject); err != nil {
@@ -207,7 +207,7 @@ func (d *Actions) RotateKeys(ctx context.Context, revoke bool) error {
 	})
 }
 
-// Handle returns a name of a token that can only be used to revoke it.
+// Handle returns the handle of a token, which can only be used to revoke it.
 func Handle(r token.Record) string { return token.Handle(r) }
 
 // NewToken describes an application token to create.
@@ -245,7 +245,7 @@ func (d *Actions) NewToken(ctx context.Context, n NewToken) (*token.Issued, erro
 
 const maxLabel = 200
 
-// mayHave returns an error if the person for whom an operator makes a token couldn't use it.
+// mayHave returns an error if the person for whom an operator creates a token couldn't use it.
 func (d *Actions) mayHave(scopes []rules.Scope) error {
 	p, err := d.app.People.Person(d.caller.Name)
 	switch {
@@ -259,7 +259,7 @@ func (d *Actions) mayHave(scopes []rules.Scope) error {
 	return nil
 }
 
-// Revoke revokes a token of the caller, by the token, by its handle, or by its id. Administrators can also revoke tokens of
+// Revoke revokes a token of the caller. text is the token, its handle, or its id. Administrators can also revoke tokens of
 // others.
 func (d *Actions) Revoke(ctx context.Context, text string) error {
 	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
@@ -277,7 +277,7 @@ func (d *Actions) Revoke(ctx context.Context, text string) error {
 	return d.auditedAs(ctx, "revoke", rules.Thing{Kind: rules.KindToken, Name: id}, nil, err)
 }
 
-// SignInBusy reports whether an error says that too many sign-ins are under way.
+// SignInBusy reports whether an error means that too many sign-ins are in progress.
 func SignInBusy(err error) bool { return errors.Is(err, signin.ErrBusy) }
 
 // First creates the first administrator, with the one-time code that "paictl service start" printed.

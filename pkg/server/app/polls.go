@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// polls records when programs that wait asked last.
+// polls records when waiting programs last polled.
 type polls struct {
 	mu   sync.Mutex
 	last map[string]time.Time
@@ -14,7 +14,7 @@ type polls struct {
 // tooSoon is a little less than the interval that programs get, because clocks and transmission times vary.
 const tooSoon = deviceInterval - time.Second
 
-// fast reports whether a program asks again too soon.
+// fast reports whether a program polls again too soon.
 func (p *polls) fast(id string, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

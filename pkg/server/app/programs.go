@@ -46,7 +46,7 @@ const (
 	mostNetwork = 50
 )
 
-// Program is a program on the browser's machine that wants to sign in there, as RFC 8252 describes.
+// Program is a program on the browser's machine that requests a session, as RFC 8252 describes.
 type Program struct {
 	Redirect  string `json:"redirect"`
 	State     string `json:"state"`
@@ -57,7 +57,7 @@ type Program struct {
 // challenge is the format of a PKCE challenge of method S256.
 var challenge = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// maxState bounds the length of the state that a program gets back.
+// maxState bounds the length of the state that is returned to a program.
 const maxState = 512
 
 // maxPage bounds the length of a program's address.
@@ -74,7 +74,7 @@ func loopback(address string) bool {
 	return err == nil && port > 0 && port < 1<<16 && (u.Hostname() == "127.0.0.1" || u.Hostname() == "::1")
 }
 
-// check returns an error for programs that must not get a session.
+// check returns an error for a program that must not get a session.
 func (p *Program) check() error {
 	switch {
 	case !loopback(p.Redirect):

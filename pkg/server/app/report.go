@@ -13,7 +13,8 @@ import (
 // maxReport is the longest time of a report.
 const maxReport = 31 * 24 * time.Hour
 
-// Report sums up how GPUs were given, used and lost. People get their own figures, administrators those of everyone.
+// Report sums up how GPUs were allocated, used and lost. People get their own figures, administrators those of
+// everyone.
 func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	if q.User == "" && !d.caller.Grants.Administrator {
 		q.User = d.caller.Name

@@ -18,8 +18,8 @@ type Most struct{ Jobs, Tasks int }
 // awaitTime bounds how long a change waits until lists show it.
 const awaitTime = 2 * time.Second
 
-// room counts the jobs and tasks of requests in progress, until lists have them. It doesn't count requests to other
-// servers.
+// room counts the jobs and tasks that requests in progress add, until lists have them. It doesn't know requests to
+// other servers.
 type room struct {
 	mu     sync.Mutex
 	adding map[string]Most // by person
@@ -55,7 +55,7 @@ func (a *added) add(s *App, user string, more Most) error {
 	return nil
 }
 
-// done stops counting them.
+// done stops counting these jobs and tasks.
 func (a *added) done() {
 	if a.app == nil {
 		return
@@ -70,7 +70,7 @@ func (a *added) done() {
 	a.app = nil
 }
 
-// await waits until lists show the change of a job, or some time has passed.
+// await waits until lists show the change of a job, but not longer than awaitTime.
 func (s *App) await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTime)
 	defer cancel()

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Silence keeps the notifications of alerts back for a time.
+// Silence suppresses the notifications of alerts for a time.
 type Silence struct {
 	alerts.Silence
 	// Alerts is the number of firing alerts that it silences.
@@ -120,7 +120,7 @@ func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err
 		s.Status.State = alerts.SilenceActive
 		detail["silence"] = s.ID
 		made = &Silence{Silence: s}
-		if all, err := d.app.Alerts.All(ctx); err == nil { // the silence exists, also if they aren't known
+		if all, err := d.app.Alerts.All(ctx); err == nil { // the silence exists, even if the alerts can't be read
 			for i := range all {
 				for _, id := range all[i].Status.SilencedBy {
 					if id == s.ID {
@@ -134,7 +134,7 @@ func (d *Actions) Silence(ctx context.Context, n NewSilence) (made *Silence, err
 	return made, err
 }
 
-// EndSilence ends a silence. One that has ended stays as it is.
+// EndSilence ends a silence. If it has already ended, nothing changes.
 func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, err error) {
 	detail := map[string]string{}
 	err = d.did(ctx, "silence.end", rules.Thing{Kind: rules.KindSilence, Name: wire.Shown(id)}, detail, func(ctx context.Context) error {
@@ -159,7 +159,7 @@ func (d *Actions) EndSilence(ctx context.Context, id string) (ended *Silence, er
 	return ended, err
 }
 
-// matchersText is a list of matchers as Alertmanager writes them.
+// matchersText formats matchers as Alertmanager does.
 func matchersText(all []alerts.Matcher) string {
 	var out []string
 	for i := range all {

@@ -43,7 +43,7 @@ func (d *Actions) readsStatus(parts []string) error {
 	return nil
 }
 
-// statusView is how a caller sees the state of the cluster.
+// statusView is the state of the cluster that a caller sees.
 type statusView struct {
 	visible rules.Visibility
 	grants  rules.Grants
@@ -74,7 +74,7 @@ type StatusWatcher interface {
 	Alive() error
 }
 
-// Times between two changes of a watch: computing a reader's part takes time for each reader.
+// Minimum times between two changes of a watch: each reader's part is computed separately.
 const (
 	statusPause    = 250 * time.Millisecond
 	cutStatusPause = time.Second
@@ -134,7 +134,7 @@ func (d *Actions) WatchStatus(ctx context.Context, parts []string, to StatusWatc
 		}
 		is := view.cut(latest).Only(parts)
 		switch {
-		case shown == nil, shown.Name != is.Name, shown.Kubernetes != is.Kubernetes: // a difference has neither
+		case shown == nil, shown.Name != is.Name, shown.Kubernetes != is.Kubernetes: // a Delta has neither of them
 			err = to.Whole(is)
 		case is.At.Equal(shown.At):
 		default:
@@ -157,7 +157,7 @@ func (d *Actions) statusReader() (*rules.Subject, error) {
 	return d.now()
 }
 
-// equals reports whether two views show the same.
+// equals reports whether two views show the same state.
 func (v *statusView) equals(o *statusView) bool {
 	return (v.cutter == nil) == (o.cutter == nil) && reflect.DeepEqual(v.visible, o.visible) && reflect.DeepEqual(v.grants, o.grants)
 }

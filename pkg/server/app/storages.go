@@ -10,12 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Storage is a storage that a caller may look at.
+// Storage is a storage that a caller may see.
 type Storage struct {
 	job.Storage
 	// Default reports whether jobs that request their user's default storages get it.
 	Default bool
-	// Credentials are set only if they were requested and are allowed; Note explains why they aren't.
+	// Credentials are only set if they were requested and are allowed; otherwise Note explains why they aren't.
 	Credentials map[string]string
 	Note        string
 }
@@ -46,7 +46,8 @@ func (d *Actions) Storages(ctx context.Context, all bool) ([]Storage, error) {
 	return out, nil
 }
 
-// Storage returns one storage. secrets requests its credentials; a token that was made to read them gets them without a request.
+// Storage returns one storage. secrets requests its credentials; a token whose purpose is to read them gets them without a
+// request.
 func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Storage, error) {
 	if err := rules.Decide("storage.list", &d.caller.Subject, storage(name)); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (d *Actions) Storage(ctx context.Context, name string, secrets bool) (*Stor
 }
 
 // credentials returns the credentials of a storage. They give write access to the whole share, so users who may only read it, or
-// use a part of it, must do so in jobs. An administrator who asks gets them.
+// use a part of it, can't get them. Administrators get them on request.
 func (d *Actions) credentials(ctx context.Context, s *job.Storage, asked bool) (found map[string]string, note string, err error) {
 	if !asked || !d.caller.Grants.Administrator {
 		switch {

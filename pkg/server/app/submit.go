@@ -21,7 +21,8 @@ import (
 type Request struct {
 	// File is the name of the file in findings.
 	File, Text string
-	// Group is one of the caller's groups, whose quota the job counts to; "" means the first that grants the virtual cluster.
+	// Group is one of the caller's groups, whose quota the job counts against; "" means the first that grants the virtual
+	// cluster.
 	Group string
 	Code  *job.Code
 	// ClonedFrom is the job that this one was cloned from, or nil.
@@ -120,8 +121,8 @@ func submission(u job.Use, vc string) rules.Submission {
 	return rules.Submission{VCs: []string{vc}, Priority: u.Priority, HostNetwork: u.HostNetwork, Storages: u.Storages, Group: u.Group}
 }
 
-// group returns the group whose quota a job counts to: one of the caller's that grants the virtual cluster, so that users can't
-// choose a group only for its quota.
+// group returns the group whose quota a job counts against: one of the caller's groups that grants the virtual cluster, so that
+// users can't choose a group only for its quota.
 func (d *Actions) group(asked, vc string) (string, error) {
 	if d.caller.Operator {
 		return asked, nil
@@ -148,8 +149,8 @@ func (d *Actions) group(asked, vc string) (string, error) {
 	return "", nil
 }
 
-// factsFor reads all facts about the cluster, with the storages and virtual clusters that are granted to a person. The first storage of each
-// of the person's groups is a default one.
+// factsFor reads all facts about the cluster, with the storages and virtual clusters that are granted to a person. The first storage of
+// each of the person's groups is a default storage.
 func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, error) {
 	f, err := s.Jobs.Facts(ctx)
 	if err != nil {
@@ -179,7 +180,7 @@ func (s *App) factsFor(ctx context.Context, who *rules.Subject) (*job.Facts, err
 type SubmitOptions struct {
 	DryRun, Replace, SkipEnded bool
 	After, Planned             []string
-	// Key identifies a submission that is sent again because its answer was lost.
+	// Key identifies a submission that is sent again because its response was lost.
 	Key string
 }
 
@@ -201,7 +202,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	var more added
 	defer more.done()
 	submit := func(ctx context.Context) (job.Outcome, error) {
-		// An unfinished job of that name is this very job, or already uses the name.
+		// If an unfinished job has the name, it is either this job, or it already uses the name.
 		if r, known := p.actions.app.Lister.Row(p.prepared.Framework); !known || !unfinished(r) {
 			if err := more.add(p.actions.app, p.thing.Owner, Most{1, p.prepared.Tasks}); err != nil {
 				return "", err

@@ -21,8 +21,8 @@ func (t *Template) Bytes() (all, brief int) {
 	return all, all - texts
 }
 
-// template returns a template as a thing of the rules. Only administrators see a template whose author is gone, and can remove
-// it.
+// template returns the thing of a template for the rules. Only administrators see a template whose author no longer exists,
+// and can remove it.
 func (d *Actions) template(t *v1.Template) rules.Thing {
 	out := rules.Thing{Kind: rules.KindTemplate, Name: t.Spec.Name, Official: slices.Contains(t.Spec.Categories, v1.CategoryOfficial), BuiltIn: t.BuiltIn()}
 	if _, err := d.app.People.Person(t.Spec.Author); err == nil || d.caller.Operator || t.BuiltIn() {
@@ -31,7 +31,7 @@ func (d *Actions) template(t *v1.Template) rules.Thing {
 	return out
 }
 
-// decideTemplate decides by a rule. A template that the caller must not know of gets the error of one that doesn't exist.
+// decideTemplate checks a rule. For a template that the caller must not know of, it returns the error of a missing one.
 func (d *Actions) decideTemplate(rule string, t *v1.Template) error {
 	err := rules.Decide(rule, &d.caller.Subject, d.template(t))
 	if errors.Is(err, rules.ErrHidden) {
@@ -120,7 +120,7 @@ func templated(t *v1.Template, err error) (*Template, error) {
 	return &Template{t}, nil
 }
 
-// mayShare decides whether the caller may add the groups and the category that a change adds.
+// mayShare returns an error if the caller may not add the groups and the category that a change adds.
 func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	for _, g := range now.Groups {
 		if slices.Contains(was.Groups, g) {
@@ -139,8 +139,8 @@ func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	return nil
 }
 
-// ChangeTemplate changes a template. version is the one that the change is based on; 0 is any. change may be called more than
-// once.
+// ChangeTemplate changes a template. version is the version on which the change is based; 0 accepts any. change may be called
+// more than once.
 func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, 
 	var made *v1.Template
 	err = d.did(ctx, "template.change", d.auditedTemplate(seen, id), nil, func(ctx context.Context) (err error) {
 		made, err = d.app.Templates.Update(ctx, id, version, func(t *v1.Template) error {
-			if err := d.decideTemplate("template.change", t); err != nil { // on its current state
+			if err := d.decideTemplate("template.change", t); err != nil { // check its current state
 				return err
 			}
 			was := t.Spec.DeepCopy()
@@ -191,8 +191,8 @@ func (d *Actions) StarTemplate(ctx context.Context, id string, yes bool) (*Templ
 	return templated(made, err)
 }
 
-// UseTemplate counts a job that the caller submitted from a template. Each template counts once an hour, and only so many
-// templates count; it ignores more.
+// UseTemplate counts a job that the caller submitted from a template. Each template counts once an hour, and only for a
+// limited number of templates; others are ignored.
 func (d *Actions) UseTemplate(ctx context.Context, id string) error {
 	if _, err := d.seenTemplate("template.star", id); err != nil {
 		return err

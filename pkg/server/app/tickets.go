@@ -17,10 +17,10 @@ import (
 const (
 	// TicketTime is how long a ticket is valid.
 	TicketTime = 30 * time.Second
-	// pageTime bounds the time for which a browser sees a proxied page without another ticket. Its session may end earlier.
+	// pageTime bounds how long a browser sees proxied pages without another ticket. Its session may end earlier.
 	pageTime = 24 * time.Hour
 
-	// TicketProtocol and a ticket are a protocol of a browser's WebSocket to a task.
+	// TicketProtocol, followed by a ticket, is a subprotocol of a browser's WebSocket to a task.
 	TicketProtocol = "pai-ticket."
 
 	mostTickets = 2000
@@ -38,7 +38,7 @@ var ErrTicket = &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidd
 // errNoSession is the error for a caller to whom no ticket can be bound.
 var errNoSession = &rules.ForbiddenError{Why: "a ticket is for a session: sign in first"}
 
-// ticket makes a ticket that admits the caller's session once, for a short time, to one place.
+// ticket creates a ticket that admits the caller's session to one place, once and for a short time.
 func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) {
 	c := d.caller.claims
 	if c.Session == "" || c.UID == "" {
@@ -50,7 +50,7 @@ func (d *Actions) ticket(ctx context.Context, to string) (secret.String, error) 
 	return secret.String(text), err
 }
 
-// admit returns the caller whom a ticket admits to a place. Each attempt uses the ticket up, also one at another place.
+// admit returns the caller whom a ticket admits to a place. Each attempt uses up the ticket, even at another place.
 func (s *App) admit(ctx context.Context, text, to string) (Caller, error) {
 	if text == "" {
 		return Caller{}, ErrTicket
@@ -80,12 +80,12 @@ func callerOf(v *token.Verified) Caller {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended}
 }
 
-// page is the place of a ticket to a service's pages. Only the browser that has a certain value may use it; the value isn't in the
-// ticket's address.
+// page returns the place of a ticket to a service's pages. Only the browser with a certain value may use it; that value isn't in the
+// address with the ticket.
 func page(service, browser string) string { return "page " + service + " " + browser }
 
-// TicketToPage makes a ticket to the pages of a service. It gives no right: each request for a page asks MaySee. browser is the hash of a value
-// that the browser has; see onetime.ID.
+// TicketToPage creates a ticket for the pages of a service. It gives no rights: MaySee is checked for each request. browser is the hash of
+// a value that the browser has; see onetime.ID.
 func (d *Actions) TicketToPage(ctx context.Context, service, browser string) (secret.String, error) {
 	return d.ticket(ctx, page(service, browser))
 }
@@ -117,7 +117,7 @@ func (s *App) Visitor(ctx context.Context, text, service string) (Caller, error)
 	return callerOf(v), nil
 }
 
-// TicketTo makes a ticket to a task, at the path of its requests, if the caller may enter the job.
+// TicketTo creates a ticket for a task, at the path of its requests, if the caller may enter the job.
 func (j *Job) TicketTo(ctx context.Context, path string) (secret.String, error) {
 	if err := j.decide("job.enter"); err != nil {
 		return "", err

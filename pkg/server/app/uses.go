@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Each use that is counted writes a whole template. So a person's use of a template is counted once in usesTime, for at most
-// maxUses templates.
+// Each use that is counted writes a whole template. So a person's uses of a template count only once in usesTime, for at
+// most maxUses templates.
 const (
 	usesTime = time.Hour
 	maxUses  = 60

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// ChangeVirtualClusters changes virtual clusters in the configuration that the cluster stores, and in the running scheduler; a dry run returns the effect.
+// ChangeVirtualClusters changes virtual clusters in the configuration that the cluster stores, and in the running scheduler; a dry run only
+// returns the effect.
 func (d *Actions) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (out *vc.Outcome, err error) {
 	act := func(ctx context.Context) error {
 		if err := rules.Class("vc.manage", &d.caller.Subject); err != nil {

@@ -21,9 +21,9 @@ import (
 const (
 	// WatchNew: the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired: the changes since the place where the watch should continue aren't known.
+	// WatchExpired: the changes since the place at which the watch should resume aren't known.
 	WatchExpired = "expired"
-	// WatchGrants: the caller sees other jobs than before, or the place is one of another filter.
+	// WatchGrants: the caller sees other jobs than before, or the place belongs to another filter.
 	WatchGrants = "grants"
 )
 
@@ -31,13 +31,13 @@ const (
 type Watcher interface {
 	// Weigh waits until a list of n rows may be read; give is called when the rows are no longer in memory.
 	Weigh(n int) (give func(), err error)
-	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has it continues at place. send sends it,
-	// without the rows.
+	// Snapshot receives the whole list, which replaces all earlier rows. A reader that has received it resumes at place. send
+	// sends it, without needing the rows.
 	Snapshot(page *listing.Page, why, place string) (send func() error, err error)
 	// Changed receives a job of the list that is new or has changed, Left one that the filter no longer selects.
 	Changed(c *listing.Change) error
 	Left(c *listing.Change) error
-	// Told ends a group of changes. A reader that has them continues at place.
+	// Told ends a group of changes. A reader that has received them resumes at place.
 	Told(place string) error
 	// Problem reports that changes can't be read for now; nil reports that they can be read again.
 	Problem(err error) error
@@ -52,8 +52,8 @@ const snapshotTime = 30 * time.Second
 var errTooSlow = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "you read too slowly: the server no longer has the jobs that were removed since",
 	Remedy: "begin again, with a filter that selects fewer jobs", RetryAfter: retryAfter}
 
-// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. From a
-// position of an earlier watch, of this server or another, it sends only the changes since.
+// Watch sends the list of a filter, and then the changes in it, until the context ends or the caller may no longer watch. If
+// place is the position of an earlier watch, of this server or another, it sends only the changes since then.
 func (d *Actions) Watch(ctx context.Context, f listing.Filter, place string, to Watcher) error {
 	if err := rules.Class("jobs.watch", &d.caller.Subject); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (w *watching) begin(ctx context.Context, place string) error {
 // place returns the position from which a watch with the same changes and the same view continues.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
-// placeEnd separates the place of the reader from the view.
+// placeEnd separates the position of the reader from the view.
 const placeEnd = "."
 
 // cutLast splits a place into these two parts.
@@ -205,7 +205,7 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	if len(seen) == 0 {
 		return more, nil
 	}
-	// A stream may end between two changes. Its reader must then continue only at a server that knows the first one.
+	// A stream may end between two changes. Then the client must resume only at a server that has the first change.
 	if err := w.to.Told(w.reader.PlaceBefore() + placeEnd + w.view); err != nil {
 		return nil, err
 	}
@@ -221,11 +221,11 @@ func (w *watching) tell() (more <-chan struct{}, err error) {
 	return more, w.to.Told(w.place())
 }
 
-// check decides again which jobs the caller sees, because streams outlive grants.
+// check determines again which jobs the caller sees, because streams can outlast grants.
 func (w *watching) check(ctx context.Context) error {
 	if err := w.actions.app.People.Fresh(); err != nil {
 		if w.lost {
-			return w.to.Alive("") // a stream continues if the grants aren't known
+			return w.to.Alive("") // the stream continues if the grants can't be read
 		}
 		w.lost = true
 		return w.to.Problem(err)

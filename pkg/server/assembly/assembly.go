@@ -1,5 +1,5 @@
-// Package assembly assembles a server: people, tokens, jobs, and the routes that use them.
-// In: the connection to a cluster, and settings. Out: a server, and the parts that must run next to it.
+// Package assembly assembles a server: people, tokens, jobs, and the routes that use them. In: the connection to a
+// cluster, and settings. Out: a server, and the parts that must run next to it.
 package assembly
 
 import (
@@ -43,7 +43,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Lease is held by the replica that tends keys and tokens.
+// Lease is held by the replica that maintains keys and tokens.
 const Lease = "pai-server"
 
 // Lifetime of the lease, deadline of its renewal, and interval of attempts.
@@ -58,14 +58,15 @@ type Options struct {
 	// Config is the configuration of the API server's clients.
 	Config   *rest.Config
 	Settings *settings.Settings
-	// HistoryURL and SchedulerURL are those of job.Options.
+	// HistoryURL and SchedulerURL are as in job.Options.
 	HistoryURL, SchedulerURL string
-	// AccessFile has the password of the platform's own services, for requests to those behind the door; "" means no password.
+	// AccessFile has the password of the platform's own services, for requests to those that are proxied; "" means no
+	// password.
 	AccessFile string
 	// Credentials is the folder with secrets of issuers and directories, one file for each key; "" means no secrets.
 	Credentials string
-	// SystemNamespace has the lease, and Identity is the name of this replica in it. Without a name, this replica is the only
-	// one, and it leads.
+	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in it. Without a name, this
+	// replica is the only one, and it leads.
 	SystemNamespace, Identity string
 	// Leading runs while this replica leads, until its context ends; it may be nil.
 	Leading func(context.Context)
@@ -81,7 +82,7 @@ type Options struct {
 // Assembly is a server with all its parts.
 type Assembly struct {
 	Server *server.Server
-	// Proxy answers at the origin of the pages of other services.
+	// Proxy serves the origin of the pages of other services.
 	Proxy  *server.Server
 	People *people.Directory
 	Tokens *token.Service
@@ -204,7 +205,8 @@ func (a *Assembly) tend(ctx context.Context) error {
 		for {
 			select {
 			case held := <-terms:
-				// The next term begins, and the server ends, only after this returns: until then, answers of issuers are stored.
+				// The next term begins, and the server ends, only after this returns: until then, it stores responses of
+				// issuers.
 				if err := a.lead(held); err != nil && held.Err() == nil {
 					a.o.Log.ErrorContext(held, "look after keys, tokens and people", "error", err.Error())
 				}
@@ -215,7 +217,7 @@ func (a *Assembly) tend(ctx context.Context) error {
 	})
 }
 
-// stand takes part in elections until the context ends, and sends each term that it wins.
+// stand takes part in elections until the context ends, and sends the context of each term that it wins.
 func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: a.o.SystemNamespace, Name: Lease}, Client: a.client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: a.o.Identity}}
@@ -235,7 +237,7 @@ func (a *Assembly) stand(ctx context.Context, terms chan<- context.Context) erro
 		if err != nil {
 			return fmt.Errorf("stand for election: %w", err)
 		}
-		e.Run(ctx) // it returns after the lease was lost; then it takes part again
+		e.Run(ctx) // it returns after the lease was lost, and then takes part again
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// providers vouch for people, in addition to the passwords of the cluster.
+// providers identify people, in addition to the passwords of the cluster.
 type providers struct {
 	passwords []signin.Password
 	checkers  []signin.Checker
@@ -27,7 +27,7 @@ type providers struct {
 	policies  map[string]signin.Policy
 }
 
-// openProviders makes the providers of the settings. It doesn't send requests.
+// openProviders returns the providers of the settings. It doesn't send requests.
 func openProviders(o Options) (*providers, error) {
 	p := &providers{issuers: map[string]app.Issuer{}, policies: map[string]signin.Policy{}}
 	s := o.Settings.SignIn
@@ -90,7 +90,7 @@ func (p *providers) issuer(o Options, name string, c settings.OIDC) error {
 	return nil
 }
 
-// or returns the value of the settings, even if it is empty, and otherwise the default.
+// or returns the value of the settings if it is set, even if it is empty; otherwise it returns the default.
 func or(said *string, usual string) string {
 	if said == nil {
 		return usual

@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// newReporter makes the reader of the state of services. It reads published facts and their objects, and no Secret.
+// newReporter returns the reader of the state of services. It reads published facts and the services' objects, but no
+// Secret.
 func newReporter(o Options, cluster *kube.Cluster) *facts.Reporter {
 	r := &facts.Reporter{Client: cluster.Client, Ready: ready.New(cluster.Client), Now: o.Now}
 	if r.Now == nil {

@@ -47,13 +47,13 @@ func openStatus(o Options, cluster *kube.Cluster, jobs *job.Client, services *fa
 	}}
 }
 
-// statusEvery is the minimum time between two models of the cluster.
+// statusEvery is the minimum time between two computations of the cluster's state.
 const statusEvery = 250 * time.Millisecond
 
-// webTime bounds an answer of Prometheus or Alertmanager.
+// webTime bounds a response of Prometheus or Alertmanager.
 const webTime = 20 * time.Second
 
-// openWeb returns a function that asks Prometheus and Alertmanager at the addresses of the settings.
+// openWeb returns a function that sends requests to Prometheus and Alertmanager at the addresses of the settings.
 func openWeb(o Options) func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	client := &http.Client{Timeout: webTime, Transport: &http.Transport{DisableKeepAlives: true}} // it ignores the proxies of the environment
 	return func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {

@@ -1,7 +1,6 @@
 // Package attacks has attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a
-// server.
-// In: a server over TLS, and two people there. Out: an error for each attempt that got data that it shouldn't, or an unexpected
-// answer.
+// server. In: a server over TLS, and two users of it. Out: an error for each attempt that got data that it shouldn't, or an
+// unexpected answer.
 package attacks
 
 import (
@@ -31,7 +30,8 @@ type World struct {
 	// Reader sees the owner's jobs and may not change them; "" if the world has no reader.
 	Reader string
 
-	// Tokens of people who may sign in, and invalid tokens of the owner. Empty ones aren't tried.
+	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the others are invalid tokens of the
+	// owner. Empty ones aren't tried.
 	OwnerToken, ThiefToken, ReaderToken string
 	Expired, Revoked, Disabled, Refresh string
 	// TokenID is the id of a token of the owner.
@@ -59,7 +59,8 @@ func All(w *World) []Attack {
 // answerTime bounds an attempt: a server that waits for more bytes has refused it as well.
 const answerTime = 10 * time.Second
 
-// Try makes an attempt. It returns an error if it got through, or if the answer isn't one of those that refuse it.
+// Try makes an attempt. It returns an error if the attempt succeeded, or if the response isn't one of those that refuse
+// it.
 func Try(ctx context.Context, w *World, a *Attack) error {
 	said, err := talk(ctx, w, a)
 	if err != nil {
@@ -68,7 +69,7 @@ func Try(ctx context.Context, w *World, a *Attack) error {
 	method, _, _ := strings.Cut(a.Raw, " ")
 	statuses, text := read(said, method)
 	if len(statuses) == 0 {
-		statuses = []int{0} // the connection was closed
+		statuses = []int{0} // the server closed the connection
 	}
 	for _, s := range statuses {
 		if !slices.Contains(a.Want, s) {
@@ -88,7 +89,7 @@ func (w *World) kept(text string, more []string) error {
 	return nil
 }
 
-// talk sends bytes as they are, and returns all bytes until the connection ends.
+// talk sends bytes unchanged, and returns everything that it receives until the connection ends.
 func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	to := w.Address
 	if a.Pages {
@@ -102,7 +103,7 @@ func talk(ctx context.Context, w *World, a *Attack) ([]byte, error) {
 	}
 	defer func() { _ = c.Close() }()
 	_ = c.SetDeadline(time.Now().Add(answerTime))
-	_, _ = io.WriteString(c, a.Raw) // the server may have closed the connection already
+	_, _ = io.WriteString(c, a.Raw) // the server may already have closed the connection
 	if strings.Contains(a.Raw, upgrading) {
 		return first(c), nil
 	}
@@ -118,7 +119,7 @@ func first(c io.Reader) []byte {
 	said := &bytes.Buffer{}
 	r, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, said)), nil)
 	if err == nil && r.StatusCode != http.StatusSwitchingProtocols {
-		_, _ = io.Copy(io.Discard, r.Body) // said has it
+		_, _ = io.Copy(io.Discard, r.Body) // said already has it
 		_ = r.Body.Close()
 	}
 	return said.Bytes()
@@ -146,7 +147,7 @@ func (w *World) ask(method, target, token string, headers ...string) string {
 	return w.send(method, target, token, "", headers...)
 }
 
-// as returns a header Authorization.
+// as returns an Authorization header.
 func as(token string) string {
 	if token == "" {
 		return ""
@@ -154,7 +155,7 @@ func as(token string) string {
 	return "Authorization: Bearer " + token + "\r\n"
 }
 
-// send returns a request; it ends the connection, unless it wants to upgrade it.
+// send returns a request. The request closes the connection, unless it upgrades it.
 func (w *World) send(method, target, token, body string, headers ...string) string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s HTTP/1.1\r\nHost: %s\r\n%s", method, target, w.host(), as(token))
@@ -188,7 +189,7 @@ const (
 	ticket  = "pai-ticket."
 )
 
-// Answers that refuse.
+// Statuses that refuse a request.
 var (
 	unknown   = []int{http.StatusUnauthorized}
 	hidden    = []int{http.StatusNotFound}

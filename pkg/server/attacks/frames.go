@@ -16,11 +16,12 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Framed is an attempt over HTTP/2: the fields of one request as they are sent, even if no client would send them so.
+// Framed is an attempt over HTTP/2: the fields of one request as they are sent, even if no real client sends such
+// fields.
 type Framed struct {
 	Name   string
 	Fields []hpack.HeaderField
-	Want   []int // 0: the stream or the connection is ended
+	Want   []int // 0: the stream or the connection is closed
 }
 
 // Frames returns all attempts over HTTP/2.
@@ -67,7 +68,7 @@ func Frames(w *World) []Framed {
 	}
 }
 
-// TryFrames is Try for HTTP/2.
+// TryFrames is like Try, for HTTP/2.
 func TryFrames(ctx context.Context, w *World, f *Framed) error {
 	settings := w.TLS.Clone()
 	settings.NextProtos = []string{"h2"}
@@ -115,7 +116,7 @@ func request(framer *http2.Framer, fields []hpack.HeaderField) error {
 	for block.Len() > 0 {
 		next := block.Next(frameBytes)
 		if err := framer.WriteContinuation(1, block.Len() == 0, next); err != nil {
-			return nil //nolint:nilerr // the server has had enough
+			return nil //nolint:nilerr // the server has closed the connection
 		}
 	}
 	return nil

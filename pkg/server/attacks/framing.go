@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden one has
-// the owner's token, and a proxy would have stopped it; it must not be answered.
+// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden request
+// has the owner's token, and a proxy would have blocked it, so the server must not answer it.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)
 	head := func(lines ...string) string {
@@ -49,7 +49,7 @@ func framing(w *World) []Attack {
 	return out
 }
 
-// pages returns attempts at pages behind the door, with and without the thief's token.
+// pages returns attempts to access proxied pages, with and without the thief's token.
 func pages(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{

@@ -5,14 +5,14 @@ import "net/http"
 // Taken is the prefix of the names of jobs that attempts would create for others.
 const Taken = "taken"
 
-// File is a job file, with additional lines.
+// File returns a job file with additional lines.
 func File(name, more string) string {
 	return "protocolVersion: 2\nname: " + name + "\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
 		"taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['sleep 1']}}\n" + more
 }
 
 // submissions returns jobs that would belong to others, or would have data of others. The owner must not get any of them: tests
-// look for that.
+// check that.
 func submissions(w *World) []Attack {
 	refused := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict}
 	var out []Attack

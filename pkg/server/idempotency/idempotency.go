@@ -2,8 +2,8 @@
 // any replica, even if the job has changed.
 // In: a person, a key, a checksum of the submission. Out: a claim, which holds the answer once it is known.
 //
-// The claim is written before the job is made, and the answer after it. A server that is killed in between leaves a claim without
-// an answer: then the next server must find the job.
+// The claim is written before the job is created, and the answer after it. If a server is killed in between, the claim has no answer,
+// and the next server must find the job.
 package idempotency
 
 import (
@@ -44,7 +44,7 @@ type Store struct {
 	now     func() time.Time
 }
 
-// New makes a store.
+// New returns a store.
 func New(client kubernetes.Interface, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
@@ -54,7 +54,7 @@ func New(client kubernetes.Interface, now func() time.Time) *Store {
 
 // Claim is a key of a person, and the submission that it came with.
 type Claim struct {
-	// Answer is the answer to the submission; "" while it isn't known.
+	// Answer is the answer to the submission; "" until it is known.
 	Answer string
 	name   string
 	uid    types.UID
@@ -78,7 +78,7 @@ func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string
 		have, err := s.secrets.Get(ctx, want.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			continue // it was forgotten a moment ago
+			continue // it was deleted a moment ago
 		case err != nil:
 			return nil, fmt.Errorf("look for the submission of that key: %w", err)
 		case string(have.Data[fieldDigest]) != string(want.Data[fieldDigest]):
@@ -98,7 +98,7 @@ func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	return nil
 }
 
-// Forget lets the key be used again, after a submission that failed.
+// Forget deletes a claim, so that the key can be used again after a failed submission.
 func (s *Store) Forget(ctx context.Context, c *Claim) error {
 	err := s.secrets.Delete(ctx, c.name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.uid}})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -107,7 +107,7 @@ func (s *Store) Forget(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// Tidy forgets claims that are older than Life.
+// Tidy deletes claims that are older than Life.
 func (s *Store) Tidy(ctx context.Context) error {
 	o := metav1.ListOptions{LabelSelector: v1.LabelPeople + "=" + v1.SecretSubmission, Limit: page}
 	for {

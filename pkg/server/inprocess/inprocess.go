@@ -1,6 +1,6 @@
-// Package inprocess is the server inside paictl, for users who have the cluster's kubeconfig: the routes, rules and audit of pai-server, also while
-// pai-server doesn't run.
-// In: a kubeconfig's connection. Out: a dialer, whose connections the server answers as the operator's.
+// Package inprocess is the server inside paictl, for users who have the cluster's kubeconfig: the routes, rules and audit of pai-server,
+// even if pai-server doesn't run. In: a kubeconfig's connection. Out: a dialer for connections to the server, whose requests are the
+// operator's.
 package inprocess
 
 import (
@@ -44,18 +44,19 @@ import (
 // HeaderFor names the person for whom the operator acts, escaped as in a query. Only this server reads it.
 const HeaderFor = "Impersonate-User"
 
-// Options specify what the server is made of.
+// Options specify the parts of the server.
 type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
-	// Configured returns the virtual clusters while no scheduler answers; nil: those of the last configuration that it read.
+	// Configured returns the virtual clusters if no scheduler answers; nil: those of the last configuration that the
+	// scheduler read.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
 	Status app.StatusSource
 	// Services reads the state of the platform's services; it may be nil.
 	Services func(context.Context) (*state.Report, error)
-	// Web asks a service of the platform by its HTTP API; nil: through the API server.
+	// Web sends a request to the HTTP API of a service of the platform; nil: through the API server.
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Author is the author of changes of the configuration, for its history.
 	Author string
@@ -81,7 +82,7 @@ type Server struct {
 
 	reading  sync.Mutex
 	read     time.Time // when the people were read; zero: not yet
-	prepared bool      // the first change found the definitions and groups in place
+	prepared bool      // the first change found that the definitions and groups exist
 }
 
 // New returns a server. It sends no request yet.
@@ -138,7 +139,7 @@ func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return s.pipe.dial(ctx)
 }
 
-// reveal returns the text and the remedy of an error of the cluster: it is the caller's own.
+// reveal returns the text and the remedy of an error of the cluster, which is for the operator.
 func (s *Server) reveal(err error) (message, remedy string) {
 	if aboutPeople(err) {
 		err = s.o.Cluster.Explain(err) // the remedy of pkg/job is a role for jobs
@@ -188,7 +189,7 @@ func (s *Server) load(r *http.Request) error {
 		if err := s.tokens.Load(ctx); writes || !apierrors.IsNotFound(err) {
 			return err
 		}
-		return nil // a cluster without people has no tokens
+		return nil // a cluster without the definition of Users has no tokens
 	case "template", "templates":
 		if !writes {
 			if err := s.list.Load(ctx); !errors.Is(err, people.ErrUnprepared) {
@@ -248,19 +249,19 @@ func (s *Server) operator(ctx context.Context) string {
 	return s.user
 }
 
-// auditTime bounds how long a change waits for its record.
+// auditTime bounds how long a change waits until its record is stored.
 var auditTime = 10 * time.Second
 
-// Write keeps a record of the audit, before the command ends.
+// Write stores a record of the audit before the command ends.
 func (s *Server) Write(ctx context.Context, r audit.Record) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
 	if s.silent.Load() {
-		return // a command with many changes waits once
+		return // so that a command with many changes waits only once
 	}
 	if err := s.jobs.History.SaveAudit(ctx, []audit.Record{r}); err != nil {
 		s.silent.Store(ctx.Err() != nil)
-		// Accounts with the role job-user can't use the audit, and an attempt that failed changed nothing.
+		// Accounts with the role job-user can't write the audit, and a failed attempt changed nothing.
 		jobUser := r.Kind == string(rules.KindJob) && errors.Is(err, job.ErrClosed)
 		if s.o.Unaudited != nil && r.Outcome == audit.Done && !jobUser {
 			s.o.Unaudited(err)

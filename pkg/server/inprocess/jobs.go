@@ -41,7 +41,7 @@ func (lister) Row(string) (listing.Row, bool) { return listing.Row{}, false }
 // Await implements app.Lister. Lists are read on request, so they have each change.
 func (lister) Await(context.Context, string, func(listing.Row) bool) {}
 
-// gonePause is how often Gone asks.
+// gonePause is how often Gone checks.
 const gonePause = 500 * time.Millisecond
 
 // Gone implements app.Lister.

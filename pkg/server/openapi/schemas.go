@@ -54,7 +54,7 @@ func written(t reflect.Type) *jsonschema.Schema {
 	value := reflect.New(t)
 	switch v := value.Interface().(type) {
 	case *time.Time, *json.RawMessage:
-		return nil // it is known
+		return nil // it is in types already
 	case json.Marshaler:
 		return byExample(v)
 	case encoding.TextMarshaler:
@@ -66,7 +66,8 @@ func written(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// byExample returns the schema of a type that encodes itself: a string, or anything.
+// byExample returns the schema of a type that encodes itself, as far as the encoding of a value shows it: a string, or
+// anything.
 func byExample(v json.Marshaler) *jsonschema.Schema {
 	if data, err := v.MarshalJSON(); err == nil && len(data) > 0 && data[0] == '"' {
 		return &jsonschema.Schema{Type: "string"}

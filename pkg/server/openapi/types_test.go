@@ -78,7 +78,7 @@ func (c *content) of() *schema {
 	return nil
 }
 
-// schema has the parts of JSON Schema that the document uses.
+// schema holds the parts of JSON Schema that the document uses.
 type schema struct {
 	Ref        string             `json:"$ref"`
 	Type       any                `json:"type"`

@@ -1,5 +1,5 @@
-// Package pages has the pages that the server shows to browsers until they have signed in, and their sessions.
-// In: the pages of other services to which people may continue. Out: routes of pages that load nothing from elsewhere.
+// Package pages serves the sign-in pages, and the requests for sessions of browsers. In: the pages of other services to
+// which people may continue. Out: routes of pages that load nothing from elsewhere.
 package pages
 
 import (
@@ -52,7 +52,7 @@ func show(file string) func(*server.Call) error {
 	}
 }
 
-// hash returns the hash of the page's only element of a name, as the policy needs it.
+// hash returns the hash of the page's only element of that name, in the form that the content policy needs.
 func hash(page []byte, element string) string {
 	_, rest, _ := bytes.Cut(page, []byte("<"+element+">"))
 	inner, _, _ := bytes.Cut(rest, []byte("</"+element+">"))

@@ -18,7 +18,7 @@ type Link struct {
 	URL        func(host string) string
 }
 
-// sessions answer the requests of the sign-in page: a browser's session is a cookie that its scripts can't read.
+// sessions serves the requests of the sign-in page. The session of a browser is a cookie that scripts can't read.
 type sessions struct{ links []Link }
 
 func (s sessions) routes() []server.Route {
@@ -34,12 +34,12 @@ type beginIn struct {
 	Body struct {
 		Username string        `json:"username"`
 		Password secret.String `json:"password"`
-		To       string        `json:"to"` // where the browser wanted to go
+		To       string        `json:"to"` // where the browser returns
 	} `body:"json"`
 	Client string `header:"User-Agent"`
 }
 
-// begun has the page to which the browser goes next.
+// begun is the response to a sign-in: the page to which the browser goes next.
 type begun struct {
 	Name string `json:"name"`
 	To   string `json:"to"`
@@ -69,7 +69,7 @@ func (s sessions) begin(c *server.Call) error {
 	return c.JSON(&begun{got.Name, server.Local(in.Body.To)})
 }
 
-// session has the name of the session's person, and the pages that they may see.
+// session is the name of the session's user, and the pages that they may see.
 type session struct {
 	Name  string     `json:"name"`
 	Pages []pageLink `json:"pages"`

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// labelPrefix and labelSuffix surround a label in the path of a request to Prometheus for its values.
+// labelPrefix and labelSuffix surround a label in the path of a request to Prometheus for the label's values.
 const (
 	labelPrefix = "/api/v1/label/"
 	labelSuffix = "/values"
@@ -14,8 +14,8 @@ const (
 // resources are the paths that Grafana's pages request from a data source of Prometheus, in addition to queries.
 var resources = []string{"/api/v1/metadata", "/api/v1/rules", "/api/v1/status/buildinfo", "/suggestions", "/version-detect"}
 
-// closedInGrafana reports whether a path leads past Grafana to a data source, and isn't one that its pages request. Grafana
-// forwards any path, with the password of the data source.
+// closedInGrafana reports whether Grafana would forward a path to a data source, although its pages don't request it.
+// Grafana forwards any path, with the password of the data source.
 func closedInGrafana(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {

@@ -22,8 +22,8 @@ type kind struct {
 	title string
 	// closed are paths that the proxy never forwards: they stop the service, change its data outside of its API, or reveal its internals.
 	closed []string
-	// past, which may be nil, reports whether a path leads past the service to another one, and is refused. It gets the path in
-	// lower case.
+	// past, which may be nil, reports whether the service would forward a path to another one. Such paths are refused. It gets
+	// the path in lower case.
 	past func(path string) bool
 	// queries are paths where POST only reads.
 	queries []string
@@ -37,7 +37,7 @@ type kind struct {
 	others bool
 }
 
-// promQueries are the queries of Prometheus. It takes GET for them, too.
+// promQueries are the paths of Prometheus's queries. It accepts GET for them, too.
 var promQueries = []string{"/api/v1/query", "/api/v1/query_range", "/api/v1/query_exemplars", "/api/v1/series", "/api/v1/labels", "/api/v1/format_query", "/api/v1/parse_query"}
 
 // kinds are the services that paictl knows. For others, POST, PUT, PATCH and DELETE are writes.
@@ -72,7 +72,7 @@ func kindOf(name string) kind {
 	return kind{others: true}
 }
 
-// class returns the class of a request. Headers by which a service could take GET for another method aren't forwarded.
+// class returns the class of a request. Headers that could make a service treat GET as another method aren't forwarded.
 func (k *kind) class(method, path string) class {
 	in := func(paths []string) bool { return listed(paths, path) }
 	switch {

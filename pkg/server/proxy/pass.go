@@ -17,8 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// passed are the headers that are forwarded to a service. They describe the answer that a browser wants, and not the caller or
-// their address. Other headers aren't forwarded, including X-Forwarded-For and all headers by which proxies vouch for people.
+// passed are the headers that are forwarded to a service. They describe the response that a browser accepts, but not the
+// caller or their address. Other headers aren't forwarded, including X-Forwarded-For and all headers with which proxies
+// identify users.
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
@@ -54,7 +55,7 @@ func transport() *http.Transport {
 	}
 }
 
-// asked adds the platform's password last, so that no other code sees it.
+// asked adds the platform's password to a request in the last step, so that no other code sees it.
 type asked struct {
 	door *Door
 	s    *service
@@ -111,7 +112,7 @@ func ours(name string) bool {
 	return slices.ContainsFunc([]string{"__host-", "__secure-", "__http-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
 }
 
-// inward changes an answer of the service for a browser.
+// inward changes a response of the service for a browser.
 func (s *service) inward(r *http.Response) error {
 	if s.password && (r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusProxyAuthRequired) {
 		return errors.New("it refuses the password of the platform's services")
@@ -137,8 +138,8 @@ func (s *service) inward(r *http.Response) error {
 	return nil
 }
 
-// location returns the address to which a service redirects the browser, below this server's path for it. Services that know the
-// path use it already. No service may redirect a browser to another host.
+// location returns the address to which a service redirects the browser, below this server's path for the service. Services that
+// know that path already use it. No service may redirect a browser to another host.
 func (s *service) location(to string, asked *url.URL) (string, error) {
 	elsewhere := &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: s.title() + " sends the browser to another host"}
 	u, err := url.Parse(to)
@@ -157,7 +158,7 @@ func (s *service) location(to string, asked *url.URL) (string, error) {
 	return (&url.URL{Path: path, RawQuery: u.RawQuery, Fragment: u.Fragment}).String(), nil
 }
 
-// cookies keeps a service's cookies below its own path, and from other hosts.
+// cookies restricts a service's cookies to its own path and to this host.
 func (s *service) cookies(r *http.Response) {
 	all := r.Cookies()
 	r.Header.Del("Set-Cookie")

@@ -1,7 +1,7 @@
-// Package proxy gives people who are signed in access to web pages of other services: Prometheus, Alertmanager, Grafana, and
-// services that a site adds.
-// In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below the service's name.
-// A service gets the parts of a request that it needs, and no headers by which it could take the caller for someone else.
+// Package proxy gives signed-in users access to web pages of other services: Prometheus, Alertmanager, Grafana, and services
+// that a site adds. In: the addresses of the services, and the page that a group grants for each. Out: a route for each, below
+// the service's name. A service gets the parts of a request that it needs, and no headers that could make it take the caller for
+// someone else.
 package proxy
 
 import (
@@ -30,12 +30,12 @@ const (
 	// bodyBytes bounds the size of a body: a silence, or a long query.
 	bodyBytes = 1 << 20
 	// queries limits a person's simultaneous requests to one service, and files those that only read a file of its page.
-	// Prometheus evaluates its rules in the same twenty places as queries.
+	// Prometheus runs at most twenty queries at a time, including those of its rules.
 	queries = 12
 	files   = 24
 )
 
-// Options describe the services behind the door.
+// Options describe the proxied services.
 type Options struct {
 	Services map[string]settings.Service
 	// Password reads the password of the platform's own services; nil if they have no password.
@@ -47,13 +47,13 @@ type Options struct {
 	Failed func(service string, err error)
 }
 
-// Door forwards requests to services.
+// Door proxies requests to services.
 type Door struct {
 	o        Options
 	services []*service
 }
 
-// service is a service behind the door.
+// service is a proxied service.
 type service struct {
 	name     string
 	base     *url.URL
@@ -63,7 +63,7 @@ type service struct {
 	proxy    *httputil.ReverseProxy
 }
 
-// New makes a door. It doesn't send requests yet.
+// New returns a Door. It doesn't send requests yet.
 func New(o Options) (*Door, error) {
 	d := &Door{o: o}
 	for _, name := range slices.Sorted(maps.Keys(o.Services)) {
@@ -94,7 +94,7 @@ func (d *Door) Routes() []server.Route {
 	return out
 }
 
-// Links returns links for the page on which people sign in.
+// Links returns links to the services, for the page on which users sign in.
 func (d *Door) Links() []pages.Link {
 	var out []pages.Link
 	for _, s := range d.services {
@@ -117,14 +117,14 @@ func (s *service) title() string {
 	return s.name
 }
 
-// errRefused is the error for requests that the door doesn't forward, not even for administrators.
+// errRefused is the error for requests that aren't forwarded, not even for administrators.
 var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it inside the cluster"}
 
-// errWorker is the error for a script that a browser would let answer in place of the server: with headers that the script
-// chooses, and after the service is gone.
+// errWorker is the error for the script of a service worker. A browser would let it answer in place of the server, with
+// headers that the script chooses, even after the service is gone.
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
-// serve decides on a request, and forwards it.
+// serve checks a request, and forwards it.
 func (d *Door) serve(c *server.Call, s *service) error {
 	r := c.Request
 	if err := c.Actions.MaySee(s.page); err != nil {
@@ -163,8 +163,8 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass forwards a request. The answer has the content policy of the service, and no opener policy, neither the server's nor the service's. For
-// that reason, browsers separate sign-in pages from the page that opened them, whose scripts could reach into them otherwise.
+// pass forwards a request. The answer has the content policy of the service, and no opener policy, neither the server's nor the service's.
+// So browsers separate sign-in pages from a proxied page that opened them, whose scripts could otherwise access them.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{server.OpenerPolicy, server.ContentPolicy, "X-Frame-Options"} {
 		w.Header().Del(name)
@@ -172,7 +172,8 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted forwards a request that the audit records, even if the answer is interrupted. in is the use case that decides about it.
+// noted forwards a request that the audit records, even if the response is interrupted. in is the method of app.Actions that
+// decides about it.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {
@@ -190,12 +191,12 @@ func (s *service) noted(c *server.Call, what string, in func(ctx context.Context
 		panic(http.ErrAbortHandler)
 	}
 	if w.status != 0 {
-		return nil // it was answered
+		return nil // the response has been sent
 	}
 	return err
 }
 
-// redirect adds the slash; without it, relative addresses of a page lead elsewhere.
+// redirect adds a slash to the path; without it, relative addresses of a page lead elsewhere.
 func redirect(c *server.Call, s *service) error {
 	to := url.URL{Path: s.prefix() + "/", RawQuery: c.Request.URL.RawQuery}
 	c.Writer.Header().Set("Cache-Control", "no-store")
@@ -229,7 +230,7 @@ func (o *outcome) err() error {
 	return &wire.Error{Status: o.status, Code: wire.CodeUnknown, Message: "the service answered with an error"}
 }
 
-// away answers if a service can't be reached.
+// away sends the error for a service that can't be reached.
 func (d *Door) away(s *service) func(http.ResponseWriter, *http.Request, error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {
 		if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {

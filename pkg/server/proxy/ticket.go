@@ -27,13 +27,14 @@ const (
 	ticketPath = "/.ticket/" // no service has such a name
 	ownTickets = "/api/v3/proxied/{service}/ticket"
 
-	// browserCookie has the random value. pageCookie and the name of a service have the right to see its pages. Cookies with such a name
-	// have the path /, so the name decides where one counts, and what the cookie says; see app.Visitor.
+	// browserCookie holds the random value. A cookie whose name is pageCookie and the name of a service gives access to its pages. Cookies
+	// with this prefix have the path /, so the service is determined by the name and the content of the cookie, and not by its path; see
+	// app.Visitor.
 	browserCookie = server.CookiePrefix + "browser"
 	pageCookie    = server.CookiePrefix + "page-"
 )
 
-// browserID is the form of the hash of a browser's value.
+// browserID matches the hash of a browser's value.
 var browserID = regexp.MustCompile(`^[0-9a-f]{40}$`)
 
 // OwnRoutes returns the routes for the server's own origin: one that makes tickets, and for each service one that redirects browsers to its pages.
@@ -50,11 +51,11 @@ func (d *Door) OwnRoutes() []server.Route {
 	return out
 }
 
-// errNowhere is the error if the settings have no address for proxied pages.
+// errNowhere is returned if the settings have no address for proxied pages.
 var errNowhere = &wire.Error{Status: http.StatusNotFound, Code: wire.CodeNoAPI, Message: "this server has no address for the pages of other services", Remedy: "behind an Ingress they need a host name: ask an administrator to set proxy.name in the section rest-server"}
 
-// moved redirects a browser from the path that a page had at the server's own origin. Programs get the address: many don't send their
-// token to another one.
+// moved redirects a browser from the path that a page had at the server's own origin. Programs get an error with the new address,
+// because many don't send their token after a redirect to another host.
 func (d *Door) moved(c *server.Call, s *service) error {
 	at := d.o.Origin(c.Request.Host)
 	switch {
@@ -73,7 +74,7 @@ type ticketIn struct {
 	To      string `query:"to"`
 }
 
-// ticket sends a browser back to the proxied page that it wanted, with a ticket of its session.
+// ticket redirects a browser back to the proxied page that it requested, with a ticket of its session.
 func (d *Door) ticket(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (d *Door) ticket(c *server.Call) error {
 	return nil
 }
 
-// enter uses a ticket up. The browser continues at once, so that no page has the ticket in its address.
+// enter uses up a ticket. The browser is redirected immediately, so that no page has the ticket in its address.
 func (d *Door) enter(c *server.Call) error {
 	if err := c.Navigated(); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (d *Door) enter(c *server.Call) error {
 	return nil
 }
 
-// fetchTicket returns a function that sends a browser to the server's own origin for a ticket.
+// fetchTicket returns a function that redirects a browser to the server's own origin for a ticket.
 func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		value, err := only(r, browserCookie)
@@ -140,7 +141,7 @@ func (d *Door) fetchTicket(s *service) func(http.ResponseWriter, *http.Request) 
 	}
 }
 
-// visitor returns the caller by the cookie for this service.
+// visitor returns the caller that the cookie for this service identifies.
 func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	text, err := only(r, pageCookie+s.name)
 	if err != nil || text == "" {
@@ -149,7 +150,8 @@ func (s *service) visitor(a *app.App, r *http.Request) (app.Caller, error) {
 	return a.Visitor(r.Context(), text, s.name)
 }
 
-// only returns the value of a cookie, "" if the browser doesn't send it. Several aren't accepted, because one of them may be another person's.
+// only returns the value of a cookie, "" if the browser doesn't send it. If there are several, none is accepted, because one of them may be
+// another person's.
 func only(r *http.Request, name string) (string, error) {
 	switch all := r.CookiesNamed(name); len(all) {
 	case 0:
@@ -160,7 +162,7 @@ func only(r *http.Request, name string) (string, error) {
 	return "", app.ErrToken
 }
 
-// below returns an address below the service's path: the one given, or the service's first page.
+// below returns an address below the service's path: to if it is below the path, or the service's first page.
 func (s *service) below(to string) string {
 	if to = server.Local(to); to == s.prefix() || strings.HasPrefix(to, s.prefix()+"/") {
 		return to

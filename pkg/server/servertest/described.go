@@ -31,7 +31,7 @@ const document = "openapi.json"
 // throughDoor is the media type of responses of other services, which the description doesn't cover.
 const throughDoor = "*/*"
 
-// described asserts that an answer fits the server's own description: its body, and the code of an error.
+// described asserts that a response conforms to the server's own OpenAPI document: its body, and the code of an error.
 func (s *Server) described(r *http.Request, a *Answer) {
 	s.t.Helper()
 	if s.Assembly == nil || !strings.HasPrefix(a.Header.Get("Content-Type"), "application/json") || a.Header.Get("Content-Encoding") != "" || r.Method == http.MethodHead {

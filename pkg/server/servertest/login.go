@@ -19,7 +19,8 @@ func (s *Server) CA() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.TLS.Certificate().Raw})
 }
 
-// Login signs a person in as "paictl login" does, into a folder for XDG_CONFIG_HOME. The cluster has the person's name there.
+// Login signs in a person as "paictl login" does, and stores the tokens in home, a folder for XDG_CONFIG_HOME. The name of
+// the cluster there is the person's name.
 func (s *Server) Login(home, name string) {
 	s.t.Helper()
 	c, err := client.New(client.Options{URL: s.URL, CA: s.CA(), Version: "test"})

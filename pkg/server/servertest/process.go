@@ -68,7 +68,7 @@ func free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Start starts the program, at the address that it had before.
+// Start starts the program again, at the same address.
 func (p *Program) Start() {
 	p.t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), programs.Program(p.t, "pai-server"), p.args...)
@@ -120,5 +120,5 @@ func (p *Program) Kill() {
 	}
 }
 
-// Pid returns the number of its process.
+// Pid returns the id of its process.
 func (p *Program) Pid() int { return p.cmd.Process.Pid }

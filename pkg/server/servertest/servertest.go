@@ -1,5 +1,5 @@
-// Package servertest runs a whole server in a test: on a real API server, with a real history of jobs.
-// In: a cluster. Out: the address of the server, people who are signed in, answers.
+// Package servertest runs a whole server in a test: on a real API server, with a real history of jobs. In: a cluster.
+// Out: the address of the server, signed-in users, responses.
 package servertest
 
 import (
@@ -49,18 +49,19 @@ import (
 
 // Options change the parts of the server.
 type Options struct {
-	// History answers for the job controller; nil: a real one, with an empty archive, but no controller.
+	// History replaces the job controller. If it is nil, requests are answered from a real history with an empty
+	// archive, but no controller runs.
 	History http.Handler
-	// Logs answers for the agents that keep logs; nil means that no machine has one. A test with its own History doesn't need it.
+	// Logs replaces the agents that keep logs; nil means that no machine has one. A test with its own History doesn't need it.
 	Logs historyserver.Logs
-	// Scheduler answers for the scheduler; nil means that the cluster has no scheduler.
+	// Scheduler replaces the scheduler; nil means that the cluster has no scheduler.
 	Scheduler http.Handler
 	Settings  *settings.Settings
-	// AccessFile has the password of services behind the door.
+	// AccessFile has the password of proxied services.
 	AccessFile string
 	// Credentials is the folder with secrets of providers of sign-ins.
 	Credentials string
-	// Address gets the address of the server, host and port, before the server starts.
+	// Address is called with the server's host and port before the server starts; it may be nil.
 	Address func(host string, port int)
 	// API changes the configuration of the API server's clients.
 	API func(*rest.Config)
@@ -79,9 +80,9 @@ type Server struct {
 	ProxyURL string
 	// Store is the archive of the history; nil if the test has its own history.
 	Store archive.Store
-	// History answers for the job controller.
+	// History serves the API of the job controller.
 	History http.Handler
-	// Printed is all that the server has printed: its log and the audit.
+	// Printed has everything that the server has printed: its log and the audit.
 	Printed     *output.Buffer
 	t           testing.TB
 	description *description
@@ -261,8 +262,8 @@ func (s *Server) Group(name string, change func(*v1.GroupSpec)) {
 // Person adds a person who is in groups.
 func (s *Server) Person(name string, groups ...string) {
 	s.t.Helper()
-	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password), TakeOver: true}) // a test may make their jobs first
-	if errors.Is(err, people.ErrExists) {                                                                                                // another test shares the cluster, and may have changed their groups
+	_, err := s.People.Add(s.t.Context(), people.NewUser{Name: name, Groups: groups, Password: secret.String(Password), TakeOver: true}) // a test may have created their jobs before
+	if errors.Is(err, people.ErrExists) {                                                                                                // another test that shares the cluster has added them
 		_, err = s.People.Update(s.t.Context(), name, func(u *v1.UserSpec) error { u.Groups = groups; return nil })
 	}
 	require.NoError(s.t, err)
@@ -283,7 +284,7 @@ func (s *Server) SignIn(name string) string {
 	return a.JSON()["token"].(string)
 }
 
-// Answer is an answer of the server.
+// Answer is a response of the server.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -319,7 +320,7 @@ func (s *Server) Ask(method, path, token, body string, headers ...string) *Answe
 	return a
 }
 
-// AskPage is Ask for the pages of other services.
+// AskPage does what Ask does, for the pages of other services.
 func (s *Server) AskPage(method, path, token, body string, headers ...string) *Answer {
 	s.t.Helper()
 	_, a := s.ask(method, s.ProxyURL+path, token, body, headers...)
@@ -340,7 +341,7 @@ func (s *Server) ask(method, at, token, body string, headers ...string) (*http.R
 	require.NoError(s.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	if resp.Header.Get("Content-Type") == server.MediaEvents {
-		return r, &Answer{resp.StatusCode, resp.Header, "", s.t} // it has no end; see Watch
+		return r, &Answer{resp.StatusCode, resp.Header, "", s.t} // streams don't end; see Watch
 	}
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(s.t, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one event of a stream of server-sent events. One without a name has the place where its reader continues.
+// Event is one event of a stream of server-sent events. An event without a name has the place at which its reader
+// resumes.
 type Event struct{ Name, Data, ID string }
 
 // Into decodes the data.
@@ -19,7 +20,7 @@ func (e Event) Into(out any) error { return json.Unmarshal([]byte(e.Data), out) 
 
 // Watch is a stream of events that is being read.
 type Watch struct {
-	// Events are the events that arrived; the channel is closed at the end.
+	// Events delivers the events; it is closed at the end of the stream.
 	Events <-chan Event
 	// Stop ends the stream from the client's side.
 	Stop context.CancelFunc
@@ -30,7 +31,7 @@ type Watch struct {
 	server *Server
 }
 
-// Watch opens a stream of events. It must answer with 200.
+// Watch opens a stream of events. The response must have the status 200.
 func (s *Server) Watch(path, token, place string) *Watch {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -94,7 +95,7 @@ func (w *Watch) Next() Event {
 	}
 }
 
-// Settle reads events until it has the place after those that were read.
+// Settle reads events until it receives the place after those that were read.
 func (w *Watch) Settle() string {
 	w.server.t.Helper()
 	before := w.Place

@@ -18,11 +18,12 @@ type ACME struct {
 	// Directory is its address; "" is Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle has the authorities, in PEM, that verify the authority's own server; "" means the system's.
+	// CABundle has the authorities, in PEM, that sign the certificate of the authority's own server; "" means the
+	// system's.
 	CABundle string `json:"caBundle"`
 }
 
-// PublicNames returns the names that a public authority can sign for: no addresses, and no names of one part.
+// PublicNames returns the names that a public authority can sign for: no addresses, and no names without a dot.
 func (s *Settings) PublicNames() []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.Names), s.Proxy.Name) {

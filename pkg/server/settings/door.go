@@ -8,11 +8,12 @@ import (
 	"slices"
 )
 
-// Service is a service whose pages are behind the sign-in.
+// Service is a service whose pages are proxied for signed-in users.
 type Service struct {
 	// URL is its address inside the cluster; "" disables it.
 	URL string `json:"url"`
-	// Page is the page that a group must grant: monitoring, alerts; or administrators, only for them.
+	// Page is the page that a group must grant: monitoring or alerts. With administrators, only administrators can see
+	// it.
 	Page string `json:"page"`
 	// Password adds the password of the platform's own services to forwarded requests.
 	Password bool `json:"password"`
@@ -23,7 +24,7 @@ var doorPages = []string{"monitoring", "alerts", "administrators"}
 
 var doorName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// ownPaths are first parts of the server's own paths.
+// ownPaths are the first parts of the server's own paths.
 var ownPaths = []string{"api", "rest-server", "oauth", "first", "sign-in", "healthz", "device", "portal"}
 
 func (s *Settings) checkDoor() (wrong []error) {

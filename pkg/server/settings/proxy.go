@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Proxy is the origin of the pages of other services. It isn't the server's own: a script in one of these pages could otherwise use the
-// API as the person who looks at it.
+// Proxy is the origin of the pages of other services. It isn't the server's own origin, because a script in one of these pages could
+// otherwise use the API with the rights of the user who opened it.
 type Proxy struct {
 	// Name is a host name for these pages, which no other pages have; "" means the server's own names and addresses, at Port.
 	Name string `json:"name"`
@@ -55,7 +55,7 @@ func (s *Settings) ProxyOrigin(host string) string {
 	return ""
 }
 
-// OwnOrigin returns the origin of the server itself for such a browser.
+// OwnOrigin returns the origin of the server itself for a browser that reached one of the two origins at a host.
 func (s *Settings) OwnOrigin(host string) string {
 	if name := hostOf(host); s.Proxy.Name == "" && name != "" {
 		return Address(name, s.Port)

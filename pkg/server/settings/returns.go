@@ -12,7 +12,8 @@ import (
 // maxReturnPage bounds the length of a page's address.
 const maxReturnPage = 1024
 
-// ReturnPage checks the address of a page that should get tokens. hosts and ports are where people reach the server and the pages that it proxies.
+// ReturnPage checks the address of a page that will get tokens. hosts and ports are the addresses of the server and of the pages that it
+// proxies.
 func ReturnPage(page string, hosts []string, ports ...int) error {
 	u, err := url.Parse(page)
 	bad := func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`?#\`, c) }

@@ -1,6 +1,5 @@
-// Package settings has the settings that pai-server gets from its chart.
-// In: the file that the chart makes of the section rest-server. Out: settings that are complete and valid. Nothing in them is
-// secret.
+// Package settings has the settings that pai-server gets from its chart. In: the file that the chart makes from the section
+// rest-server. Out: settings that are complete and valid. Nothing in them is secret.
 package settings
 
 import (
@@ -33,11 +32,11 @@ type Settings struct {
 	SignIn SignIn `json:"signIn"`
 	// ACME is the public authority that signs for Names.
 	ACME ACME `json:"acme"`
-	// Door are other services' web pages behind the sign-in, by the first part of their path.
+	// Door has other services' web pages that are proxied for signed-in users, by the first part of their path.
 	Door map[string]Service `json:"door"`
 	// Proxy is the origin of those pages.
 	Proxy Proxy `json:"proxy"`
-	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are behind the door.
+	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are proxied.
 	Alerts AlertManager `json:"alerts"`
 }
 
@@ -49,14 +48,14 @@ type AlertManager struct {
 	Password bool `json:"password"`
 }
 
-// Tokens says how long people stay signed in.
+// Tokens specifies how long users stay signed in.
 type Tokens struct {
 	BrowserHours int `json:"browserHours"`
 	RefreshDays  int `json:"refreshDays"`
 	RotateDays   int `json:"rotateDays"`
 }
 
-// Limits says how much one client may ask for.
+// Limits specifies how much one client may request.
 type Limits struct {
 	PerMinute      int `json:"perMinute"`      // requests from an address without a token
 	PerTokenMinute int `json:"perTokenMinute"` // requests with one token
@@ -80,7 +79,7 @@ func Default() *Settings {
 	return s
 }
 
-// Read reads a file over the defaults. It refuses unknown fields.
+// Read reads a file, whose settings replace the defaults. It refuses unknown fields.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -155,11 +154,11 @@ func Address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// BrowserLife is the lifetime of a browser's sign-in.
+// BrowserLife returns the lifetime of a browser's sign-in.
 func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
 
-// RefreshLife is the lifetime of a refresh token that isn't used.
+// RefreshLife returns the lifetime of a refresh token that isn't used.
 func (t *Tokens) RefreshLife() time.Duration { return time.Duration(t.RefreshDays) * 24 * time.Hour }
 
-// KeyLife is how long tokens are signed with one key.
+// KeyLife returns how long tokens are signed with one key.
 func (t *Tokens) KeyLife() time.Duration { return time.Duration(t.RotateDays) * 24 * time.Hour }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// SignIn are the ways to sign in.
+// SignIn specifies the methods to sign in.
 type SignIn struct {
 	Password struct {
 		Enabled bool `json:"enabled"`
@@ -23,14 +23,15 @@ type SignIn struct {
 	ReturnPages []string `json:"returnPages"`
 }
 
-// Policy says which people of a provider are admitted, and to which groups they are added.
+// Policy specifies which people of a provider are admitted, and to which groups they are added.
 type Policy struct {
-	// NewPeople says what happens when a person signs in for the first time: NewRefuse refuses them, NewAdd adds them to NewGroups, which are groups of paictl.
+	// NewPeople specifies what happens when a person signs in for the first time: NewRefuse refuses them; NewAdd adds them to NewGroups,
+	// which are groups of paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
 	// AllowedGroups are groups of the provider; if it is empty, everyone is admitted.
 	AllowedGroups []string `json:"allowedGroups"`
-	// MovedFrom is the issuer, or the directory, that the provider was before, if the people and their subjects are the same.
+	// MovedFrom is the former issuer or directory of the provider, if the people and their subjects are the same.
 	MovedFrom string `json:"movedFrom"`
 }
 
@@ -81,19 +82,19 @@ type LDAP struct {
 	} `json:"groups"`
 }
 
-// Recheck says how often providers are asked again about people who are signed in.
+// Recheck specifies how often providers are queried again about people who are signed in.
 type Recheck struct {
 	EverySeconds int `json:"everySeconds"`
 	GraceMinutes int `json:"graceMinutes"`
 }
 
-// enough is the minimum number of requests that a provider may leave unanswered.
+// enough is the minimum number of consecutive requests that a provider may fail to answer.
 const enough = 10
 
-// Every is the time between two rechecks.
+// Every returns the time between two rechecks.
 func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * time.Second }
 
-// Grace is how long a provider's last answer counts while it can't be reached.
+// Grace returns how long a provider's last answer is valid while the provider can't be reached.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
 // Enough returns an error if the grace allows too few requests.
@@ -110,19 +111,20 @@ func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clie
 // BindPasswordKey returns the key of the password of the account that searches a directory.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
-// ReturnPath is the path to which an issuer redirects browsers.
+// ReturnPath returns the path to which an issuer redirects browsers.
 func ReturnPath(name string) string { return "/api/v3/signin/oidc/" + name + "/return" }
 
-// providerName is the form of a provider's name, which is in addresses and in Users.
+// providerName matches a provider's name, which is part of addresses and of Users.
 var providerName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // ValidProvider reports whether a provider may have a name.
 func ValidProvider(name string) bool { return providerName.MatchString(name) }
 
-// attribute is the name of an attribute of LDAP, or a rule by which it is compared.
+// attribute matches the name of an attribute of LDAP, or of a matching rule.
 var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
 
-// check checks the ways to sign in. reachable: the server has an address for people, to which issuers redirect them.
+// check checks the sign-in methods. reachable reports whether the server has an address for people, to which issuers
+// redirect them.
 func (s *SignIn) check(reachable bool) (wrong []error) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {

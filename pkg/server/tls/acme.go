@@ -22,8 +22,8 @@ import (
 const (
 	// acmeTime bounds a request to the authority.
 	acmeTime = 30 * time.Second
-	// acmeEvery is how often certificates are checked; after a failure it is acmeAgain, and twice as long each time. Authorities
-	// count failures.
+	// acmeEvery is how often certificates are checked; after a failure they are checked again after acmeAgain, which doubles
+	// each time, because authorities limit the number of failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
 	// acmeLook is how often a replica checks whether another one has received a certificate.
@@ -43,21 +43,21 @@ type ACMEOptions struct {
 	Log   *slog.Logger
 }
 
-// ACME has certificates of a public authority. They are stored in a Secret that all replicas share, so that each replica can
-// answer the authority's challenges, too.
+// ACME provides certificates of a public authority. They are stored in a Secret that all replicas share, so that each
+// replica can also answer the authority's challenges.
 type ACME struct {
 	o       ACMEOptions
 	manager *autocert.Manager
 	cache   *secretCache
-	opened  chan struct{} // closed when the authority can connect
+	opened  chan struct{} // closed when the authority can connect to the server
 
 	mu     sync.Mutex
 	have   map[string]bool
 	looked map[string]time.Time
 }
 
-// errNoCertificate is the error for a name that the authority hasn't signed for yet. The server must not show another
-// certificate, because clients would come to trust it.
+// errNoCertificate is the error for a name that the authority hasn't signed for yet. The server must not use another
+// certificate, because clients would begin to trust it.
 var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
 
 // NewACME makes the source. It doesn't send requests until Tend runs.
@@ -76,8 +76,8 @@ func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	return a
 }
 
-// Beside returns a source that has these certificates for their names, and those of another source for everything else:
-// addresses, and names inside the cluster. The listener calls it once, when it listens.
+// Beside returns a source that uses these certificates for their names, and those of another source for everything
+// else: addresses, and names inside the cluster. The listener calls it once, when it begins to listen.
 func (a *ACME) Beside(other Source) Source {
 	close(a.opened)
 	return &beside{a, other}
@@ -88,7 +88,7 @@ type beside struct {
 	other Source
 }
 
-// GetCertificate implements Source. Clients can't make it send a request to the authority.
+// GetCertificate implements Source. It never sends a request to the authority because of a client.
 func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if !slices.Contains(a.o.Names, name) {
@@ -103,7 +103,7 @@ func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return a.manager.GetCertificate(greeting(name))
 }
 
-// Protocols returns the protocols of connections in addition to HTTP: the authority's.
+// Protocols returns the authority's protocol, which connections need in addition to HTTP.
 func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
 
 // Answers returns a handler for the port without TLS, which an authority may use, too.
@@ -111,7 +111,7 @@ func (a *ACME) Answers(h http.Handler) http.Handler {
 	answers := a.manager.HTTPHandler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name, _, err := net.SplitHostPort(r.Host); err == nil && slices.Contains(a.o.Names, strings.ToLower(name)) {
-			r.Host = name // only the name is compared
+			r.Host = name // only the name is checked
 		}
 		answers.ServeHTTP(w, r)
 	})
@@ -122,7 +122,7 @@ func greeting(name string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
 }
 
-// known reports whether a name has a certificate, perhaps one that another replica got.
+// known reports whether a name has a certificate, including one that another replica received.
 func (a *ACME) known(name string) bool {
 	a.mu.Lock()
 	look := !a.have[name] && time.Since(a.looked[name]) > acmeLook
@@ -149,8 +149,8 @@ func (a *ACME) note(name string) {
 	a.have[name] = true
 }
 
-// Tend gets certificates until the context ends. Only one replica runs it. Each replica renews its certificates a month before
-// they expire, unless another did.
+// Tend requests certificates until the context ends. Only one replica runs it. Each replica renews its certificates a month
+// before they expire, unless another replica has done so.
 func (a *ACME) Tend(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ACMESecret has the data of a public authority: the account's key, and for each name a certificate with its key.
+// ACMESecret holds the data of a public authority: the account's key, and for each name a certificate with its key.
 const ACMESecret = "web-acme"
 
 const (
-	// readEvery is the time between two reads of the Secret: strangers can send the same requests as an authority, as often as
-	// they like.
+	// readEvery is the minimum time between two reads of the Secret, because anyone can send the same requests as an
+	// authority, as often as they like.
 	readEvery = 250 * time.Millisecond
-	// readTime bounds a read. While a request waits for one, autocert can't begin with a name.
+	// readTime bounds a read. While a request waits for a read, autocert can't begin with a new name.
 	readTime = 2 * time.Second
 )
 

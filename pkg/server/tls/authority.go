@@ -1,7 +1,6 @@
-// Package tls has the certificate of the server: of the platform's own authority, of a public one by ACME, or from files that
-// others maintain.
-// In: the Secret with the authority, which is made once; names, and the address of an authority; or a folder with a certificate.
-// Out: the certificates that crypto/tls requests for each connection.
+// Package tls provides the certificate of the server: from the platform's own authority, from a public one by ACME, or from
+// files that others maintain. In: the Secret with the authority, which is made once; names, and the address of an authority; or
+// a folder with a certificate. Out: the certificates that crypto/tls requests for each connection.
 package tls
 
 import (
@@ -33,7 +32,7 @@ import (
 const (
 	// Namespace is the namespace of the authority. All servers share one, and paictl reads its certificate.
 	Namespace = v1.Namespace
-	// Secret is the name of its Secret.
+	// Secret is the name of the authority's Secret.
 	Secret = "web-ca"
 
 	// authorityLife is the lifetime of the authority's certificate. Clients trust it by hand, so it isn't changed while they use
@@ -49,7 +48,8 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// Ensure reads the authority, and makes it if it doesn't exist. Several servers may call it at a time: one of them makes it.
+// Ensure reads the authority, and creates it if it doesn't exist. Several servers may call it at the same time: one of them
+// creates it.
 func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*Authority, error) {
 	store := client.CoreV1().Secrets(Namespace)
 	held, err := store.Get(ctx, Secret, metav1.GetOptions{})
@@ -81,7 +81,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, 
 	return readCertificate(held)
 }
 
-// newSecret makes an authority.
+// newSecret creates an authority.
 func newSecret(now time.Time) (*corev1.Secret, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -142,7 +142,7 @@ func readSecret(s *corev1.Secret) (*Authority, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		// The error isn't passed on, because it is about a private key.
+		// The error isn't returned, because it may contain parts of a private key.
 		return nil, hint.Errorf(remedySecret, "Secret %s/%s: %s can't be read as a key", s.Namespace, s.Name, corev1.TLSPrivateKeyKey)
 	}
 	key, ok := parsed.(crypto.Signer)

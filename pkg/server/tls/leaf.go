@@ -31,8 +31,8 @@ type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own makes certificates of the platform's authority, and replaces them before they expire. Its keys are only in memory: each
-// server has its own.
+// Own creates certificates of the platform's authority, and replaces them before they expire. Its keys are only in memory, so
+// each server has different ones.
 type Own struct {
 	authority *Authority
 	hosts     []string
@@ -42,7 +42,7 @@ type Own struct {
 	leaf *tls.Certificate
 }
 
-// NewOwn makes the first certificate for hosts, which are names and addresses.
+// NewOwn creates the first certificate for hosts, which are names and addresses.
 func NewOwn(a *Authority, hosts []string, now func() time.Time) (*Own, error) {
 	o := &Own{authority: a, hosts: hosts, now: now}
 	_, err := o.GetCertificate(nil)
@@ -63,7 +63,7 @@ func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return o.leaf, nil
 }
 
-// sign makes a certificate. The authority's is included, so that people who compare its fingerprint see it.
+// sign creates a certificate. It includes the authority's, so that users who compare its fingerprint see it.
 func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error) {
 	if len(hosts) == 0 {
 		return nil, errNoHosts
@@ -98,7 +98,7 @@ func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error
 	return &tls.Certificate{Certificate: [][]byte{der, a.Certificate.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// Files are a certificate that others maintain, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
+// Files is a certificate that others maintain, in the files tls.crt and tls.key of a folder. They may be replaced at any time.
 type Files struct {
 	folder string
 	now    func() time.Time
@@ -145,7 +145,7 @@ func (f *Files) look() error {
 	}
 	have, err := f.read()
 	if err != nil {
-		return err // perhaps the pair is being replaced
+		return err // the pair may be being replaced
 	}
 	f.have, f.stamp = have, stamp
 	return nil
@@ -183,7 +183,7 @@ func Config(s Source) *tls.Config {
 	return c
 }
 
-// Listen listens for TLS connections within bounds.
+// Listen listens for TLS connections within the limits b.
 func Listen(ctx context.Context, address string, s Source, b httpserver.Options) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -99,7 +99,7 @@ func setExtension(g *v1.GroupSpec, extension object) error {
 // maxGroupExtension bounds the extension that clients may store with a group, in bytes.
 const maxGroupExtension = 64 << 10
 
-// granted are the acls of a group that this server knows, and the rest.
+// granted holds the acls of a group that this server knows, and the rest.
 type granted struct {
 	admin         bool
 	vcs, storages []string

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// attemptRoutes returns the routes of an earlier way to read attempts of a job.
+// attemptRoutes returns the routes with which earlier clients read attempts of a job.
 func attemptRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, latest first; attempts/{attempt} returns more", Errors: []string{"NoJobError"}},
@@ -83,7 +83,7 @@ func listAttempts(c *server.Call) error {
 	}
 	out, meaning := []*jobAttempt{}, exits(c, j)
 	ids := []int32{-1}
-	for i := len(d.Attempts) - 1; i > 0; i-- { // the latest comes first, the others in their order
+	for i := len(d.Attempts) - 1; i > 0; i-- { // the latest comes first, the others in order
 		ids = append(ids, d.Attempts[i].ID)
 	}
 	for _, id := range ids {

@@ -133,12 +133,12 @@ func newDetail(d *job.Detail, attempt int32, meaning meaning) (*detail, error) {
 	out := &detail{DebugID: d.Framework, Name: d.Name, Tags: append([]string{}, d.Tags...), Priority: d.Priority, TaskRoles: roles{}}
 	s := &out.Status
 	*s = jobStatus{progress: newProgress(&d.Row), AppID: d.Framework, Reason: d.Message}
-	s.AttemptState, s.ExitCode = s.State, nil // that of the attempt
+	s.AttemptState, s.ExitCode = s.State, nil // the state and the code of the attempt
 	for _, one := range d.Roles {
 		out.TaskRoles = append(out.TaskRoles, newRole(one.Name))
 	}
 	if at >= len(d.Attempts) {
-		return out, nil // it hasn't begun
+		return out, nil // the attempt hasn't begun
 	}
 	a := &d.Attempts[at]
 	tasks, _ := d.TasksIn(a.ID)
@@ -160,7 +160,7 @@ func (s *jobStatus) attempt(d *job.Detail, a *fapi.Attempt, over bool) {
 		s.AppLaunched = s.AppCompleted
 	}
 	if over {
-		s.AttemptState = stopped // unless its completion says more
+		s.AttemptState = stopped // unless its completion has another result
 	}
 }
 
@@ -198,7 +198,7 @@ func config(c *server.Call) error {
 	}
 	body, err := json.Marshal(value)
 	if err != nil {
-		return c.Text(text) // JSON can't have these keys
+		return c.Text(text) // a JSON file can't be parsed as one with these keys
 	}
 	return c.Text(string(body))
 }

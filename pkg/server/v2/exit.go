@@ -13,7 +13,8 @@ import (
 // meaning returns the rule about an exit code.
 type meaning func(code int32) *rules.Rule
 
-// exits returns a meaning that reads the rules at its first call, because the administrator may have changed them.
+// exits returns a meaning that reads the rules at its first call, because the administrator may change them at any
+// time.
 func exits(c *server.Call, j *app.Job) meaning {
 	set := (*rules.Set)(nil)
 	return func(code int32) *rules.Rule {

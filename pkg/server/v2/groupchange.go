@@ -19,7 +19,7 @@ type groupData struct {
 	Extension   map[string]json.RawMessage `json:"extension"`
 }
 
-// apply changes a group as a client requests. With patch, keys of the extension that the request leaves out stay.
+// apply changes a group as a client requests. With patch, keys of the extension that aren't in the request stay.
 func (g *groupData) apply(spec *v1.GroupSpec, patch bool) error {
 	if g.Description != nil {
 		spec.Description = *g.Description
@@ -59,7 +59,7 @@ func postGroup(ctx context.Context, d *app.Actions, in *postGroupIn) (*message, 
 	return &message{Message: "group is created successfully"}, err
 }
 
-// putGroupIn has the group in "data", or, from the JavaScript SDK, in the body itself.
+// putGroupIn holds the group in "data", or, from the JavaScript SDK, in the body itself.
 type putGroupIn struct {
 	Body struct {
 		Patch bool       `json:"patch"`

@@ -27,7 +27,7 @@ func groupRoutes() []server.Route {
 	}
 }
 
-// group is a group in OpenPAI's words.
+// group is a group in OpenPAI's terms.
 type group struct {
 	Name        string                     `json:"groupname"`
 	Description string                     `json:"description"`

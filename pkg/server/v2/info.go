@@ -21,7 +21,7 @@ type authnInfo struct {
 	Type   string `json:"authn_type"`
 	URI    string `json:"loginURI"`
 	Method string `json:"loginURIMethod"`
-	// Methods are all ways to sign in.
+	// Methods are all methods to sign in.
 	Methods []string `json:"methods"`
 }
 
@@ -39,7 +39,8 @@ func infoRoutes(version string) []server.Route {
 	}
 }
 
-// authnOf describes how people sign in, for a client that knows only one way: with a password, if the cluster has passwords.
+// authnOf describes how people sign in, for a client that supports only one method: with a password, if the cluster has
+// passwords.
 func authnOf(d *app.Actions) *authnInfo {
 	w := d.SignInMethods()
 	a := &authnInfo{Type: "basic", URI: old + "/authn/basic/login", Method: "post", Methods: []string{}}

@@ -73,7 +73,7 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
-	// leastRows is the number of rows that a short list counts as, because all jobs that live are sorted for it.
+	// leastRows is the number of rows that a short list counts as, because all live jobs are sorted for it.
 	leastRows = 1000
 )
 
@@ -112,7 +112,7 @@ func (in *listIn) filter() (listing.Filter, error) {
 	return f, nil
 }
 
-// total is a list with the number of all jobs that its filter selects.
+// total is a list with the total number of jobs that its filter selects.
 type total struct {
 	Total int   `json:"totalCount"`
 	Data  []row `json:"data"`

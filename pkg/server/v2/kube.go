@@ -32,7 +32,7 @@ type kubeIn struct {
 	Continue      string `query:"continue"`
 }
 
-// kubeList is a list that the documentation of Kubernetes describes.
+// kubeList is the type of a list that the documentation of Kubernetes describes.
 var kubeList = reflect.TypeFor[map[string]any]()
 
 func kubeQuery(c *server.Call) (app.KubeQuery, error) {
@@ -43,8 +43,8 @@ func kubeQuery(c *server.Call) (app.KubeQuery, error) {
 
 const mediaJSON = "application/json"
 
-// kubeAnswer is a list of Kubernetes that is read in parts. A single part is sent as an ordinary answer. Several parts are sent one
-// after the other, so that clients that don't request parts get the whole list.
+// kubeAnswer is a list of Kubernetes that is read in parts. A single part is sent as an ordinary answer. Several parts are joined
+// into one list, because clients that don't request parts expect the whole list.
 type kubeAnswer struct {
 	call *server.Call
 	flow *server.Flow // nil until there is more than one part

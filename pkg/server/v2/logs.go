@@ -88,7 +88,7 @@ func taskOf(c *server.Call, d *job.Detail, attempt int32) (*job.Task, error) {
 	return nil, nil
 }
 
-// location has the address of a log on the portal's host, as in OpenPAI.
+// location holds the address of a log on the portal's host, as in OpenPAI.
 type location struct {
 	Name string `json:"name"`
 	URI  string `json:"uri"`

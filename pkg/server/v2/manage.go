@@ -37,7 +37,7 @@ func manageRoutes() []server.Route {
 	}
 }
 
-// jsonRoute is server.JSON of one handler, with additional options.
+// jsonRoute returns server.JSON for a handler, with additional options.
 func jsonRoute[In, Out any](h func(context.Context, *app.Actions, *In) (*Out, error), own ...server.Option) func(method, path, rule, summary string, o ...server.Option) server.Route {
 	return func(method, path, rule, summary string, o ...server.Option) server.Route {
 		return server.JSON(method, path, rule, summary, h, slices.Concat(o, own)...)

@@ -70,7 +70,7 @@ func (in *oneIn) find(ctx context.Context, d *app.Actions) (*app.Job, error) {
 	return d.Job(ctx, "job.read", user, name)
 }
 
-// podList are the pods of a job that exist.
+// podList lists the existing pods of a job.
 type podList struct {
 	Items []job.TaskPod `json:"items"`
 }
@@ -92,7 +92,8 @@ func why(ctx context.Context, d *app.Actions, in *oneIn) (*job.Why, error) {
 	return j.Why(ctx)
 }
 
-// sshInfo returns where tasks accept SSH. The cluster makes no keys for people: they use their own, or those of the job file.
+// sshInfo describes where tasks accept SSH connections. The cluster creates no keys for people: they use their own, or those
+// of the job file.
 type sshInfo struct {
 	Containers []sshContainer `json:"containers"`
 	KeyPair    *struct{}      `json:"keyPair"`

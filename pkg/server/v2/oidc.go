@@ -25,8 +25,8 @@ type oidcLoginIn struct {
 	Provider string `query:"provider"`
 }
 
-// tokenPage asks before a page gets a token: a browser with an issuer's session would complete the sign-in by itself, even from a
-// malicious link.
+// tokenPage asks the user for confirmation before a page gets a token. Without it, a browser with an issuer's session would
+// complete the sign-in by itself, even from a malicious link.
 var tokenPage = template.Must(template.New("token").Parse(server.SignInHead + `<h1>Sign in</h1><p>The page <b>{{.Page}}</b> asks to be signed in as you. It then has all your permissions here.</p>
 <p>Continue only if you have come from that page.</p><p><a href="{{.To}}">Sign in with {{.Title}}</a></p></body></html>`))
 

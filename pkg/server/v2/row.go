@@ -17,7 +17,7 @@ type row struct {
 	Roles int `json:"totalTaskRoleNumber"`
 }
 
-// progress has the fields that lists and details of jobs share.
+// progress holds the fields that lists and details of jobs share.
 type progress struct {
 	Username       string       `json:"username"`
 	State          string       `json:"state"`
@@ -86,7 +86,7 @@ const (
 	stopped   = "STOPPED"
 )
 
-// words has the phases of each state.
+// words lists the phases of each state.
 var words = map[string][]listing.Phase{
 	waiting:   {listing.Waiting, listing.Queued, listing.Starting},
 	running:   {listing.Barrier, listing.Running, listing.Retry},

@@ -64,8 +64,8 @@ func logout(ctx context.Context, d *app.Actions, _ *struct{}) (*message, error) 
 	return &message{Message: "Logout successfully"}, d.Logout(ctx)
 }
 
-// tokenList has strings in the form of tokens: the portal reads the user and the expiry in them, and sends them to revoke the
-// tokens.
+// tokenList holds strings in the form of tokens, because the portal reads the user and the expiry from them, and sends them to
+// revoke the tokens.
 type tokenList struct {
 	Tokens []string `json:"tokens"`
 }
@@ -116,7 +116,7 @@ func revoke(ctx context.Context, d *app.Actions, in *revokeIn) (*message, error)
 	return &message{Message: "revoke successfully"}, d.Revoke(ctx, in.Token)
 }
 
-// checked has the claims of a token, and whether its person is an administrator now.
+// checked holds the claims of a token, and whether its person is an administrator now.
 type checked struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`

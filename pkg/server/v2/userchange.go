@@ -58,7 +58,8 @@ func putUser(ctx context.Context, d *app.Actions, in *putUserIn) (*message, erro
 	return change(ctx, d, data.Username, c)
 }
 
-// required returns an error for a change without a user name, and for one without patch that leaves out a field.
+// required returns an error for a change without a user name, and, unless patch is set, for a change that leaves out a
+// field.
 func required(patch bool, username string, there map[string]bool) error {
 	if username == "" {
 		return wire.Bad(`"data.username" is required`)

@@ -22,7 +22,7 @@ func userRoutes() []server.Route {
 	}
 }
 
-// person is a user in OpenPAI's words. Fields that the caller may not see are empty.
+// person is a user in OpenPAI's terms. Fields that the caller may not see are empty.
 type person struct {
 	Username       string                     `json:"username"`
 	Email          string                     `json:"email"`
@@ -76,11 +76,11 @@ func (p *person) mayUse(who *app.Person, all func() []string) {
 	}
 }
 
-// vcTime is how long a request waits for the scheduler if it doesn't need the answer.
+// vcTime is how long a request waits for the scheduler if it can be answered without it.
 const vcTime = 3 * time.Second
 
-// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; nil if the
-// scheduler doesn't answer.
+// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; the
+// function returns nil if the scheduler doesn't answer.
 func allVCs(ctx context.Context, d *app.Actions) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)

@@ -9,12 +9,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// isVC reports whether a group stands for the virtual cluster of its name. OpenPAI has such a group for each virtual cluster.
+// isVC reports whether a group represents the virtual cluster of the same name. OpenPAI has such a group for each virtual
+// cluster.
 func isVC(g *v1.GroupSpec) bool {
 	return len(g.VirtualClusters) == 1 && g.VirtualClusters[0].Name == g.Name && !g.Administrator
 }
 
-// checkVCs returns an error for names of virtual clusters that no group stands for.
+// checkVCs returns an error for names of virtual clusters that aren't represented by a group.
 func checkVCs(all []app.Group, names []string) error {
 	for _, name := range names {
 		at := slices.IndexFunc(all, func(g app.Group) bool { return g.Spec.Name == name })
@@ -29,7 +30,7 @@ func checkVCs(all []app.Group, names []string) error {
 	return nil
 }
 
-// setVCs sets the groups of a person that stand for virtual clusters. Other groups stay, as does default.
+// setVCs sets the groups of a person that represent virtual clusters. It doesn't change other groups, nor default.
 func setVCs(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string) error {
 	names, err := besideWord(d, s, all, names, func(g *v1.GroupSpec) bool { return isVC(g) && g.Name != v1.GroupDefault })
 	if err != nil {

@@ -32,14 +32,14 @@ func vcRoutes() []server.Route {
 	}
 }
 
-// vc is a virtual cluster in OpenPAI's words. Capacities are percentages of the cluster's GPUs.
+// vc is a virtual cluster in OpenPAI's terms. Capacities are percentages of the cluster's GPUs.
 type vc struct {
 	Capacity     float64        `json:"capacity"`
 	UsedCapacity float64        `json:"usedCapacity"`
 	MaxCapacity  float64        `json:"maxCapacity"`
 	Dedicated    bool           `json:"dedicated"`
 	Used         resources      `json:"resourcesUsed"`
-	Guaranteed   resources      `json:"resourcesGuaranteed"` // without the bad ones
+	Guaranteed   resources      `json:"resourcesGuaranteed"` // without the bad GPUs
 	Total        resources      `json:"resourcesTotal"`
 	SKUs         map[string]sku `json:"skus"`
 	// WaitingGangs counts the jobs that wait in it, or parts of jobs that start together.
@@ -76,7 +76,7 @@ func newVC(v *schedulerapi.VirtualCluster, shares map[string]job.Share, gpus int
 	return out
 }
 
-// amount has the processors and the memory that come with some leaves.
+// amount is the processors and the memory that come with some leaves.
 type amount struct{ milliCPU, memoryMB int }
 
 func (a *amount) add(s job.Share, leaves int) {
@@ -116,7 +116,7 @@ type vcsIn struct {
 	Nodes *string `query:"nodes"`
 }
 
-// listVCs has two responses: the presence of a query parameter selects one.
+// listVCs returns one of two responses: the presence of a query parameter selects one.
 func listVCs(c *server.Call) error {
 	in := vcsIn{}
 	if err := c.Decode(&in); err != nil {
@@ -180,7 +180,7 @@ func getVC(ctx context.Context, d *app.Actions, in *vcIn) (*vc, error) {
 	return &one, nil
 }
 
-// skuType has the resources of one GPU and its share of the machine, or of one CPU cell. Memory is in MB.
+// skuType holds the resources of one GPU and its share of the machine, or of one CPU cell. Memory is in MB.
 type skuType struct {
 	CPU    float64 `json:"cpu"`
 	Memory int     `json:"memory"`

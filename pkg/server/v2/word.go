@@ -12,8 +12,8 @@ import (
 // codeWord is the code of a change that contradicts the provider of a sign-in.
 const codeWord = "ConflictError"
 
-// stays returns an error for a change that removes a person from groups in which a provider keeps them: they would stay in them,
-// and keep their grants.
+// stays returns an error for a change that removes a person from groups in which a provider keeps them, because they would stay
+// in those groups, and keep their grants.
 func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
@@ -29,8 +29,8 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 }
 
 // besideWord returns the names of groups to which a person is added by name. It leaves out groups in which only a provider keeps
-// them, because clients read lists with these groups and send them back. It returns an error if the names leave out a group, of
-// those that of selects, in which a provider keeps the person.
+// them, because clients read lists with these groups and send them back. It returns an error if the names leave out a group that
+// of selects and in which a provider keeps the person.
 func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func getAction(ctx context.Context, d *app.Actions, in *oneActionIn) (*api.Actio
 	return shownAction(a, err)
 }
 
-// shownAction is an action as an answer has it.
+// shownAction converts an Action for a response.
 func shownAction(a *actionsv1.Action, err error) (*api.Action, error) {
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func silence(ctx context.Context, d *app.Actions, in *silenceIn) (*api.Silence, 
 	return shownSilence(s, err)
 }
 
-// shownSilence is a silence as an answer has it.
+// shownSilence converts a silence for a response.
 func shownSilence(s *app.Silence, err error) (*api.Silence, error) {
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ var approvalPage = template.Must(template.New("approval").Parse(server.SignInHea
 <p>Allow it only if you have just started it yourself. Anyone who sent you a code wants to be signed in as you.</p>
 <button id="yes">Sign it in</button> <button id="no">Refuse</button></div><p id="said" role="status"></p><script>{{.Script}}</script></body></html>`))
 
-// explain answers a browser with a page about an error.
+// explain sends a browser a page about an error.
 func explain(c *server.Call, err error) error {
 	e := app.Meaning(err)
 	return c.Page(e.Status, failedPage, "", map[string]any{"Message": e.Message, "Remedy": e.Remedy, "SignIn": server.SignInPath})

@@ -85,7 +85,7 @@ func readFile(c *server.Call) error {
 	}
 	err = j.ReadFile(c.Context(), in.Role, index, in.Path, begin, flowWriter{f, c.Request.Method == http.MethodHead})
 	switch {
-	case errors.Is(err, errHead): // the headers are the answer
+	case errors.Is(err, errHead): // the headers are the response
 	case err != nil && !f.Begun():
 		h := c.Writer.Header()
 		h.Del("Content-Disposition")
@@ -103,7 +103,7 @@ type flowWriter struct {
 	head bool
 }
 
-// errHead ends the reading of a file of which only the headers are sent.
+// errHead ends the reading of a file if only its headers are sent.
 var errHead = errors.New("the answer has no body")
 
 // Write implements io.Writer.

@@ -23,7 +23,8 @@ const (
 	textBytes = 6*protocol.MaxBytes + 64<<10
 	// removeTime bounds how long a request waits until a job is gone.
 	removeTime = 10 * time.Minute
-	// waits is the number of requests of a person that may wait for it. Each takes few resources: the index of jobs wakes it.
+	// waits is the number of requests of a person that may wait for that. Each takes few resources, because the index of jobs
+	// wakes it.
 	waits = 16
 	// submissions is how many submissions of a person are checked at a time.
 	submissions = 2
@@ -33,7 +34,7 @@ const (
 func Routes(version string) []server.Route {
 	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), fileRoutes(), peopleRoutes(), notificationRoutes(), reportRoutes(), auditRoutes(), actionRoutes(), alertRoutes())
 	for i := range all {
-		// The server's own pages ask with the cookie of their session, but enter a task with a ticket.
+		// The server's own pages send the cookie of their session, but enter a task with a ticket.
 		all[i].Browser = all[i].Caller == nil
 	}
 	return slices.Concat(all, signInRoutes(version), browserRoutes())
@@ -163,7 +164,7 @@ type submitIn struct {
 	Body    api.Submission `body:"json"`
 }
 
-// submitOut is Checked, or, with Outcome, Submitted.
+// submitOut is either Checked or, if Outcome is set, Submitted.
 type submitOut struct {
 	api.Checked
 	Outcome job.Outcome `json:"outcome,omitempty"`
@@ -265,7 +266,7 @@ func remove(c *server.Call) error {
 	return c.JSON(api.Changed{Before: before})
 }
 
-// errThere is the error for a job that isn't gone in time.
+// errThere is the error for a job that isn't removed in time.
 var errThere = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the job is still being deleted", RetryAfter: time.Minute,
 	Remedy: "its tasks may take long to end, or the job controller doesn't run: an operator sees that with paictl service status -n job-controller"}
 

@@ -20,12 +20,12 @@ import (
 const (
 	// windowTime bounds a request for a part of a log: the wait for lines, and the answer.
 	windowTime = logs.MaxWait + 25*time.Second
-	// windows and searches are the limits per person. More of them wait.
+	// windows and searches limit the concurrent requests of a person. Further ones wait.
 	windows  = 16
 	searches = 2
 )
 
-// logRoutes are the routes of one task's log, by position.
+// logRoutes returns the routes of one task's log, by position.
 func logRoutes() []server.Route {
 	errs := server.Errors("NoJobError", app.CodeNoLog, app.CodeNoPositions, app.CodeLogGone)
 	return []server.Route{
@@ -51,7 +51,7 @@ type taskLogIn struct {
 	Wait        string `query:"wait"`
 }
 
-// defaultLines is the number of lines of a window if the request doesn't say it.
+// defaultLines is the number of lines of a window if the request doesn't specify it.
 const defaultLines = 500
 
 func taskLog(ctx context.Context, d *app.Actions, in *taskLogIn) (*logs.Window, error) {
@@ -127,7 +127,7 @@ type logTextIn struct {
 	Times       bool   `query:"times"`
 }
 
-// logText sends the whole log of the attempt that a position, of, names, or that is selected.
+// logText sends the whole log of one attempt: the one that the position of names, or the selected one.
 func logText(c *server.Call) error {
 	in := logTextIn{}
 	if err := c.Decode(&in); err != nil {
@@ -150,7 +150,7 @@ func logText(c *server.Call) error {
 	return c.SendLog(j, l, false)
 }
 
-// placedIn has the parameters that all routes of a task's log have.
+// placedIn holds the parameters that all routes of a task's log have.
 type placedIn struct {
 	user, name, role, index string
 	attempt, taskAttempt    *int32
@@ -158,8 +158,8 @@ type placedIn struct {
 	at                      string
 }
 
-// placed returns the job, the attempt of a task and the position of a request; without a position it is otherwise. Its errors reveal nothing about a job that the
-// caller doesn't see.
+// placed returns the job, the attempt of a task and the position of a request. If the request has no position, it is otherwise. Its errors
+// reveal nothing about a job that the caller doesn't see.
 func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string) (j *app.Job, sel logs.Selection, at logs.At, err error) {
 	if j, err = d.Job(ctx, "job.logs", in.user, in.name); err != nil {
 		return nil, sel, at, err
@@ -183,7 +183,7 @@ func placed(ctx context.Context, d *app.Actions, in *placedIn, otherwise string)
 	return j, sel, at, nil
 }
 
-// between returns a number of a request that must be from 1 to most.
+// between returns a number of a request, which must be from 1 to most; otherwise if it isn't given.
 func between(key string, n *int, otherwise, most int) (int, error) {
 	if n == nil {
 		return otherwise, nil

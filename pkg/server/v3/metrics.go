@@ -83,7 +83,7 @@ func vcMetrics(ctx context.Context, d *app.Actions, in *vcMetricsIn) (*metrics.R
 	return d.VirtualClusterMetrics(ctx, in.VC, w)
 }
 
-// window reads a range. "since" is a time, or a time span before the end.
+// window parses a range. "since" is a time, or a time span before the end.
 func window(since, until string, points int) (w metrics.Window, err error) {
 	w.Points = points
 	if w.Until, err = instant(until); err != nil {
@@ -99,7 +99,7 @@ func window(since, until string, points int) (w metrics.Window, err error) {
 	return w, nil
 }
 
-// span reads a time span, also in days. The empty text is 0.
+// span parses a time span, which may be in days. The empty text is 0.
 func span(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

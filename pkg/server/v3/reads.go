@@ -236,7 +236,7 @@ func virtualClusters(ctx context.Context, d *app.Actions, _ *struct{}) (*api.Vir
 	return out, nil
 }
 
-// orderBytes has room for a file with quotas of ten thousand users.
+// orderBytes bounds a change of virtual clusters. A file with quotas of ten thousand users fits.
 const orderBytes = 512 << 10
 
 type orderIn struct {

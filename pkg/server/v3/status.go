@@ -53,7 +53,7 @@ func (s *statusSink) read(c *status.Cluster) (send func() error, err error) {
 	return s.Together(func() error { return s.AddJSON(api.EventSnapshot, "", c) })
 }
 
-// rowsOfMachine is how many rows of jobs have the size of a machine with its GPUs.
+// rowsOfMachine is the size of a machine with its GPUs, in rows of jobs.
 const rowsOfMachine = 4
 
 // Changed implements app.StatusWatcher.

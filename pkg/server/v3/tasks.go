@@ -14,8 +14,8 @@ import (
 // oneTask is the path of a task.
 const oneTask = one + "/tasks/{role}/{index}"
 
-// taskRoutes returns the routes that enter a task. They don't take the cookie of a session, but a ticket: no page of another origin can
-// have one.
+// taskRoutes returns the routes that enter a task. They accept a ticket instead of the cookie of a session, because pages of other
+// origins can't get one.
 func taskRoutes() []server.Route {
 	stream := server.Limit{Stream: true, Address: true}
 	var out []server.Route
@@ -31,7 +31,7 @@ func taskRoutes() []server.Route {
 	return out
 }
 
-// ticketPath follows the path that a ticket is for.
+// ticketPath is the end of the path that creates a ticket for a task's path.
 const ticketPath = "/ticket"
 
 func ticket(c *server.Call) error {
@@ -47,8 +47,8 @@ func ticket(c *server.Call) error {
 	return c.JSON(api.Ticket{Protocol: app.TicketProtocol + text.Reveal(), ExpiresIn: int(app.TicketTime.Seconds())})
 }
 
-// ticketHolder returns the caller of a WebSocket by the ticket among its protocols: unlike in the address, no proxy logs it there. Without
-// a ticket, the caller is a guest.
+// ticketHolder returns the caller of a WebSocket by the ticket among its subprotocols, which proxies don't log, unlike the address.
+// Without a ticket, the caller is a guest.
 func ticketHolder(a *app.App, r *http.Request) (app.Caller, error) {
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for protocol := range strings.SplitSeq(line, ",") {

@@ -60,7 +60,7 @@ func templates(c *server.Call, in *templatesIn) error {
 	})
 }
 
-// seen returns a template for an answer.
+// seen converts a template for a response.
 func seen(d *app.Actions, t *app.Template, err error) (*api.Template, error) {
 	if err != nil {
 		return nil, err

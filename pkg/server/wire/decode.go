@@ -92,7 +92,7 @@ func fromQuery(query url.Values, key string, f reflect.Value) error {
 	return scalar(key, last, f)
 }
 
-// whole is a body that reserves its part of the server's memory before it is read.
+// whole is a body that reserves memory of the server's limit before it is read.
 type whole interface{ All() ([]byte, error) }
 
 // read reads the body, as much as the route allows.
@@ -174,7 +174,7 @@ type filler struct {
 	left int // how many values may still follow
 }
 
-// open begins a text that is one JSON value.
+// open begins to parse a text that is one JSON value.
 func (f *filler) open(text []byte) error {
 	if err := f.measure(text); err != nil {
 		return err
@@ -400,7 +400,7 @@ func scalar(at, text string, to reflect.Value) error {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, to.Type().Bits())
 		if err != nil {
-			// 4e3 and 3600.0 are whole numbers of JSON, too.
+			// 4e3 and 3600.0 are also whole numbers in JSON.
 			f, ferr := strconv.ParseFloat(text, 64)
 			if ferr != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 || to.OverflowInt(int64(f)) {
 				return wrong(at, to)
@@ -421,7 +421,7 @@ func scalar(at, text string, to reflect.Value) error {
 	return wrong(at, to)
 }
 
-// wrong says which type is expected. It doesn't repeat the value.
+// wrong returns an error that names the expected type. It doesn't repeat the value.
 func wrong(at string, to reflect.Value) error {
 	want := map[reflect.Kind]string{
 		reflect.String: "a string", reflect.Bool: "a boolean", reflect.Float64: "a number",

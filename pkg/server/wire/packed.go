@@ -14,8 +14,8 @@ import (
 // packFrom is the size from which an answer is compressed while it waits for its reader, in bytes.
 const packFrom = 64 << 10
 
-// Packed is a whole body that waits for its reader. A long body is compressed, even if the client takes it only uncompressed, so
-// that slow readers hold less memory.
+// Packed is a complete body that waits to be read by the client. A long body is compressed, even if the client accepts it only
+// uncompressed, so that slow clients occupy less memory.
 type Packed struct {
 	data   []byte
 	zipped bool
@@ -73,10 +73,10 @@ func PackList(before, after string, values iter.Seq[any]) (*Packed, error) {
 	return out, nil
 }
 
-// Size returns how much memory it takes, in bytes.
+// Size returns how much memory the body takes, in bytes.
 func (p *Packed) Size() int { return len(p.data) }
 
-// JSON answers with the body.
+// JSON sends the body.
 func (p *Packed) JSON(w http.ResponseWriter, r *http.Request, status int) {
 	p.answer(w, r, status, mediaJSON)
 }

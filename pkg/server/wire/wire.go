@@ -24,7 +24,7 @@ type Error struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
-	// Request is the name of the request in the server's log.
+	// Request is the id of the request in the server's log.
 	Request string `json:"request,omitempty"`
 	// RetryAfter is when to retry after a temporary error.
 	RetryAfter time.Duration `json:"-"`
@@ -68,7 +68,7 @@ func Shown(s string) string {
 	return s
 }
 
-// JSON answers with a value, compact, as OpenPAI does.
+// JSON sends a value as compact JSON, as OpenPAI does.
 func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -80,8 +80,8 @@ func JSON(w http.ResponseWriter, r *http.Request, status int, value any) error {
 
 const mediaJSON = "application/json; charset=utf-8"
 
-// Bytes answers with a whole body. If the client has read it and it hasn't changed, the answer is 304. Long bodies are compressed
-// if the client accepts that.
+// Bytes sends a complete body. If the client has already read it and it hasn't changed, the response is 304. Long bodies are
+// compressed if the client accepts that.
 func Bytes(w http.ResponseWriter, r *http.Request, status int, media string, body []byte) {
 	(&Packed{data: body, length: len(body)}).answer(w, r, status, media)
 }
@@ -128,7 +128,7 @@ func (p *Packed) answer(w http.ResponseWriter, r *http.Request, status int, medi
 	}
 }
 
-// Fail answers with an error.
+// Fail sends an error.
 func Fail(w http.ResponseWriter, r *http.Request, e *Error) {
 	h := w.Header()
 	if e.RetryAfter > 0 {
@@ -160,7 +160,7 @@ func has(headers []string, tag string) bool {
 	return false
 }
 
-// TakesGzip reports whether a client takes compressed answers.
+// TakesGzip reports whether a client accepts compressed responses.
 func TakesGzip(r *http.Request) bool {
 	for _, line := range r.Header.Values("Accept-Encoding") {
 		for one := range strings.SplitSeq(line, ",") {

@@ -24,18 +24,18 @@ type Action struct {
 	Created      time.Time `json:"created"`
 	// NotAfter is when a request that hasn't begun expires.
 	NotAfter time.Time `json:"notAfter"`
-	// Canceled says why the request was withdrawn, and by whom.
+	// Canceled explains why the request was withdrawn, and by whom.
 	Canceled string `json:"canceled,omitempty"`
 	// Phase is New, Pending, Noticed, Acting, Succeeded, Failed, Refused, Expired or Canceled. The last five are final.
 	Phase string `json:"phase"`
-	// Message gives the result, or the reason for waiting or refusing.
+	// Message is the result, or the reason for waiting or refusing.
 	Message string `json:"message,omitempty"`
 	// Noticed is the time of the notice to affected people, Acts the end of the grace.
 	Noticed *time.Time `json:"noticed,omitempty"`
 	Acts    *time.Time `json:"acts,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
 	Ended   *time.Time `json:"ended,omitempty"`
-	// Results are those of the parts of the operation, such as the pods of a drain. Lists leave them out.
+	// Results are the results of the parts of the operation, such as the pods of a drain. Lists leave them out.
 	Results []actionsv1.Result `json:"results,omitempty"`
 }
 
@@ -96,7 +96,7 @@ type NewAction struct {
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// NotAfter is when the request expires if it hasn't begun: an hour after the grace by default, and 7 days after it at most.
 	NotAfter *time.Time `json:"notAfter,omitempty"`
-	// DryRun makes the checks, says what would be done, and does nothing.
+	// DryRun checks the request and reports what would be done, without doing it.
 	DryRun bool `json:"dryRun,omitempty"`
 }
 

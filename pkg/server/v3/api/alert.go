@@ -14,7 +14,7 @@ type Alert struct {
 	Labels   map[string]string `json:"labels"`
 	Summary  string            `json:"summary,omitempty"`
 	Runbook  string            `json:"runbook,omitempty"`
-	// Silences are the ids of the silences that match it. Its notifications are kept back if it has one.
+	// Silences are the ids of the silences that match it. If there are any, its notifications are suppressed.
 	Silences []string `json:"silences,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type Matcher struct {
 	Not bool `json:"not,omitempty"`
 }
 
-// Text is the matcher as Alertmanager writes it, without quotes.
+// Text returns the matcher as Alertmanager writes it, without quotes.
 func (m *Matcher) Text() string {
 	sign := "="
 	switch {
@@ -53,7 +53,7 @@ func (m *Matcher) Text() string {
 	return m.Label + sign + m.Value
 }
 
-// Silence keeps the notifications of alerts back until it ends. All of its matchers have to match.
+// Silence suppresses the notifications of alerts until it ends. All of its matchers have to match.
 type Silence struct {
 	ID       string    `json:"id"`
 	Matchers []Matcher `json:"matchers"`
@@ -78,7 +78,7 @@ func SilenceOf(s *alerts.Silence, n int) *Silence {
 	return out
 }
 
-// Silences are silences that are active or pending, the first to end first.
+// Silences are silences that are active or pending, sorted by their end.
 type Silences struct {
 	Items []Silence `json:"items"`
 }

@@ -108,10 +108,10 @@ const (
 	DevicePage  = "/device"
 )
 
-// IdempotencyKey is the header of a submission that is sent again after its answer was lost.
+// IdempotencyKey is the header of a submission that is sent again after its response was lost.
 const IdempotencyKey = "Idempotency-Key"
 
-// RequestID is the header with the name of a request, which is also in the server's log.
+// RequestID is the header with the id of a request, which is also in the server's log.
 const RequestID = "X-Request-Id"
 
 // Error is the body of the answer to a failed request. Its code is one of OpenPAI's, such as NoJobError.
@@ -122,7 +122,7 @@ type Error struct {
 	Remedy string `json:"remedy,omitempty"`
 	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
-	// Request is the name of the request in the server's log.
+	// Request is the id of the request in the server's log.
 	Request string `json:"request,omitempty"`
 }
 
@@ -197,15 +197,16 @@ type Submission struct {
 	File string `json:"file,omitempty"`
 	// Text is the job file, as the person wrote it.
 	Text string `json:"text"`
-	// Group is one of the person's groups, whose quota the job counts to.
+	// Group is one of the person's groups, whose quota the job counts against.
 	Group string `json:"group,omitempty"`
-	// Code is a folder that was sent before.
+	// Code is a folder that was uploaded before.
 	Code *Code `json:"code,omitempty"`
-	// ClonedFrom is the job that this one was cloned from. If it isn't found, a warning says so, and the job is submitted without it.
+	// ClonedFrom is the job that this one was cloned from. If it isn't found, the response has a warning, and the job is submitted
+	// without it.
 	ClonedFrom *ClonedFrom `json:"clonedFrom,omitempty"`
 	// DryRun lets the API server check the job without storing it.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Replace allows the job to take the name of a finished job.
+	// Replace allows the job to replace a finished job of the same name.
 	Replace bool `json:"replace,omitempty"`
 	// SkipEnded doesn't submit the job if a finished job has its name.
 	SkipEnded bool `json:"skipEnded,omitempty"`
@@ -237,7 +238,7 @@ type Checked struct {
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
-// Summary has the job's name and the resources that it requests.
+// Summary holds the job's name and the resources that it requests.
 type Summary = job.Summary
 
 // Submitted is the result of a submission.
@@ -247,18 +248,18 @@ type Submitted struct {
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 }
 
-// Events are the events of a job, the latest last. Note names the ones that could not be read.
+// Events are the events of a job, the latest last. Note names the sources that could not be read.
 type Events struct {
 	Items []fapi.Event `json:"items"`
 	Note  string       `json:"note,omitempty"`
 }
 
-// Allowed has the operations on a job that the caller may use: stop, retry, scale, tag, delete, config, logs, enter.
+// Allowed lists the operations on a job that the caller may use: stop, retry, scale, tag, delete, config, logs, enter.
 type Allowed struct {
 	Operations []string `json:"operations"`
 }
 
-// Changed has the state of a job before it was changed.
+// Changed holds the state of a job before the change.
 type Changed struct {
 	Before job.Phase `json:"before"`
 }
@@ -269,7 +270,7 @@ type Scale struct {
 	Tasks int    `json:"tasks"`
 }
 
-// Scaled has the previous number of the role's tasks.
+// Scaled holds the previous number of the role's tasks.
 type Scaled struct {
 	Before int `json:"before"`
 	// Findings are warnings about more tasks, as a submission has them.
@@ -292,14 +293,14 @@ type Frame struct {
 	Detail *job.Detail `json:"detail,omitempty"`
 	Line   *logs.Line  `json:"line,omitempty"`
 	Note   string      `json:"note,omitempty"`
-	// Problem is a temporary error; Back means that it is over.
+	// Problem is a temporary error; Back means that it has ended.
 	Problem string `json:"problem,omitempty"`
 	Back    bool   `json:"back,omitempty"`
 	End     bool   `json:"end,omitempty"`
 	Error   *Error `json:"error,omitempty"`
 }
 
-// Top has the resources that the tasks of a job use; Problems are errors of machines that don't answer.
+// Top lists the resources that the tasks of a job use; Problems are errors of machines that don't answer.
 type Top struct {
 	Items    []usage.Task `json:"items"`
 	Problems []string     `json:"problems,omitempty"`
@@ -332,7 +333,7 @@ type Files struct {
 // FileEntry is a file or a folder in a folder.
 type FileEntry struct {
 	Name string `json:"name"`
-	// Kind is file, folder or other; for a link it is that of its target, or none if the target doesn't exist.
+	// Kind is file, folder or other; for a link it is the kind of its target, or none if the target doesn't exist.
 	Kind string `json:"kind"`
 	// Size is in bytes; 0 unless it is a file.
 	Size     int64      `json:"size,omitempty"`
@@ -350,12 +351,12 @@ type VirtualClusters struct {
 
 // GPUs are the GPUs of all nodes.
 type GPUs struct {
-	// Nodes are the names of all nodes, also of those whose agents have reported no GPU.
+	// Nodes are the names of all nodes, including those whose agents have reported no GPU.
 	Nodes []string           `json:"nodes"`
 	Items []schedulerapi.GPU `json:"items"`
 }
 
-// Images are the images that all machines hold.
+// Images are the images that all machines have.
 type Images struct {
 	Items []string `json:"items"`
 }

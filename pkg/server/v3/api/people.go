@@ -22,7 +22,7 @@ type User struct {
 	SSHKeys       []v1.SSHKey   `json:"sshKeys,omitempty"`
 	Created       time.Time     `json:"created,omitzero"`
 	LastSignIn    *time.Time    `json:"lastSignIn,omitempty"`
-	// Spec is the spec that a change is based on, for those who may make one.
+	// Spec is the spec on which a change is based, if the caller may make one.
 	Spec *v1.UserSpec `json:"spec,omitempty"`
 }
 

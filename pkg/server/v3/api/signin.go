@@ -2,9 +2,9 @@ package api
 
 import "time"
 
-// SignInMethods are the ways to sign in.
+// SignInMethods are the methods to sign in.
 type SignInMethods struct {
-	// Password reports whether people can sign in with a user name and a password, also one of a directory.
+	// Password reports whether people can sign in with a user name and a password, including those of a directory.
 	Password bool     `json:"password"`
 	Issuers  []Issuer `json:"issuers"`
 	// At is the address from which browsers go to an issuer.
@@ -22,7 +22,7 @@ type Go struct {
 	To string `json:"to"`
 }
 
-// Program is a program on the machine of the browser, which waits at a loopback address.
+// Program is a program on the browser's machine that waits at a loopback address.
 type Program struct {
 	Redirect  string `json:"redirect_uri"`
 	State     string `json:"state"`

@@ -16,7 +16,7 @@ type Template struct {
 	Stars   int   `json:"stars"`
 	// Starred reports whether one of the stars is the caller's.
 	Starred bool `json:"starred"`
-	// BuiltIn marks a template of the program, which no one can change. It has no times.
+	// BuiltIn marks a template that is part of the program, which no one can change. It has no times.
 	BuiltIn bool      `json:"builtIn"`
 	Created time.Time `json:"created,omitzero"`
 	Updated time.Time `json:"updated,omitzero"`
@@ -32,7 +32,7 @@ func NewTemplate(t *v1.Template, person string) *Template {
 	return out
 }
 
-// Brief returns the template as lists have it.
+// Brief returns the template without the fields that lists leave out.
 func (t *Template) Brief() Template {
 	out := *t
 	out.Description, out.Job = "", ""

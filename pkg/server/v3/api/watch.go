@@ -1,16 +1,17 @@
 package api
 
-// Events of /api/v3/jobs/watch. Each job is the row that a list has of it; a later one of the same uid replaces it. With the id
-// of the last event in the header Last-Event-ID, a watch continues at any server of the cluster.
+// Events of /api/v3/jobs/watch. Each job is a row as in a list; a later one with the same uid replaces it. With the id of the
+// last event in the header Last-Event-ID, a watch resumes at any server of the cluster.
 const (
 	// EventSnapshot (Snapshot) begins the whole list, which replaces all earlier rows. EventReady (Ready) ends it.
 	EventSnapshot = "snapshot"
 	EventReady    = "ready"
-	// EventJob (a row of job.Page) is a job in the list. EventGone (RemovedJob) is one that is no longer in it; clients may not have
-	// received it before.
+	// EventJob (a row of job.Page) is a job in the list. EventGone (RemovedJob) is a job that is no longer in it; clients may not
+	// have received it before.
 	EventJob  = "job"
 	EventGone = "gone"
-	// EventProblem (Error) says that the server can't read changes; EventBack ({}) says that it can again, and sends them.
+	// EventProblem (Error) means that the server can't read changes for now. EventBack ({}) means that it can again; the
+	// changes follow.
 	EventProblem = "problem"
 	EventBack    = "back"
 	// EventEnd (Error) is the last event.
@@ -20,7 +21,7 @@ const (
 // EventChange (status.Delta) is a change of /api/v3/status/watch, whose EventSnapshot has a status.Cluster.
 const EventChange = "change"
 
-// LastEventID is the header of a watch that continues.
+// LastEventID is the header with which a watch resumes.
 const LastEventID = "Last-Event-ID"
 
 // Snapshot explains why a watch begins with the whole list: it is new, its place has expired, or the caller's grants or filter have
@@ -29,7 +30,7 @@ type Snapshot struct {
 	Why string `json:"why"` // new, expired, grants
 }
 
-// Ready has the fields of a page of a list, without its rows.
+// Ready holds the fields of a page of a list, without its rows.
 type Ready struct {
 	Next string `json:"next,omitempty"`
 	Note string `json:"note,omitempty"`
