@@ -1,6 +1,5 @@
-// Package barrier waits until every task of a job has an address, and returns those addresses.
-// In: the job controller, or for jobs that an earlier paictl submitted the attempt's ConfigMap, watched at the API server. Out: the
-// peers, or an error.
+// Package barrier waits until every task of a job has an address, and returns those addresses. In: the job controller or, for jobs
+// that an earlier paictl submitted, the attempt's ConfigMap, watched at the API server. Out: the peers, or an error.
 //
 // The peers are published once, when the last pod has its address, and sent to every task that requested them: one message per
 // task, and none while they wait.
@@ -32,7 +31,8 @@ const (
 	tellEvery  = time.Minute
 )
 
-// Key is where the peers are in the ConfigMap's binaryData; v1.PeersKey for those who know it.
+// Key is the key of the peers in the ConfigMap's binaryData. It is the same as v1.PeersKey, which this package doesn't
+// import.
 const Key = "peers"
 
 // Source sends the peers: a Client or a Controller.
@@ -47,7 +47,7 @@ type Source interface {
 // Wait describes the peers that a task waits for.
 type Wait struct {
 	Source  Source
-	Attempt int    // the attempt of the Framework: peers of another attempt are those of one that ended
+	Attempt int    // the attempt of the Framework; peers of other attempts are ignored
 	Role    string // in the Framework
 	Index   int
 	PodIP   string
@@ -58,8 +58,8 @@ type Wait struct {
 	waited     time.Time
 }
 
-// For waits. Errors carry the exit code: 251 if other tasks aren't placed yet, 250 if the source
-// can't be reached, 252 if it refuses.
+// For waits for the peers. Its errors have the exit code: 251 if other tasks aren't placed yet, 250 if the source can't
+// be reached, 252 if it refuses the request.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
 		w.Timeout = DefaultTimeout
@@ -82,7 +82,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	return nil, err
 }
 
-// tell logs now and then that the task waits, so that its log isn't empty.
+// tell logs from time to time that the task waits, so that its log isn't empty.
 func (w *Wait) tell(ctx context.Context) {
 	t := time.NewTicker(tellEvery)
 	defer t.Stop()
@@ -103,7 +103,7 @@ type try struct {
 }
 
 func (t try) refused() bool {
-	return !t.opened && (refusal(t.err) || errors.Is(t.err, fs.ErrNotExist)) // no token is mounted
+	return !t.opened && (refusal(t.err) || errors.Is(t.err, fs.ErrNotExist)) // also if no token is mounted
 }
 
 func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
@@ -127,7 +127,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 		}
 		if ctx.Err() != nil {
 			if !t.opened && (before.opened || before.err != nil) {
-				t = before // the time ended during this try, so the previous attempt shows the cause
+				t = before // the time ran out during this try, so the previous one shows the cause
 			}
 			return nil, w.timeout(t)
 		}
@@ -170,14 +170,14 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 		return nil, fmt.Errorf("the published peers can't be read: %w", err)
 	}
 	if int(p.Attempt) != w.Attempt {
-		return nil, nil //nolint:nilnil // of an attempt that ended; this attempt's aren't published yet
+		return nil, nil //nolint:nilnil // of an earlier attempt; this attempt's peers aren't published yet
 	}
 	role := p.Role(w.Role)
 	if role == nil {
 		return nil, fmt.Errorf("the published peers have no role %s", w.Role)
 	}
 	if w.Index >= len(role.PodIPs) {
-		return p, nil // this task was added to a job that ran already
+		return p, nil // this task was added to a running job
 	}
 	if w.PodIP != "" && role.PodIPs[w.Index] != w.PodIP {
 		return nil, fmt.Errorf("the published peers have this task at %s, but it is at %s", role.PodIPs[w.Index], w.PodIP)
@@ -185,9 +185,9 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	return p, nil
 }
 
-// jitter adds up to a quarter.
+// jitter adds up to a quarter to a duration.
 func jitter(d time.Duration) time.Duration {
-	return d + rand.N(d/4+1) //nolint:gosec // it spreads requests
+	return d + rand.N(d/4+1) //nolint:gosec // only to spread requests
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

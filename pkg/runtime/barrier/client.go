@@ -30,7 +30,7 @@ func InCluster(getenv func(string) string, folder, namespace, name string) (*Cli
 	return &Client{API: api, Namespace: namespace, Name: name}, nil
 }
 
-// refusal reports whether a retry is useless, unless the permission for it is still being created.
+// refusal reports whether a retry is useless, unless the permission is still being created.
 func refusal(err error) bool {
 	var status *podapi.StatusError
 	var answer *answerError
@@ -69,7 +69,7 @@ func (c *Client) watch(ctx context.Context, period time.Duration, opened func(),
 	query := url.Values{
 		"watch":         {"true"},
 		"fieldSelector": {"metadata.name=" + c.Name},
-		// From the API server's cache, not etcd: a thousand tasks ask at once, and newer versions
+		// Read from the API server's cache, not etcd: a thousand tasks send this request at once, and newer versions
 		// arrive as events.
 		"resourceVersion": {"0"},
 		"timeoutSeconds":  {strconv.Itoa(int(period.Seconds()))},

@@ -32,7 +32,7 @@ type Controller struct {
 	seen   uint64 // the version of its last message
 }
 
-// answerError is an answer of the controller that has no peers.
+// answerError is a response of the controller without peers.
 type answerError struct {
 	code    int
 	message string
@@ -69,7 +69,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		reason, _ := io.ReadAll(io.LimitReader(res.Body, maxReason)) // the code says enough
+		reason, _ := io.ReadAll(io.LimitReader(res.Body, maxReason)) // the code is enough without the reason
 		return false, &answerError{res.StatusCode, string(reason)}
 	}
 	opened()
@@ -88,7 +88,7 @@ func (c *Controller) watch(ctx context.Context, period time.Duration, opened fun
 	return found(m.Data), nil
 }
 
-// open returns a client without a proxy: the image's environment may name one.
+// open returns a client that doesn't use a proxy, because the environment of the image may name one.
 func (c *Controller) open() *http.Client {
 	if c.client == nil {
 		c.client = &http.Client{Transport: &http.Transport{

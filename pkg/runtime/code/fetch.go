@@ -36,8 +36,8 @@ type errFinal struct{ error }
 // errBusy means that the server has too many downloads.
 var errBusy = errors.New("the server is busy")
 
-// Get downloads the archive with the token for it, checks it and only then unpacks it into c.Dir. tmp is the folder for
-// the archive itself, which is removed.
+// Get downloads the archive with its token, verifies it, and then unpacks it into c.Dir. tmp is the folder for the
+// archive itself, which is removed afterwards.
 func Get(ctx context.Context, c *spec.Code, token, tmp string, tell func(format string, args ...any)) error {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -73,7 +73,7 @@ func newClient() *http.Client {
 		DialContext:           (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: stall,
-		DisableCompression:    true, // the archive is gzipped; a server may not pack it once more
+		DisableCompression:    true, // the archive is already gzipped
 	}}
 }
 
@@ -107,10 +107,10 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 		case errors.As(err, &final):
 			return final.error
 		case d.have > had:
-			n, busy, backoff = 1, 0, minBackoff // it moves
+			n, busy, backoff = 1, 0, minBackoff // the download makes progress
 		case errors.Is(err, errBusy) && busy < busyTries:
 			busy++
-			n-- // it waits its turn
+			n-- // waiting for its turn doesn't count as a failure
 		case n >= tries:
 			return fmt.Errorf("%w (tried %s)", err, plural.Times(n))
 		}
@@ -175,7 +175,7 @@ func (d *download) request(ctx context.Context) error {
 	switch {
 	case res.StatusCode == http.StatusPartialContent && d.have > 0:
 	case res.StatusCode == http.StatusOK:
-		if err := d.restart(); err != nil { // a server without ranges
+		if err := d.restart(); err != nil { // the server doesn't support ranges
 			return errFinal{err}
 		}
 	case res.StatusCode == http.StatusNotFound, res.StatusCode == http.StatusGone:
@@ -187,7 +187,7 @@ func (d *download) request(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}
-	// One byte more than announced shows that the archive has changed.
+	// One byte more than announced shows that the archive is a different one.
 	body := io.LimitReader(res.Body, d.code.Size-d.have+1)
 	watchdog := time.AfterFunc(stall, cancel)
 	defer watchdog.Stop()

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Parcel is the content of one copy: one file, or one folder, of one name.
+// Parcel describes one copy: a file or a folder, and its name.
 type Parcel struct {
 	Name   string
 	Folder bool
@@ -23,10 +23,9 @@ type Parcel struct {
 // errUnasked refuses files that weren't requested.
 var errUnasked = errors.New("it was not requested, and is refused")
 
-// Receive unpacks one parcel into dir, and returns the bytes of its files. It doesn't trust the sender:
-// it writes only the file or the folder of that name, and doesn't follow existing links. An existing file
-// stays until the new one is complete. Modes
-// are kept as cp does, less the umask; existing folders keep theirs.
+// Receive unpacks one parcel into dir, and returns the bytes of its files. It doesn't trust the sender: it writes only
+// the file or the folder of that name, and doesn't follow existing links. An existing file stays until the new one is
+// complete. Modes are the source's without the umask, as with cp; existing folders keep their modes.
 func Receive(ctx context.Context, r io.Reader, dir string, p Parcel) (int64, error) {
 	if p.Name == "." || !fs.ValidPath(p.Name) || strings.Contains(p.Name, "/") {
 		return 0, fmt.Errorf("%q is not the name of a file", p.Name)

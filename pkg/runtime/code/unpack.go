@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// Limits of code that is unpacked; an archive of zeros is a thousand times larger than its file. A person's copy may be
-// of any size.
+// Limits of unpacked code. An archive of zeros can unpack to a thousand times its size. Copies that a person makes have
+// no limit of bytes.
 const (
 	maxUnpacked = 32 << 30
 	maxEntries  = 2_000_000
@@ -30,7 +30,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, maxUnpacked)
 }
 
-// UnpackCopy is Unpack without a limit of bytes, for files that a person copies.
+// UnpackCopy is like Unpack, without a limit of bytes, for files that a person copies.
 func UnpackCopy(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, unlimited)
 }
@@ -79,15 +79,15 @@ func each(ctx context.Context, r io.Reader, take func(*tar.Header, io.Reader) er
 }
 
 type unpacker struct {
-	root    *os.Root // refuses names that lead out, through links too
+	root    *os.Root // refuses names that lead outside, even through links
 	left    int64
-	folders map[string]bool // known to be folders and not links to some
+	folders map[string]bool // names that are known to be folders, and not links to folders
 	// umask leaves the modes of new files to the process's umask, and doesn't change those of existing folders.
 	umask   bool
 	written int64  // bytes of files
-	dense   bool   // no holes: the file is written exactly as received
-	beside  string // the last file, complete but still without its name
-	late    bool   // leaves files under temporary names until commit
+	dense   bool   // no holes: files are written exactly as received
+	beside  string // the temporary name of the last file, which is complete
+	late    bool   // files keep their temporary names until commit
 }
 
 func newUnpacker(root *os.Root, most int64) *unpacker {
@@ -117,7 +117,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		if err := u.folder(name); err != nil {
 			return err
 		}
-		return u.root.Chmod(name, mode|0o700) // always writable for us: later entries are in it
+		return u.root.Chmod(name, mode|0o700) // it must be writable, because later entries are in it
 	case tar.TypeReg:
 		return u.file(h, name, mode, r)
 	case tar.TypeSymlink:
@@ -157,11 +157,11 @@ func (u *unpacker) parent(name string) error {
 	return nil
 }
 
-// folder makes a folder and those above it.
+// folder creates a folder and its parents.
 func (u *unpacker) folder(name string) error { return u.make(name, 0o755) }
 
-// make makes a folder of a mode and those above it. None of them may be a link: the depth of a name would
-// not be that of its place, and links below could lead out.
+// make creates a folder with a mode, and its parents. None of them may be a link: then the depth of a name would differ
+// from that of its target, and links below it could lead outside.
 func (u *unpacker) make(name string, mode fs.FileMode) error {
 	if u.folders[name] {
 		return nil
@@ -184,7 +184,7 @@ func (u *unpacker) make(name string, mode fs.FileMode) error {
 	return err
 }
 
-// clear makes room for an entry: archives may have a name twice, and a job may be retried in place.
+// clear removes the file or folder that an entry replaces: archives may have a name twice, and a job may be retried in place.
 func (u *unpacker) clear(name string) error {
 	err := u.root.Remove(name)
 	delete(u.folders, name)
@@ -194,7 +194,7 @@ func (u *unpacker) clear(name string) error {
 	return err
 }
 
-// file writes a file under a temporary name: an existing one stays until the new one is complete.
+// file writes a file under a temporary name, so that an existing file stays until the new one is complete.
 func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reader) error {
 	if u.left -= h.Size; u.left < 0 {
 		return fmt.Errorf("the archive has more than %d bytes unpacked", int64(maxUnpacked))
@@ -210,7 +210,7 @@ func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reade
 	n, err := io.Copy(f, r)
 	u.written += n
 	if err == nil && !u.umask {
-		err = f.Chmod(mode | 0o600) // the umask removed some
+		err = f.Chmod(mode | 0o600) // the umask removed some bits
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, u.root.Remove(beside))
@@ -223,10 +223,10 @@ func (u *unpacker) file(h *tar.Header, name string, mode fs.FileMode, r io.Reade
 	return u.commit(name)
 }
 
-// commit gives the last file its name. A link that has it is replaced, not followed.
+// commit renames the last file to its name. A link with that name is replaced, not followed.
 func (u *unpacker) commit(name string) error {
 	if err := u.root.Rename(u.beside, name); err != nil {
-		// An empty folder makes room.
+		// An empty folder is replaced.
 		if cerr := u.clear(name); cerr != nil {
 			return cerr
 		}

@@ -18,12 +18,12 @@ const (
 	HostFile   = spec.Home + "/hostfile"
 )
 
-// PeersJSON lists all tasks, with all data that the variables have about them.
+// PeersJSON returns all tasks as JSON, with all data that the variables have about them.
 func (l *Layout) PeersJSON() ([]byte, error) {
 	address, port := l.Master()
 	data, err := json.Marshal(struct {
 		Attempt    int    `json:"attempt"`
-		Own        int    `json:"self"` // of tasks
+		Own        int    `json:"self"` // index in tasks
 		World      int    `json:"worldSize"`
 		MasterAddr string `json:"masterAddr"`
 		MasterPort int    `json:"masterPort"`
@@ -32,8 +32,8 @@ func (l *Layout) PeersJSON() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Hostfile is for mpirun: one line per task. The names are those that the ssh plugin knows, with
-// the right port for each.
+// Hostfile returns a hostfile for mpirun: one line per task. The names are those that the ssh plugin knows, with the
+// right port for each.
 func (l *Layout) Hostfile() []byte {
 	var b bytes.Buffer
 	for i := range l.Tasks {
@@ -42,14 +42,14 @@ func (l *Layout) Hostfile() []byte {
 	return b.Bytes()
 }
 
-// marks around our lines in /etc/hosts, so that they are replaced instead of added again.
+// Comments before and after our lines in /etc/hosts, so that the lines are replaced instead of added again.
 const (
 	hostsBegin = "# pai-runtime: tasks of this job\n"
 	hostsEnd   = "# pai-runtime: end\n"
 )
 
-// Hosts adds the names of all tasks to the text of /etc/hosts. On the host network two tasks may
-// share an address; then their short names do too.
+// Hosts adds the names of all tasks to the text of /etc/hosts. On the host network two tasks may have the same address;
+// then their short names have it, too.
 func (l *Layout) Hosts(old []byte) []byte {
 	text := string(old)
 	if before, rest, ok := strings.Cut(text, hostsBegin); ok {

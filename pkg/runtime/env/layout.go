@@ -24,16 +24,17 @@ type Self struct {
 	PodIP       string
 	HostIP      string
 	PodUID      string
-	// WorkDir is where the image starts its program.
+	// WorkDir is the working directory of the image.
 	WorkDir string
 }
 
-// Task is one task of the job, as another sees it.
+// Task is one task of the job, as the other tasks see it.
 type Task struct {
 	Role   string `json:"role"`   // as the user spells it
 	Object string `json:"object"` // as the Framework does
 	Index  int    `json:"index"`
-	// NodeRank counts tasks over all roles in the order of the job file, Rank processes.
+	// NodeRank is the number of the task, over all roles in the order of the job file. Rank is that of its first
+	// process.
 	NodeRank       int              `json:"nodeRank"`
 	Rank           int              `json:"rank"`
 	LocalWorldSize int              `json:"localWorldSize"`
@@ -44,7 +45,7 @@ type Task struct {
 	MasterPort     int              `json:"-"`
 }
 
-// Alias is its short name: ROLE-INDEX.
+// Alias returns its short name: ROLE-INDEX.
 func (t *Task) Alias() string { return t.Object + "-" + strconv.Itoa(t.Index) }
 
 // Aliases returns its short name in both spellings of the role, if they differ.
@@ -60,14 +61,14 @@ type Layout struct {
 	Spec  *spec.Spec
 	Self  Self
 	Tasks []Task // by role in the order of the job file, then by index
-	Own   int    // of Tasks
-	First []int  // of Tasks: where each role begins; one more at the end
+	Own   int    // index in Tasks
+	First []int  // index in Tasks at which each role begins; one more entry at the end
 	World int    // number of processes
 }
 
-// New puts the tasks together. Without peers, in jobs whose tasks don't wait for each other, only
-// this task's own address is known. The numbers of tasks are those of the peers, if any: a job
-// may have been scaled since it was submitted.
+// New returns the Layout of a job. Without peers, as in jobs whose tasks don't wait for each other, only this task's
+// own address is known. The numbers of tasks come from the peers, if any: a job may have been scaled since it was
+// submitted.
 func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	l := &Layout{Spec: s, Self: self, Own: -1}
 	role := s.Role(self.Role)
@@ -102,7 +103,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	return l, nil
 }
 
-// maxIndex is above any real task's; the list of tasks is made as long as this task's index says.
+// maxIndex is larger than the index of any real task. The list of tasks is at least as long as this task's index.
 const maxIndex = 100_000
 
 func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
@@ -133,17 +134,17 @@ func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
 	l.Tasks = append(l.Tasks, t)
 }
 
-// Me is this task.
+// Me returns this task.
 func (l *Layout) Me() *Task { return &l.Tasks[l.Own] }
 
-// Role is this task's role.
+// Role returns this task's role.
 func (l *Layout) Role() *spec.Role { return &l.Spec.Roles[l.Spec.Role(l.Self.Role)] }
 
-// Instances is the number of tasks of the role with this number.
+// Instances returns the number of tasks of the role with this number.
 func (l *Layout) Instances(role int) int { return l.First[role+1] - l.First[role] }
 
-// Master is the address of the first task of the first role, and the port of the rendezvous there.
-// A job of one task connects to itself, without a name.
+// Master returns the address of the first task of the first role, and the port of the rendezvous there. A job of one
+// task connects to itself, without a name.
 func (l *Layout) Master() (string, int) {
 	t := &l.Tasks[0]
 	port := t.MasterPort
@@ -168,7 +169,7 @@ func first(list ...string) string {
 	return ""
 }
 
-// join writes numbers with commas between them.
+// join formats numbers, separated by commas.
 func join(ports []int) string {
 	parts := make([]string, len(ports))
 	for i, p := range ports {
@@ -185,7 +186,7 @@ func (t *Task) firstPort(label string) string {
 	return ""
 }
 
-// endpoint is address:port, brackets around an IPv6 address.
+// endpoint returns address:port, with brackets around an IPv6 address.
 func endpoint(address, port string) string {
 	if port == "" {
 		return address

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Script writes the variables as a file that shells read: one export per variable, the value in
-// single quotes, where a shell changes nothing.
+// Script formats the variables as a file that shells read: one export per variable, with the value in single quotes,
+// which shells don't expand.
 func Script(vars []Var) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The variables that paictl sets for this task. Shells read them: . " + ScriptFile + "\n")
 	for _, v := range vars {
 		if !isName(v.Name) || strings.ContainsRune(v.Value, 0) {
-			continue // neither a shell nor a program could receive it
+			continue // neither shells nor programs can receive it
 		}
 		fmt.Fprintf(&b, "export %s='%s'\n", v.Name, strings.ReplaceAll(v.Value, "'", `'\''`))
 	}
 	return b.Bytes()
 }
 
-// ParseScript reads the output of Script. It isn't a shell: anything else is an error, because lines that a
-// user added would be ignored silently.
+// ParseScript parses the output of Script. It doesn't implement a shell: all other text is an error, because otherwise
+// lines that a user added would be ignored silently.
 func ParseScript(data []byte) ([]Var, error) {
 	var out []Var
 	s := string(data)
@@ -59,7 +59,7 @@ func ParseScript(data []byte) ([]Var, error) {
 	return out, nil
 }
 
-// isName reports whether a shell accepts it as the name of a variable.
+// isName reports whether shells accept a text as the name of a variable.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {

@@ -23,7 +23,7 @@ type scope int
 const (
 	always    scope = iota
 	perTask         // one per task
-	secondary       // the same once more, in the Framework's spelling of the role
+	secondary       // repetitions in the Framework's spelling of the role
 )
 
 // Limits of the environment. Linux allows 128 KiB for one variable and 2 MiB for arguments and

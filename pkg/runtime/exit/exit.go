@@ -1,5 +1,5 @@
-// Package exit names the exit codes of the runtime itself and carries one with an error.
-// In: an error and why it ends the task. Out: the code for the container.
+// Package exit has the exit codes of the runtime itself, and errors with an exit code. In: an error, and the reason why
+// it ends the task. Out: the exit code for the container.
 package exit
 
 import "errors"
@@ -13,19 +13,19 @@ const (
 	BarrierPermanent  = 252 // FrameworkBarrierPermanentFailed: the API refuses
 	PortConflict      = 253 // ContainerPortConflict
 	Unknown           = 255 // PAIRuntimeUnknownFailed
-	Stopped           = 143 // as a program that SIGTERM ends
-	CannotExecute     = 126 // as shells say it
+	Stopped           = 143 // the code of a program that SIGTERM ended
+	CannotExecute     = 126 // the code of shells
 	NotFound          = 127
 
 	signalBase = 128
 )
 
-// Error is an error with the code that it ends the task with.
+// Error is an error with the exit code of the task.
 type Error struct {
 	Code int
 	Err  error
-	// Program: the code is that of a program, which the failure rules interpret. They don't interpret the runtime's own
-	// codes: they would look for reasons in the output of a program that never ran.
+	// Program reports that the code is that of a program, which the failure rules interpret. They don't interpret the
+	// runtime's own codes, because they would search the output of a program that never ran.
 	Program bool
 }
 
@@ -34,7 +34,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// With attaches a code; nil stays nil.
+// With adds an exit code to an error; nil stays nil.
 func With(code int, err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func With(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Code is the one of the outermost Error, or Setup; 0 without an error.
+// Code returns the code of the outermost Error, or Setup for other errors; 0 for nil.
 func Code(err error) int {
 	var e *Error
 	switch {
@@ -54,7 +54,7 @@ func Code(err error) int {
 	return Setup
 }
 
-// OfProgram attaches the code that a program ended with, or that a shell would give for it.
+// OfProgram adds the exit code of a program, or the code that a shell would return for it.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
 // Own reports whether an error's code is the runtime's and not a program's.
@@ -63,5 +63,5 @@ func Own(err error) bool {
 	return !errors.As(err, &e) || !e.Program
 }
 
-// Signal is the code of a program that a signal ended.
+// Signal returns the code of a program that a signal ended.
 func Signal(n int) int { return signalBase + n }

@@ -1,5 +1,5 @@
-// Package install puts the runtime where the user's container finds it.
-// In: the running program. Out: a copy of it in a folder, or a link to it.
+// Package install makes the runtime available to the user's container. In: the running program. Out: a copy of it in a
+// folder, or a link to it.
 package install
 
 import (
@@ -15,8 +15,8 @@ import (
 // Name is the name of the program in the folder.
 const Name = "runtime"
 
-// Into copies the program at self into dir, as dir/runtime, executable for everyone: the user's
-// container may run as anyone. It replaces an existing copy atomically.
+// Into copies the program at self into dir, as dir/runtime, executable for everyone, because the user's container may
+// run as any user. It replaces an existing copy atomically.
 func Into(self, dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

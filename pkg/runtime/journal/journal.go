@@ -1,6 +1,5 @@
-// Package journal writes the runtime's own messages and the output of plugins to the
-// container's standard error, each line marked, and to a file with times.
-// In: lines. Out: the log, the file, the end of it for the failure rules.
+// Package journal writes the runtime's own messages and the output of plugins to the container's standard error, each
+// line marked, and to a file with times. In: lines. Out: the log, the file, and its end for the failure rules.
 package journal
 
 import (
@@ -30,7 +29,7 @@ const (
 
 // Journal is safe for concurrent use.
 type Journal struct {
-	mu   sync.Mutex // of all below: lines stay whole
+	mu   sync.Mutex // guards all fields below, and keeps lines whole
 	err  io.Writer
 	path string
 	file *os.File
@@ -64,7 +63,7 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// Stderr is the container's standard error for other writers: they never write in the middle of a journal line.
+// Stderr returns the container's standard error for other writers, which never write in the middle of a journal line.
 func (j *Journal) Stderr() io.Writer { return stderr{j} }
 
 type stderr struct{ j *Journal }
@@ -78,8 +77,8 @@ func (s stderr) Write(p []byte) (int, error) {
 // Printf writes one message; every line of it is marked.
 func (j *Journal) Printf(format string, args ...any) { j.print(true, format, args) }
 
-// Notef writes to the file only: messages that help to find a fault, but would be noise in the
-// log of a job that works.
+// Notef writes to the file only: messages that help to find a fault, but would be noise in the log of a job without
+// problems.
 func (j *Journal) Notef(format string, args ...any) { j.print(false, format, args) }
 
 func (j *Journal) print(shown bool, format string, args []any) {
@@ -94,7 +93,7 @@ func (j *Journal) line(text []byte, shown bool) {
 	marked := make([]byte, 0, len(prefix)+len(text)+1)
 	marked = append(append(append(marked, prefix...), text...), '\n')
 	if shown {
-		_, _ = j.err.Write(marked) // there is no other place to report the error
+		_, _ = j.err.Write(marked) // there is nowhere else to report the error
 	}
 	_, _ = j.tail.Write(marked)
 	if j.file == nil {
@@ -106,23 +105,23 @@ func (j *Journal) line(text []byte, shown bool) {
 		_ = j.file.Close()
 		j.file = nil
 		if err == nil && os.Rename(j.path, j.path+".1") == nil {
-			_ = j.open() // without it the log still has the messages
+			_ = j.open() // the log still has the messages without it
 		}
 	}
 }
 
-// Tail returns the end of the output, marks included. It is a copy, because plugins in the background may
-// continue to write.
+// Tail returns the end of the output, including the marks. It is a copy, because plugins in the background may continue
+// to write.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return bytes.Clone(j.tail.Bytes())
 }
 
-// Writer returns a writer that makes marked lines of a plugin's output. Its end is written by Flush.
+// Writer returns a writer for a plugin's output, which marks its lines. Flush writes its end.
 func (j *Journal) Writer() *Writer { return &Writer{journal: j} }
 
-// Writer cuts output into lines.
+// Writer splits output into lines.
 type Writer struct {
 	journal *Journal
 	mu      sync.Mutex

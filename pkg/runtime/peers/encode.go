@@ -108,7 +108,7 @@ func Decode(data []byte) (*Peers, error) {
 	return p, p.check()
 }
 
-// unpack returns the text that was packed. gzip has the length at its end, so the data is read into a buffer of exactly that size.
+// unpack returns the uncompressed text. gzip has the length at its end, so the text is read into a buffer of exactly that size.
 func unpack(data []byte) (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -125,7 +125,7 @@ func unpack(data []byte) (string, error) {
 	switch n, err := z.Read(make([]byte, 1)); {
 	case n > 0 || err == nil:
 		return "", errors.New("longer than its end says")
-	case !errors.Is(err, io.EOF): // its checksum differs
+	case !errors.Is(err, io.EOF): // its checksum is wrong
 		return "", err
 	}
 	return string(text), nil
@@ -149,7 +149,7 @@ func (p *Peers) check() error {
 			if err := address(r.PodIPs[i]); err != nil {
 				return fmt.Errorf("peers: task %s-%d: %w", r.Name, i, err)
 			}
-			// Neighbours often share a machine.
+			// Tasks next to each other are often on the same machine.
 			if host := r.HostIPs[i]; host != "" && (i == 0 || host != r.HostIPs[i-1]) {
 				if err := address(host); err != nil {
 					return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
@@ -163,7 +163,7 @@ func (p *Peers) check() error {
 	return nil
 }
 
-// address refuses anything but an IP address, and one with a zone, which may contain any text.
+// address refuses everything that isn't an IP address, and addresses with a zone, which may contain any text.
 func address(s string) error {
 	a, err := netip.ParseAddr(s)
 	if err == nil && a.Zone() != "" {
@@ -172,7 +172,7 @@ func address(s string) error {
 	return err
 }
 
-// Role finds a role by its name in the Framework, or nil.
+// Role returns the role with this name in the Framework, or nil.
 func (p *Peers) Role(name string) *Role {
 	if p == nil {
 		return nil

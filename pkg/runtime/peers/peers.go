@@ -1,6 +1,5 @@
-// Package peers encodes the addresses that the controller sends to all tasks of a job once each has one, and computes
-// their ports.
-// In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
+// Package peers encodes the addresses that the controller sends to all tasks of a job when each has one, and computes
+// their ports. In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
 package peers
 
 // Peers is the message. It is published once per attempt, so its cost is one message per task.
@@ -10,7 +9,7 @@ type Peers struct {
 	Roles   []Role
 }
 
-// Role has one entry per task in each list, by index.
+// Role holds one entry per task in each list, by index.
 type Role struct {
 	Name   string // in the Framework
 	PodIPs []string

@@ -1,7 +1,7 @@
 package peers
 
 import (
-	"crypto/md5" //nolint:gosec // the reference's algorithm for ports; its strength doesn't matter
+	"crypto/md5" //nolint:gosec // OpenPAI's algorithm for ports; its strength doesn't matter
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -21,9 +21,9 @@ const (
 	MasterPort = 29500
 )
 
-// HostPort computes the port number k of a label for a task on the host network. Every task that knows
-// the pod's UID computes the same one, so ports needn't be allocated. Two that collide are detected when the
-// task starts, and another attempt has another UID.
+// HostPort computes the port number k of a label for a task on the host network. Every task that knows the pod's UID
+// computes the same one, so ports needn't be allocated. A collision is detected when the task starts, and the next
+// attempt has another UID.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {
 		start, end = DefaultPortStart, DefaultPortEnd
@@ -34,7 +34,7 @@ func HostPort(podUID, label string, k, start, end int) int {
 	for _, part := range []string{h[0:12], h[12:24], h[24:32]} {
 		v, err := strconv.ParseUint(part, 16, 64)
 		if err != nil {
-			panic(err) // we made the hex ourselves
+			panic(err) // it is the hexadecimal sum from above
 		}
 		n += v
 	}
@@ -54,8 +54,8 @@ func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]in
 	return out
 }
 
-// PodPorts numbers the ports of a task with a separate network: from DefaultPortStart on, in
-// the order of the labels, so all tasks of a role have the same.
+// PodPorts numbers the ports of a task with a separate network: from DefaultPortStart on, in the order of the labels,
+// so all tasks of a role have the same ports.
 func PodPorts(ports []spec.Port) map[string][]int {
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, func(a, b spec.Port) int { return strings.Compare(a.Label, b.Label) })

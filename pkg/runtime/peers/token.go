@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A task proves by a token of its job that it may know the job's addresses, and verifies by a code made with that token that they are the
-// controller's. Anyone who may read the job's pods can also read the token and the addresses.
+// A task proves with a token of its job that it may read the job's addresses. It verifies that the addresses are the controller's by a
+// code that was made with that token. Anyone who may read the job's pods can also read the token and the addresses.
 
 // Message is the job controller's message to the tasks of a job.
 type Message struct {
-	Version uint64 `json:"version"` // no other message has it
-	Data    []byte `json:"data"`    // as Encode makes it
+	Version uint64 `json:"version"` // unique among all messages
+	Data    []byte `json:"data"`    // the output of Encode
 	Seal    string `json:"seal"`    // the seal of the data
 }
 
-// WriteMessage writes a message as JSON. All tasks of a job may get it at the same time, so it makes no copy of the data.
+// WriteMessage writes a message as JSON. All tasks of a job may get it at the same time, so the data isn't copied.
 func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
 	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
 		return err
@@ -36,7 +36,7 @@ func WriteMessage(w io.Writer, version uint64, data []byte, token string) error 
 	return err
 }
 
-// Token returns that of a Framework, by the controller's key.
+// Token returns the token of a Framework, made with the controller's key.
 func Token(key []byte, framework, uid string) string {
 	return uid + "." + code(key, []byte(framework+"\n"+uid))
 }
@@ -47,7 +47,8 @@ func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
 }
 
-// OfCode returns the name for the token of code. Names of Frameworks have no slash, so it differs from all of them.
+// OfCode returns the name that the token for code has instead of a Framework's. Names of Frameworks have no slash, so
+// it differs from all of them.
 func OfCode(sha256 string) string { return "code/" + sha256 }
 
 // Seal returns the code that authenticates a message to the tasks that have a token.

@@ -37,7 +37,7 @@ func (g *git) check() error {
 	if g.Repo == "" {
 		return errors.New("parameter repo_uri is missing")
 	}
-	// An address that can't be parsed may hold a password, which would be shown with it.
+	// An address that can't be parsed may contain a password, which the error would show.
 	if _, err := url.Parse(g.Repo); err != nil && strings.Contains(g.Repo, "://") {
 		return errors.New("parameter repo_uri is not an address; in a login write %, #, / and @ as %25, %23, %2F and %40")
 	}
@@ -141,9 +141,8 @@ func moveInto(from, to string) error {
 	return nil
 }
 
-// hideLogin removes user and password from an address. git gets them from its environment, so that
-// lists of processes and git's own messages don't show them. A user alone may be a token, except with
-// ssh.
+// hideLogin removes user and password from an address. git gets them from its environment, so that lists of processes
+// and git's own messages don't show them. A user without a password may be a token, except with ssh.
 func hideLogin(repo string, environ []string) (string, []env.Var) {
 	u, err := url.Parse(repo)
 	if err != nil || u.User == nil {

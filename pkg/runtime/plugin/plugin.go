@@ -46,7 +46,7 @@ type plugin interface {
 	post(ctx context.Context, r *Run) error
 }
 
-// kinds are all plugins by name.
+// kinds holds all plugins by name.
 var kinds = map[string]func() plugin{
 	"cmd":              func() plugin { return &cmd{} },
 	"git":              func() plugin { return &git{} },
@@ -64,7 +64,7 @@ type Plugins struct {
 type entry struct {
 	plugin
 	spec  spec.Plugin
-	shown string // name and number, for messages
+	shown string // the name and number in messages
 }
 
 // New reads the parameters of all plugins, so that a mistake in the last is found before the first
@@ -104,7 +104,7 @@ func read(s spec.Plugin) (plugin, error) {
 	return p, nil
 }
 
-// parameterError keeps the field and drops the value, which may be a secret.
+// parameterError keeps the field and omits the value, which may be a secret.
 func parameterError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -150,8 +150,8 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
 }
 
-// command runs a program of a plugin to its end. Its output goes to the journal. Processes that it leaves in
-// the background continue to run.
+// command runs a program of a plugin, and waits for it. Its output goes to the journal. Processes that it leaves in the
+// background continue to run.
 func (r *Run) command(args []string, environ []string) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -190,8 +190,8 @@ func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	return out, err
 }
 
-// script runs shell commands from a file: as an argument, they would be visible to everyone who may
-// list processes, and limited to 128 KiB.
+// script runs shell commands from a file: as an argument, they would be visible in the list of processes, and limited
+// to 128 KiB.
 func (r *Run) script(name, text string) error {
 	file := filepath.Join(r.Home, "runtime.d", name)
 	args, text, err := Shell(nil, text)

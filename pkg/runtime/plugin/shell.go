@@ -8,8 +8,8 @@ import (
 	rexit "github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// The traps precede a user's commands, on the line of the first, so that line numbers in messages of
-// the shell are those of the job file.
+// The traps precede a user's commands, on the line of the first, so that line numbers in the shell's messages match the
+// job file.
 //
 // A shell that receives SIGTERM while one of its programs runs would exit at once, with the program still
 // saving its state. So it waits for the program. No further command begins then: bash exits with 143
@@ -26,7 +26,7 @@ const (
 // it is used unchanged. Otherwise the shell is bash, or sh if the image doesn't have bash, with
 // errexit, nounset and pipefail if it supports them.
 //
-// Line ends of Windows become those of Linux: no shell reads them as intended otherwise.
+// Line ends of Windows are converted, because no shell reads them as intended.
 func Shell(chosen []string, text string) ([]string, string, error) {
 	text = strings.ReplaceAll(text+"\n", "\r\n", "\n")
 	text = text[:len(text)-1]

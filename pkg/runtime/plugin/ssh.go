@@ -20,7 +20,7 @@ import (
 
 // ssh lets people and the job's own tasks log in to a task.
 type ssh struct {
-	JobSSH  *flag       `json:"jobssh"` // tasks log in to each other; true by default
+	JobSSH  *flag       `json:"jobssh"` // tasks can log in to each other; true by default
 	Barrier flag        `json:"sshbarrier"`
 	Minutes json.Number `json:"sshbarrierTimeout"`
 	UserSSH struct {
@@ -79,7 +79,7 @@ func (s *ssh) pre(ctx context.Context, r *Run) error {
 			return fmt.Errorf("write the configuration of ssh: %w", err)
 		}
 		if r.UserHome != "" {
-			// A mounted folder .ssh may be read-only.
+			// The folder .ssh may be mounted read-only.
 			if err := files.Include(r.UserHome); err != nil {
 				r.Tell("ssh knows the job's tasks only with -F %s: %v", files.Config(), err)
 			}
@@ -99,8 +99,7 @@ func publicKey(key string) (string, error) {
 	return sshd.AuthorizedKey(signer), nil
 }
 
-// serve starts the server in a separate process: a failure there ends connections, not the
-// task.
+// serve starts the server in a separate process, so that a failure there ends connections, but not the task.
 func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	ports := r.Layout.Me().Ports["ssh"]
 	if len(ports) == 0 {
@@ -135,8 +134,8 @@ func (s *ssh) serve(ctx context.Context, r *Run, keys []string) error {
 	return nil
 }
 
-// A server that keeps failing isn't restarted forever. If it fails after it has worked, for example because the
-// kernel killed it for its memory, it counts as the first failure.
+// A server that keeps failing isn't restarted forever. If it fails after it has worked for a while, for example because
+// the kernel killed it to free memory, this counts as the first failure.
 const (
 	restarts = 5
 	worked   = 10 * time.Minute
@@ -173,7 +172,7 @@ func (r *Run) startServer(l *os.File, c sshd.Config) error {
 	return nil
 }
 
-// server starts it once. The pipe stays open as long as the server should run.
+// server starts the server's process once. The pipe stays open as long as the server should run.
 func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, error) {
 	in, send, err := os.Pipe()
 	if err != nil {
@@ -193,7 +192,7 @@ func (r *Run) server(l *os.File, c sshd.Config) (*process.Process, *os.File, err
 	return p, send, nil
 }
 
-// wait is the barrier.
+// wait waits until the task can log in to all others.
 func (s *ssh) wait(ctx context.Context, r *Run) error {
 	if !s.Barrier || len(r.Layout.Tasks) == 1 {
 		return nil

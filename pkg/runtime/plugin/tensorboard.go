@@ -65,8 +65,8 @@ func (t *tensorboard) install(r *Run) error {
 	return errors.New("tensorboard: command not found: the image has neither tensorboard nor python to install it")
 }
 
-// args are the arguments of the major version: version 2 has a different option for named folders, and by default listens only on
-// 127.0.0.1.
+// args returns the arguments for a major version. Version 2 has a different option for named folders, and by default listens only
+// on 127.0.0.1.
 func (t *tensorboard) args(major int) []string {
 	var named []string
 	for _, name := range slices.Sorted(maps.Keys(t.LogDir)) {
@@ -82,10 +82,10 @@ func (t *tensorboard) args(major int) []string {
 	return []string{"--logdir_spec=" + strings.Join(named, ","), port, "--bind_all"}
 }
 
-// versionLimit is ample for a program that loads TensorFlow first.
+// versionLimit is long enough for a program that first loads TensorFlow.
 const versionLimit = time.Minute
 
-// version asks the program for its major version. It returns 2 if the program doesn't report one.
+// version runs the program to find its major version. It returns 2 if the program doesn't report one.
 func version(ctx context.Context, r *Run) int {
 	ctx, cancel := context.WithTimeout(ctx, versionLimit)
 	defer cancel()

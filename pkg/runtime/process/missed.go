@@ -13,7 +13,7 @@ import (
 // child is a process that existed when its group was asked to end.
 type child struct {
 	pid   int
-	start uint64 // in clock ticks since the machine started: another process with this number has a different one
+	start uint64 // in clock ticks since the machine started; a later process with the same PID has a different value
 }
 
 // ticks is the unit of start: USER_HZ, which is 100 for all programs on all machines.
@@ -21,12 +21,11 @@ const ticks = uint64(time.Second / 100)
 
 // stop asks the group to end.
 //
-// A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the
-// shell's handler in that process, which is lost when the program begins. The shell then waits
-// for a program that wasn't asked to end. So the shell's children that haven't become another program
-// yet are remembered, and get the signal once more when they have (resend). Programs that were already running have received it, and
-// later ones don't get it, because a trap of the user may run them at the end. Therefore a program that a shell
-// forks in the microseconds between the signal and the scan still has the whole grace period.
+// A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the shell's handler in that process,
+// which is lost when the program begins. The shell then waits for a program that wasn't asked to end. So stop records the shell's
+// children that haven't executed their program yet, and resend sends them the signal again when they have. Programs that were
+// already running have received it, and later ones don't get it, because a trap of the user may run them at the end. Therefore a
+// program that a shell forks in the microseconds between the signal and the scan still has the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -39,7 +38,7 @@ func (p *Process) stop(s unix.Signal) error {
 	p.program = program(p.PID)
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID, p.PID))
 	if err != nil || p.program == "" {
-		return nil //nolint:nilerr // the program is gone, or this kernel doesn't report it
+		return nil //nolint:nilerr // the program no longer exists, or the kernel doesn't report it
 	}
 	for field := range strings.FieldsSeq(string(data)) {
 		pid, err := strconv.Atoi(field)
@@ -53,8 +52,8 @@ func (p *Process) stop(s unix.Signal) error {
 	return nil
 }
 
-// resend sends the signal once more to children that missed it: those that have become another program,
-// don't handle the signal, and still run.
+// resend sends the signal again to children that missed it: those that have executed another program since, don't
+// handle the signal, and still run.
 func (p *Process) resend() {
 	left := p.children[:0]
 	for _, c := range p.children {
@@ -64,7 +63,7 @@ func (p *Process) resend() {
 		}
 		left = append(left, c)
 		if now := program(c.pid); now != "" && now != p.program && byDefault(c.pid, p.asked) {
-			_ = unix.Kill(c.pid, p.asked) // it may have exited already
+			_ = unix.Kill(c.pid, p.asked) // it may already have exited
 		}
 	}
 	p.children = left
@@ -95,7 +94,7 @@ func startTime(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// byDefault reports whether a process neither handles nor ignores nor holds back a signal.
+// byDefault reports whether a process neither handles nor ignores nor blocks a signal.
 func byDefault(pid int, s unix.Signal) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package process is the part of the runtime that is PID 1: it starts programs, waits for them and
-// for orphans, forwards signals, and passes output through.
-// In: programs, signals, pipes. Out: exit codes, the container's log, the end of the output.
+// Package process is the part of the runtime that is PID 1: it starts programs, waits for them and for orphans,
+// forwards signals, and passes on output. In: programs, signals, pipes. Out: exit codes, the container's log, the end
+// of the output.
 package process
 
 import (
@@ -28,8 +28,8 @@ type Reaper struct {
 	done    chan struct{}
 }
 
-// NewReaper begins to reap. As PID 1 the runtime inherits orphans anyway; elsewhere, in tests and in
-// pods that share their process namespace, it requests that.
+// NewReaper begins to reap. As PID 1, the runtime inherits orphans. Elsewhere, as in tests and in pods that share their
+// process namespace, it becomes a subreaper.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of orphans: %w", err)
@@ -43,7 +43,7 @@ func NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Stop ends reaping; os/exec can be used again.
+// Stop ends reaping. After that, os/exec can be used again.
 func (r *Reaper) Stop() {
 	signal.Stop(r.signals)
 	close(r.stop)
@@ -62,8 +62,7 @@ func (r *Reaper) run() {
 	}
 }
 
-// reap collects all that ended. Signals are merged while one is pending, so each may stand for
-// many.
+// reap collects all children that ended. Pending signals are merged, so one signal may mean several children.
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,19 +90,19 @@ type Command struct {
 	Args   []string // the first is looked up in PATH
 	Dir    string   // "" is the current one
 	Env    []string
-	Stdin  *os.File // nil is nothing to read
+	Stdin  *os.File // nil: no input
 	Stdout *os.File
 	Stderr *os.File
-	Extra  []*os.File // from descriptor 3 on
+	Extra  []*os.File // from file descriptor 3 on
 }
 
-// Process is a program that was started. It leads a session, so it and its children are one
-// process group unless they leave it.
+// Process is a program that was started. It leads a session, so it and its children are one process group, except for
+// children that leave it.
 type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// They are written when it is asked to end, before they are read.
+	// These fields are written when the process is asked to end, before they are read.
 	asked    unix.Signal
 	program  string // the leader's
 	children []child
@@ -128,7 +127,7 @@ func (r *Reaper) Start(c Command) (*Process, error) {
 		}
 		defer stdin.Close()
 	}
-	// Held over fork and exec: if exec fails, Go waits for the child itself.
+	// Hold the lock over fork and exec: if exec fails, Go waits for the child itself.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, err := os.StartProcess(path, c.Args, &os.ProcAttr{
@@ -173,7 +172,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive reports whether the group has members, except for a leader that was reaped.
+// Alive reports whether the group has members, apart from a leader that was reaped.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
 // Code returns the exit code that a shell would report for a program.

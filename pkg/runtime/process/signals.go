@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrStopped is why the context of Signals ended.
+// ErrStopped is the cause of the context of Signals when it ends.
 var ErrStopped = errors.New("the task was stopped")
 
-// Signals receives the runtime's signals. SIGTERM and SIGINT stop the task: they cancel the context
-// and go to the program that runs. Others only go to the program.
+// Signals receives the runtime's signals. SIGTERM and SIGINT stop the task: they cancel the context, and are forwarded
+// to the running program. Other signals are only forwarded.
 type Signals struct {
-	ctx    context.Context //nolint:containedctx // it is the state that this type is for
+	ctx    context.Context //nolint:containedctx // the type exists to hold it
 	cancel context.CancelCauseFunc
 	c      chan os.Signal
 	closed chan struct{}
@@ -25,7 +25,7 @@ type Signals struct {
 
 	mu      sync.Mutex
 	current *Process
-	first   unix.Signal // that stopped the task, or 0
+	first   unix.Signal // the signal that stopped the task, or 0
 }
 
 // Listen begins to receive. It writes messages for the log with tell.
@@ -33,13 +33,13 @@ func Listen(ctx context.Context, tell func(format string, args ...any)) *Signals
 	s := &Signals{c: make(chan os.Signal, 16), closed: make(chan struct{}), tell: tell}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	signal.Notify(s.c, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT)
-	// The log's reader may exit, and Go would end the runtime at the next write.
+	// The reader of the log may exit. Without this, Go would end the runtime at the next write.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE)
 	go s.run()
 	return s
 }
 
-// Context ends with ErrStopped when the task is stopped.
+// Context returns a context that ends with ErrStopped when the task is stopped.
 func (s *Signals) Context() context.Context { return s.ctx }
 
 // Close stops receiving.
@@ -79,7 +79,7 @@ func (s *Signals) handle(got os.Signal) {
 	}
 	if stops && !again {
 		s.first = n
-		s.cancel(ErrStopped) // before the lock is given up: Supervise may have seen the end already
+		s.cancel(ErrStopped) // before the lock is released: Supervise may already have noticed the end
 	}
 	running := s.current != nil
 	s.mu.Unlock()
@@ -97,13 +97,13 @@ func (s *Signals) handle(got os.Signal) {
 	}
 }
 
-// attach makes p the program that signals go to. An earlier signal is not lost.
+// attach makes p the program to which signals are forwarded. An earlier signal is not lost.
 func (s *Signals) attach(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = p
 	if p != nil && s.first != 0 {
-		_ = p.stop(s.first) // its process group exists until it is waited for
+		_ = p.stop(s.first) // its process group exists until it is reaped
 	}
 }
 
@@ -115,8 +115,8 @@ func (s *Signals) stopped() bool {
 	return s.first != 0
 }
 
-// groupPoll is how often the runtime checks whether the processes that a program left behind have exited too. Only
-// tasks that are being stopped wait for them.
+// groupPoll is how often the runtime checks whether the processes that a program left behind have exited too. Only a
+// task that is being stopped waits for them.
 const groupPoll = 20 * time.Millisecond
 
 // Outcome is how a program ended.
@@ -126,9 +126,8 @@ type Outcome struct {
 	Killed  bool // it didn't end in time
 }
 
-// Supervise waits for a program and passes signals on to it. After a stop, the whole process group
-// has the grace period: the program is often a shell that exits at once, while its child still saves
-// its state.
+// Supervise waits for a program, to which signals are forwarded. After a stop, the whole process group has the grace
+// period: the program is often a shell that exits at once, while its child still saves its state.
 func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	s.attach(p)
 	defer s.attach(nil)
@@ -159,7 +158,8 @@ func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	return o
 }
 
-// ended waits until the whole group is gone; false when the time has expired. The leader's status is then restored.
+// ended waits until the whole group has exited, and returns the status of the leader. It returns false if the time
+// expires first.
 func (p *Process) ended(over <-chan time.Time) (unix.WaitStatus, bool) {
 	var status unix.WaitStatus
 	tick := time.NewTicker(groupPoll)

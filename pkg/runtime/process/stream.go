@@ -14,18 +14,18 @@ import (
 // may give less.
 const pipeSize = 1 << 20
 
-// Stream passes one output of a program through: every byte, in order.
+// Stream passes on one output of a program: every byte, in order.
 type Stream struct {
 	read *os.File
 	dst  io.Writer
 	tail io.Writer
 	done chan struct{} // the copying goroutine ended
 	eof  bool          // read only after done
-	lost error         // of dst: its reader is gone
+	lost error         // the error of dst: its reader is gone
 }
 
-// NewStream returns a stream and the end that a program gets as its output; the caller closes that
-// end once the program has it. The stream writes the output to dst and then to tail.
+// NewStream returns a stream, and the end of a pipe for a program's output. The caller closes that end when the program
+// has it. The stream writes the output to dst and then to tail.
 func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -41,8 +41,8 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
-// Through returns a stream that reads a file that doesn't block, such as the near side of a
-// terminal. From then on the stream owns the file.
+// Through returns a stream that reads a non-blocking file, such as the near side of a terminal. The stream then owns
+// the file.
 func Through(read *os.File, dst io.Writer) *Stream {
 	s := &Stream{read: read, dst: dst, tail: io.Discard}
 	s.start()
@@ -81,8 +81,8 @@ func (s *Stream) copy(limit int) error {
 	return nil
 }
 
-// readNow is Read without the wait. It returns EAGAIN if no output is available. The number of available bytes can't be used,
-// because a terminal produces the rest only when it is read.
+// readNow is like Read, but doesn't wait. It returns EAGAIN if no output is available. The number of available bytes can't be used,
+// because a terminal produces more only when it is read.
 func (s *Stream) readNow(p []byte) (int, error) {
 	c, err := s.read.SyscallConn()
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *Stream) readNow(p []byte) (int, error) {
 	return max(0, n), err
 }
 
-// pass writes to both. If the log no longer has a reader, the program continues. It wouldn't if
-// the pipe were closed before it.
+// pass writes to dst and tail. If the log no longer has a reader, the program continues. It wouldn't if its pipe were
+// closed.
 func (s *Stream) pass(p []byte) {
 	if s.lost == nil {
 		_, s.lost = s.dst.Write(p)
@@ -113,8 +113,8 @@ func (s *Stream) pass(p []byte) {
 	_, _ = s.tail.Write(p)
 }
 
-// Drain returns when all that was written before the call has been passed on. It doesn't wait for the end of the pipe: a background
-// program may hold it open.
+// Drain returns when everything that was written before the call has been passed on. It doesn't wait for the end of the pipe, which
+// a background program may hold open.
 func (s *Stream) Drain() error {
 	open, err := s.drain()
 	if open {
@@ -135,10 +135,10 @@ func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	// Never more than a full pipe: the output that was available at the call is at most that.
+	// Read at most a full pipe: more output can't have been available at the call.
 	if err := s.copy(s.capacity()); err != nil {
 		s.eof = true
-		return false, nil //nolint:nilerr // the pipe's end, or one that can't be read: no more will come
+		return false, nil //nolint:nilerr // the pipe has ended, or can't be read: there is no more output
 	}
 	return true, nil
 }
@@ -161,8 +161,8 @@ func (s *Stream) Close() error {
 	return errors.Join(err, s.read.Close())
 }
 
-// Finish ends the stream at its end, or after d with all that was written by then, however long the reader
-// takes for that.
+// Finish ends the stream at its end, or after d. Then it passes on all that was written until then, however long dst
+// takes.
 func (s *Stream) Finish(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

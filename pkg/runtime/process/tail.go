@@ -11,11 +11,11 @@ type Tail struct {
 	cut  bool
 }
 
-// NewTail returns a Tail of this size. It allocates all of it at once: pages that weren't written to don't use
-// memory, and a growing buffer would leave its smaller predecessors behind.
+// NewTail returns a Tail of this size. It allocates all of it at once: pages that weren't written to don't use memory,
+// and a growing buffer would leave garbage behind.
 func NewTail(size int) *Tail { return &Tail{buf: make([]byte, 0, size), max: size} }
 
-// Write keeps the end of p; it never fails.
+// Write keeps the end of p. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

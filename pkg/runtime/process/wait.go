@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wait waits for the program, and ends its group when the context does.
+// Wait waits for the program. When the context ends, it ends the program's group.
 func (p *Process) Wait(ctx context.Context) (int, error) {
 	select {
 	case status := <-p.done:
@@ -22,8 +22,7 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 // maxAnswer limits the output that Ask keeps.
 const maxAnswer = 8 << 20
 
-// Ask runs a short program and returns its output. It is os/exec's Output for a process that
-// reaps.
+// Ask runs a short program and returns its output. It replaces os/exec's Output while a Reaper runs.
 func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	var out bytes.Buffer
 	s, w, err := NewStream(&limited{&out}, io.Discard)

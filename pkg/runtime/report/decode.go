@@ -33,7 +33,7 @@ func Decode(text string) (r Report, ok bool) {
 	if !found || len(body) > 1<<20 {
 		return r, false
 	}
-	// A container may write anything there, and yaml.v3 may panic on it.
+	// A container may write any text there, and yaml.v3 may panic on it.
 	defer func() {
 		if recover() != nil {
 			r, ok = Report{}, false

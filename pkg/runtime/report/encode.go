@@ -40,7 +40,7 @@ func cleanLines(in []string) []string {
 	return out
 }
 
-// oneLine cleans a text that is quoted as one line, of at most maxLine bytes.
+// oneLine cleans a text that is quoted as one line of at most maxLine bytes.
 func oneLine(s string) string {
 	return line(strings.ToValidUTF8(strings.ReplaceAll(s, "\n", " "), "?"))
 }
@@ -54,7 +54,7 @@ func block(s string) string {
 	return strings.TrimRight(strings.Join(lines, "\n"), " \n")
 }
 
-// shrink removes one part. It returns false if there is no more to remove.
+// shrink removes one part. It returns false if nothing is left to remove.
 func (r *Report) shrink() bool {
 	switch {
 	case len(r.PlatformLog) > 1 || len(r.PlatformLog) == 1 && r.platformAt < 0:
@@ -73,7 +73,7 @@ func (r *Report) shrink() bool {
 	return true
 }
 
-// dropFarthest removes the line at the end that is farther from the match; without a match the first.
+// dropFarthest removes the first or the last line, whichever is farther from the match; without a match, the first.
 func dropFarthest(lines []string, at int) ([]string, int) {
 	if at >= 0 && len(lines)-1-at >= at {
 		return lines[:len(lines)-1], at
@@ -128,8 +128,8 @@ func (r Report) write() []byte {
 	return []byte(b.String())
 }
 
-// writeBlock writes a text as a literal block with the indentation given, so that blanks at the
-// beginning of its first line are kept.
+// writeBlock writes a text as a literal block of YAML with an explicit indentation, so that blanks at the beginning of
+// its first line are kept.
 func writeBlock(b *strings.Builder, indent, key, text string) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {

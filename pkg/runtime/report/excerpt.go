@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Limits of the log lines in a report, before it is made to fit.
+// Limits of the log lines in a report, before it is shortened to fit.
 const (
 	maxUserLines     = 15
 	maxPlatformLines = 10
@@ -16,14 +16,14 @@ const (
 	maxMatched       = 1024
 )
 
-// excerpt returns at most that many lines of a log: some before and the rest after the place at of the cleaned
-// log, or the last lines if at isn't in it. at is the index of the line with the match.
+// excerpt returns at most that many lines of a log: some before the position at of the cleaned log and the rest after
+// it, or the last lines if at isn't in the log. match is the index of the line with the match.
 func excerpt(log []byte, at, most int) (lines []string, match int) {
 	text := rules.Clean(log)
 	if at < 0 || at > len(text) {
 		return tail(text, most), -1
 	}
-	// A match of ^\s+ may begin at the end of the line above.
+	// A match of ^\s+ may begin at the end of the previous line.
 	for at < len(text) && text[at] == '\n' {
 		at++
 	}
@@ -45,7 +45,7 @@ func excerpt(log []byte, at, most int) (lines []string, match int) {
 
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
 
-// tail returns the last lines that aren't empty at the end.
+// tail returns the last lines, without empty ones at the end.
 func tail(text string, n int) []string {
 	text = strings.TrimRight(text, " \t\n")
 	var out []string
@@ -63,8 +63,7 @@ func tail(text string, n int) []string {
 // untag removes the report's tags from quoted text, in which they must not occur.
 var untag = strings.NewReplacer("[PAI_RUNTIME_ERROR_", "[PAI-RUNTIME-ERROR-")
 
-// line makes one line of a log fit to be quoted in a block of YAML: printable, no tags, no blanks at its
-// end.
+// line makes one line of a log quotable in a block of YAML: printable, without tags, without blanks at its end.
 func line(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {

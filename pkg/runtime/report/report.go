@@ -11,7 +11,7 @@ import (
 // Max is the kubelet's limit of a container's termination message, in bytes.
 const Max = 4096
 
-// The lines around a report. A reader takes the text between them.
+// The lines before and after a report. A reader takes the text between them.
 const (
 	Start = "[PAI_RUNTIME_ERROR_START]"
 	End   = "[PAI_RUNTIME_ERROR_END]"
@@ -28,14 +28,14 @@ type Report struct {
 	OOMKilled          bool   `json:"oomKilled,omitempty"`
 	// GPUFault is the machine's report of faulty GPUs of the task, even if the rule matched something else.
 	GPUFault string `json:"gpuFault,omitempty"`
-	// The lines around it, or the last ones without a match.
+	// The log lines around it, or the last lines if nothing matched.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
 	// The indices of the lines with the match; -1 without one.
 	userAt, platformAt int
 }
 
-// New makes the report of a failure.
+// New returns the report of a failure.
 func New(e rules.Exit, m rules.Match) Report {
 	r := Report{ExitCode: m.Code, UserExitCode: e.Code, GPUECC: m.GPUECC, OOMKilled: m.OOMKilled, GPUFault: e.GPUFault,
 		MatchedUserLog: clip(m.UserLog, maxMatched), MatchedPlatformLog: clip(m.PlatformLog, maxMatched)}

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// ruleFile is a file of rules: a list, or OpenPAI's map with the list below "spec". The other keys of that map
-// describe the format.
+// ruleFile is a file of rules: a list, or OpenPAI's map with the list below "spec". The other keys of that map are
+// documentation.
 type ruleFile struct {
 	rules []Rule
 	base  strictyaml.Path
@@ -35,7 +35,7 @@ func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	f.rules, f.base = whole.Spec, strictyaml.Path{"spec"}
 }
 
-// KeyHints are for users who know the file that OpenPAI's runtime reads.
+// KeyHints returns hints for keys of the file that OpenPAI's runtime reads.
 func (Rule) KeyHints() map[string]string {
 	return map[string]string{
 		"containerExitCode": `write the code as "code", and its patterns below "pattern"`,
@@ -55,7 +55,7 @@ var enums = map[string][]string{
 	"reaction": {reactionRetry, reactionBackoff, reactionMax, reactionNever},
 }
 
-// reactions are the reactions to each behaviour.
+// reactions maps each behaviour to its reaction.
 var reactions = map[string]string{behaviorTransient: reactionRetry, behaviorConflict: reactionBackoff,
 	behaviorPermanent: reactionNever, behaviorUnknown: reactionMax}
 
@@ -72,7 +72,7 @@ type checker struct {
 	findings strictyaml.Findings
 
 	phrases map[string]int // index of the rule
-	bare    map[int]int    // exit codes that a rule claims without further condition
+	bare    map[int]int    // exit codes that a rule has without another condition
 }
 
 func (c *checker) report(severity strictyaml.Severity, path strictyaml.Path, rule, message, remedy string) {
@@ -210,7 +210,7 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	return re
 }
 
-// Common mistakes of people who forget that these characters are special; OpenPAI's own rules made them.
+// Frequent mistakes of users who forget that these characters are special, also found in OpenPAI's own rules.
 var (
 	emptyGroup = regexp.MustCompile(`(?:^|[^\\(])\(\)`)
 	plainGroup = regexp.MustCompile(`\(\d+\)`)

@@ -41,7 +41,7 @@ func (c *checker) patterns(i int, path strictyaml.Path) {
 	c.set.pod = append(c.set.pod, d)
 }
 
-// internal codes are those of the controller, and success.
+// internal reports whether a code is one of the controller's, or success.
 func (c *checker) internal(code int) bool { return code >= -999 && code <= 0 }
 
 func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) exitPattern {
@@ -97,7 +97,7 @@ func (c *checker) podRegex(path strictyaml.Path, expr string) *regexp.Regexp {
 	return nil
 }
 
-// unreachable warns of pod patterns that an earlier rule always matches first, as with OpenPAI's -1205.
+// unreachable warns of pod patterns that an earlier rule always matches first, as in OpenPAI's rule -1205.
 func (c *checker) unreachable(i int, path strictyaml.Path) {
 	for k, p := range c.rules[i].Pattern.Pod {
 		for _, before := range c.set.pod {

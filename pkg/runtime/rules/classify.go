@@ -10,18 +10,18 @@ type Exit struct {
 	Code int // the code of the program: 0 to 255, 128+n after signal n
 	// UserLog and PlatformLog are the ends of the program's and the runtime's output. They may contain any bytes.
 	UserLog, PlatformLog []byte
-	// GPUECC: the driver counts double-bit errors of a GPU's memory.
+	// GPUECC reports that the driver counts double-bit errors of a GPU's memory.
 	GPUECC bool
 	// GPUFault is the machine's report of faulty GPUs of the task; "" if it reports no fault, or there is no report.
 	GPUFault string
-	// OOMKilled: the kernel killed a process of the container because its memory was used up.
+	// OOMKilled reports that the kernel killed a process of the container because its memory was used up.
 	OOMKilled bool
 }
 
 // Match is the meaning of a failure.
 type Match struct {
 	Rule Rule
-	// Code is the rule's, except for exit codes that no rule knows.
+	// Code is the rule's code, or the container's exit code if a pod matches no rule.
 	Code int
 	// UserLog and PlatformLog are the matched texts, and UserLogAt and PlatformLogAt their positions in the cleaned log (Clean);
 	// a position is -1 without a match.

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text of a program's output: valid UTF-8, lines that end with a line feed only, without
-// the escape sequences and control characters of terminals. A carriage return ends a line too, so that
-// a progress bar is many short lines and not one of megabytes. Only the last MaxLog bytes count.
+// Clean returns a program's output as text: valid UTF-8, lines that end with a line feed only, without the escape
+// sequences and control characters of terminals. A carriage return ends a line too, so that a progress bar is many
+// short lines and not one of megabytes. Only the last MaxLog bytes count.
 func Clean(log []byte) string {
 	if len(log) > MaxLog {
 		log = log[len(log)-MaxLog:]
@@ -55,8 +55,8 @@ func plain(log []byte) bool {
 	return true
 }
 
-// escapeLen is the length of the escape sequence at the start of b: colours and cursor movements
-// (ESC [ ... letter), titles (ESC ] ... BEL) of at most 128 bytes, or two bytes for others.
+// escapeLen returns the length of the escape sequence at the start of b: colours and cursor movements (ESC [ ...
+// letter), titles (ESC ] ... BEL) of at most 128 bytes, or two bytes for others.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return len(b)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// corpus has outputs of programs, and their expected codes. Unless it is given, the exit code is 1.
+// corpus holds outputs of programs, and their expected codes. Unless it is given, the exit code is 1.
 var corpus = map[string]struct {
 	exit int
 	log  string

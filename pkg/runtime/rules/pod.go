@@ -8,7 +8,7 @@ const codeOutOfMemory = 227
 // Pod is a failed pod.
 type Pod struct {
 	Reason, Message string
-	Containers      []Container // init containers too; only terminated ones
+	Containers      []Container // including init containers; only terminated ones
 }
 
 // Container is a terminated container.
@@ -18,8 +18,8 @@ type Container struct {
 	Finished              int64 // Unix time, to find which failed last
 }
 
-// ClassifyPod returns the meaning of a failed pod: first by the controller's contract, then by the first rule that
-// matches, and otherwise by the exit code of the container that failed last.
+// ClassifyPod returns the meaning of a failed pod: first by the contract between containers and the controller, then by
+// the first rule that matches, and otherwise by the exit code of the container that failed last.
 func (s *Set) ClassifyPod(p Pod) Match {
 	none := Match{UserLogAt: -1, PlatformLogAt: -1}
 	for _, code := range []int{CodeTransient, CodeConflict, CodePermanent} {

@@ -34,9 +34,9 @@ type RuntimePattern struct {
 	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
 	PlatformLog string   `yaml:"platformLogRegex,omitempty" json:"platformLogRegex,omitempty"`
 	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
-	// GPUFault: the agent of the machine reports that a GPU of the task is sick.
+	// GPUFault matches if the agent of the machine reports that a GPU of the task is faulty.
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
-	// OOMKilled: the kernel killed a process of the container because its memory was used up.
+	// OOMKilled matches if the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
 	// LastLines is the number of lines at the end of the log that are searched; 0 searches all of it. The cause of
 	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
@@ -79,9 +79,9 @@ const (
 	CodeTaskDeleted       = -230
 	CodeNoFailedContainer = -300
 	CodePodUnknown        = -310
-	CodeTransient         = 200 // a container asks to be retried
-	CodeConflict          = 201 // later
-	CodePermanent         = 210 // never
+	CodeTransient         = 200 // a container requests a retry
+	CodeConflict          = 201 // a container requests a later retry
+	CodePermanent         = 210 // a container requests that there is no retry
 	CodeSetupFailed       = 247 // the code, a plugin or another preparation of the runtime
 	CodeSSHBarrier        = 249
 	CodeBarrierTransient  = 250
@@ -115,8 +115,8 @@ const (
 	phraseUnrecognized        = "ContainerUnrecognizedFailed"
 )
 
-// Attributes are the attributes of the Framework's completion type that steer the retry: of Transient,
-// Conflict, Permanent.
+// Attributes returns the attributes of the Framework's completion type that control the retry: Transient, Conflict,
+// Permanent.
 func (r Rule) Attributes() []string {
 	switch r.Behavior {
 	case behaviorTransient:
@@ -129,7 +129,7 @@ func (r Rule) Attributes() []string {
 	return []string{}
 }
 
-// contract has the codes by which a container asks the controller for an action, regardless of the set.
+// contract holds the codes with which a container requests an action of the controller, regardless of the set.
 var contract = map[int]Rule{
 	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
 		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",

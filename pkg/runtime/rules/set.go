@@ -39,7 +39,7 @@ type Set struct {
 var builtin = sync.OnceValue(func() *Set {
 	s, findings := Parse(File, builtinText)
 	if err := findings.Err(); err != nil {
-		panic(err) // a test reads it
+		panic(err) // a test parses it
 	}
 	return s
 })
@@ -47,7 +47,7 @@ var builtin = sync.OnceValue(func() *Set {
 // Builtin returns the set that is part of this build. It must not be changed.
 func Builtin() *Set { return builtin() }
 
-// BuiltinText is the file of the built-in set.
+// BuiltinText returns the file of the built-in set.
 func BuiltinText() []byte { return append([]byte(nil), builtinText...) }
 
 // Parse reads a set in OpenPAI's format: a list of rules, or a map with the list below "spec". The set

@@ -9,8 +9,8 @@ import (
 // maxMatch limits a matched text: a regex such as (?s)a.*b may span megabytes.
 const maxMatch = 2048
 
-// text is a log that many regexes are tried on. Most of them need some word that isn't in it, and
-// searching for a word costs a hundredth of searching for a regex.
+// text is a log to be matched with many regexes. Most of them need a word that isn't in the log, and searching for a
+// word takes a hundredth of the time of a regex.
 type text struct {
 	log, lower string
 }
@@ -20,7 +20,8 @@ func newText(log []byte) *text {
 	return &text{log: s, lower: asciiLower(s)}
 }
 
-// asciiLower keeps positions, which strings.ToLower doesn't for all of Unicode.
+// asciiLower converts ASCII letters to lower case. It keeps positions, which strings.ToLower doesn't for all of
+// Unicode.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -49,8 +50,8 @@ func newLogRegex(expr string) (*logRegex, error) {
 	return out, nil
 }
 
-// words returns texts, one of which is in every match of re, or nil if it can't find such texts. It ignores that
-// the Kelvin sign and the long s match k and s if case is ignored.
+// words returns texts of which every match of re contains at least one, or nil if it can't find such texts. It ignores
+// that the Kelvin sign and the long s match k and s if case is ignored.
 func words(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -88,7 +89,7 @@ func words(re *syntax.Regexp) []string {
 	return nil
 }
 
-// better prefers the choice whose shortest word is longer: it occurs less often by chance.
+// better reports whether a is better than b: its shortest word is longer, and so occurs less often by chance.
 func better(a, b []string) bool {
 	return a != nil && (b == nil || shortest(a) > shortest(b))
 }
@@ -128,7 +129,7 @@ func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	return "", -1
 }
 
-// lines widens a match to whole lines, without empty ones before it: ^\s* may begin a line above.
+// lines extends a match to whole lines, without empty lines before it, because ^\s* may begin on the previous line.
 func (t *text) lines(begin, end int) (int, int) {
 	for begin < end && (t.log[begin] == '\n' || t.log[begin] == ' ') {
 		begin++
@@ -159,7 +160,7 @@ func harmless(line string) bool {
 
 var glog = regexp.MustCompile(`^[WI]\d{4} |^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WI] `)
 
-// lastLines is where the last n lines begin; 0 for n = 0.
+// lastLines returns where the last n lines begin; 0 for n = 0.
 func lastLines(s string, n int) int {
 	if n <= 0 {
 		return 0

@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// phrases are those, and the reasons of Kubernetes, whose own words say less than these.
+// phrases holds the texts of phrases, and of reasons of Kubernetes, that would say less if they were only split into
+// words.
 var phrases = map[string]string{
 	"StopFrameworkRequested":       "stopped",
 	"DeleteTaskRequested":          "scaled down",
@@ -45,7 +46,7 @@ func Words(phrase string) string {
 	for _, field := range strings.Fields(phrase) {
 		words := split(field)
 		if len(words) == 1 && !unicode.IsUpper([]rune(field)[0]) {
-			out = append(out, field) // a word already
+			out = append(out, field) // already a word
 			continue
 		}
 		for i := 0; i < len(words); i++ {
@@ -69,7 +70,7 @@ func WithTerm(reason string) string {
 	return words + " (" + reason + ")"
 }
 
-// split cuts a name before each word; letters that follow each other in upper case are one.
+// split divides a name before each word; consecutive upper-case letters are one word.
 func split(name string) (words []string) {
 	runes, from := []rune(name), 0
 	for i := 1; i < len(runes); i++ {
@@ -80,7 +81,7 @@ func split(name string) (words []string) {
 	return append(words, string(runes[from:]))
 }
 
-// word leaves an abbreviation as it is.
+// word lowers a word, unless it is an abbreviation.
 func word(w string) string {
 	lower := strings.ToLower(w)
 	if s, ok := spelled[lower]; ok {

@@ -11,7 +11,7 @@ import (
 	"regexp"
 )
 
-// Limits that no real job reaches; a larger spec is broken, not large.
+// Limits that no real job reaches: a larger spec is malformed.
 const (
 	maxSize  = 8 << 20 // a Secret holds 1 MiB
 	maxTasks = 100_000
@@ -19,7 +19,7 @@ const (
 )
 
 var (
-	// Names of roles and of ports become part of names of environment variables.
+	// Names of roles and ports, which become part of names of environment variables.
 	namePattern   = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 	objectPattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 )
@@ -42,9 +42,9 @@ func Load(path string) (*Spec, error) {
 	return s, nil
 }
 
-// Decode refuses fields that it doesn't know: a runtime that is older than the paictl that
-// submitted the job would ignore a request. Errors contain no values of the spec except for
-// names and numbers, because commands hold secrets.
+// Decode refuses fields that it doesn't know: otherwise a runtime that is older than the paictl that submitted the job
+// would ignore a request of the job. Errors contain no values of the spec except for names and numbers, because
+// commands hold secrets.
 func Decode(data []byte) (*Spec, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("the spec is larger than %d bytes", maxSize)
@@ -67,7 +67,7 @@ func Decode(data []byte) (*Spec, error) {
 	return s, s.check()
 }
 
-// jsonError keeps the place and drops the text, which may be part of a command.
+// jsonError keeps the position and omits the text, which may be part of a command.
 func jsonError(err error) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -144,7 +144,7 @@ func (r *Role) check() error {
 	return nil
 }
 
-// Tasks is the number of tasks over all roles.
+// Tasks returns the number of tasks over all roles.
 func (s *Spec) Tasks() int {
 	n := 0
 	for i := range s.Roles {

@@ -5,7 +5,7 @@ package spec
 
 import "encoding/json"
 
-// Version is the only one so far.
+// Version is the only version so far.
 const Version = 1
 
 // MaxCode limits an archive of code that is submitted with the job, in bytes.
@@ -26,7 +26,7 @@ const (
 	File = "/usr/local/pai-spec/spec.json"
 	// Rules is the failure rules' file, on a volume of a ConfigMap that follows changes.
 	Rules = "/usr/local/pai-rules/rules.yaml"
-	// RulesConfigMap is its name, in the namespace of jobs.
+	// RulesConfigMap is the name of that ConfigMap, in the namespace of jobs.
 	RulesConfigMap = "runtime-exit-spec-configuration"
 	// TerminationLog is the path of the exit report.
 	TerminationLog = "/tmp/pai-termination-log"
@@ -40,23 +40,23 @@ type Spec struct {
 	Job            string `json:"job"`
 	VirtualCluster string `json:"virtualCluster"`
 	Roles          []Role `json:"roles"` // in the order of the job file
-	// Gang: every task waits until all tasks of the job have an address.
+	// Gang reports whether every task waits until all tasks of the job have an address.
 	Gang bool `json:"gang"`
-	// BarrierTimeoutSec ends a task that waited so long for the others, with code 251; 0: 600.
+	// BarrierTimeoutSec is how long a task waits for the others; then it ends with code 251. 0 means 600.
 	BarrierTimeoutSec int `json:"barrierTimeoutSec,omitempty"`
-	// HostNetwork: tasks use the machine's addresses; ports are computed in [PortStart, PortEnd) from the
-	// pod's UID (peers.HostPorts). Otherwise every task has its own address and the same ports.
+	// HostNetwork reports whether tasks use the machine's addresses. Then ports are computed in [PortStart, PortEnd)
+	// from the pod's UID (peers.HostPorts). Otherwise every task has its own address and the same ports.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 	PortStart   int  `json:"portStart,omitempty"`
 	PortEnd     int  `json:"portEnd,omitempty"`
-	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own is a few seconds longer.
+	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own grace period is a few seconds longer.
 	GracePeriodSec int `json:"gracePeriodSec"`
-	// CheckpointDir is a folder that outlives attempts (on storage of the job), or empty.
+	// CheckpointDir is a folder that outlives attempts, on storage of the job; "" without such a folder.
 	CheckpointDir string `json:"checkpointDir,omitempty"`
 	// Code is a folder that was submitted with the job, or nil.
 	Code *Code `json:"code,omitempty"`
-	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. Empty in jobs that an earlier paictl
-	// submitted, which have them in a ConfigMap.
+	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. It is empty in jobs that an earlier
+	// paictl submitted, which have the addresses in a ConfigMap.
 	PeersURL string `json:"peersURL,omitempty"`
 	// Domain is the suffix under which tasks are found: ROLE-INDEX.DOMAIN.
 	Domain string `json:"domain,omitempty"`
@@ -99,6 +99,6 @@ type Plugin struct {
 type Code struct {
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`
-	Size   int64  `json:"size"` // bytes of the archive
+	Size   int64  `json:"size"` // size of the archive in bytes
 	Dir    string `json:"dir"`  // where it is unpacked; also the commands' working directory
 }

@@ -10,13 +10,13 @@ import (
 const (
 	// TaskVariable is a Task as text.
 	TaskVariable = "PAI_TASK"
-	// PeersTokenVariable is the token for the job's addresses, for which its tasks wait.
+	// PeersTokenVariable is the token for the addresses of the job's tasks.
 	PeersTokenVariable = "PAI_PEERS_TOKEN"
 	// CodeTokenVariable is the token for the job's code.
 	CodeTokenVariable = "PAI_CODE_TOKEN"
 )
 
-// Task identifies the task of the job that a pod is, and its attempts.
+// Task identifies the task of a pod, and its attempts.
 type Task struct {
 	Role                        string // in the Framework
 	Index, Attempt, TaskAttempt int

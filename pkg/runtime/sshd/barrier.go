@@ -29,13 +29,13 @@ const (
 // Barrier waits until this task can log in to every other one.
 type Barrier struct {
 	Layout  *env.Layout
-	Key     string // the job's, PEM
+	Key     string // the private key of the job, PEM
 	Timeout time.Duration
 	Tell    func(format string, args ...any)
 }
 
-// Wait waits. On time-out the error carries code 249, and the words by which the failure rules of
-// OpenPAI know it.
+// Wait waits until then. If the time runs out, its error has the code 249, and the text by which OpenPAI's failure
+// rules recognize it.
 func (b Barrier) Wait(ctx context.Context) error {
 	config, err := clientConfig(b.Key)
 	if err != nil {
@@ -71,8 +71,8 @@ func (b Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// others are all tasks but this one. Each task begins with the one after itself, so that they don't all
-// connect to the same one at first.
+// others returns all tasks except this one. It begins with the task after this one, so that not all tasks first connect
+// to the same one.
 func others(l *env.Layout) []*env.Task {
 	var out []*env.Task
 	for i := 1; i < len(l.Tasks); i++ {
@@ -100,7 +100,7 @@ func clientConfig(key string) (*xssh.ClientConfig, error) {
 	}, nil
 }
 
-// round tries all and returns those that can't be reached yet, with the last reason.
+// round tries all tasks, and returns those that can't be reached yet, and the last reason.
 func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([]*env.Task, error) {
 	var (
 		mu   sync.Mutex

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is the channel of one session. The library reports when a connection ends, but not when one of its
-// sessions does; it doesn't support signals, and it changes the output to a terminal's client.
+// channel is the channel of one session. The library reports when a connection ends, but not when one of its sessions
+// does; it doesn't support signals, and it changes the output for clients with a terminal.
 type channel struct {
 	xssh.NewChannel
 	raw     xssh.Channel
-	gone    context.Context //nolint:containedctx // it is the state that this type is for
+	gone    context.Context //nolint:containedctx // the type exists to hold it
 	cancel  context.CancelFunc
 	delay   time.Duration    // outputDelay except in tests
 	sizes   chan ssh.Window  // the latest
@@ -27,7 +27,7 @@ func newChannel(ctx context.Context, asked xssh.NewChannel, delay time.Duration)
 	return c
 }
 
-// sessions is the handler of channels for sessions.
+// sessions returns the handler of channels for sessions.
 func sessions(c *Config) ssh.ChannelHandler {
 	return func(_ *ssh.Server, conn *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 		n := newChannel(ctx, asked, c.delay)
@@ -41,7 +41,7 @@ func sessions(c *Config) ssh.ChannelHandler {
 	}
 }
 
-// Accept filters the requests that are answered here.
+// Accept filters out the requests that are handled here.
 func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	raw, all, err := c.NewChannel.Accept()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	return raw, rest, nil
 }
 
-// take answers a request, or leaves it.
+// take handles a request, and reports whether it did.
 func (c *channel) take(r *xssh.Request) bool {
 	ok := false
 	switch r.Type {
@@ -68,7 +68,7 @@ func (c *channel) take(r *xssh.Request) bool {
 		var w struct{ Width, Height, X, Y uint32 }
 		if ok = xssh.Unmarshal(r.Payload, &w) == nil; ok {
 			select {
-			case <-c.sizes: // an unread, outdated size
+			case <-c.sizes: // drop an unread, outdated size
 			default:
 			}
 			c.sizes <- ssh.Window{Width: int(w.Width), Height: int(w.Height)}
@@ -80,12 +80,12 @@ func (c *channel) take(r *xssh.Request) bool {
 				select {
 				case c.signals <- n:
 					ok = true
-				default: // more than any program would want
+				default: // more signals than any program handles
 				}
 			}
 		}
 	case "auth-agent-req@openssh.com":
-		// The library would reply yes without doing anything.
+		// The library would confirm the request without doing anything.
 	default:
 		return false
 	}

@@ -47,10 +47,10 @@ func (f Files) Write(l *env.Layout) error {
 	return nil
 }
 
-// Config is the file of the client configuration, for ssh -F.
+// Config returns the path of the client configuration, for ssh -F.
 func (f Files) Config() string { return filepath.Join(f.Dir, "config") }
 
-// config has an entry for every task under its names and its address.
+// config returns a configuration with an entry for every task under its names and its address.
 func (f Files) config(l *env.Layout) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Written by pai-runtime: the tasks of this job.\n")
@@ -84,8 +84,8 @@ func writePrivate(name string, data []byte) error {
 	return os.WriteFile(name, data, 0o600)
 }
 
-// Include makes a user's configuration include ours first: ssh uses the first value that it
-// finds. The user's file is replaced atomically: homes are shared by tasks that all do this.
+// Include makes a user's configuration include ours first, because ssh uses the first value that it finds. The user's
+// file is replaced atomically, because tasks may share a home.
 func (f Files) Include(userHome string) error {
 	dir := filepath.Join(userHome, ".ssh")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -103,7 +103,7 @@ func (f Files) Include(userHome string) error {
 	if bytes.Contains(old, []byte(line)) {
 		return nil
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".config-*") // 0600, as ssh wants it
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".config-*") // with mode 0600, which ssh requires
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// forward connects a client to an address: a user who may log in could also connect from here by hand.
-// Each direction ends separately, unlike in the library: after a client has sent its whole request, it still waits for the response.
+// forward connects a client to an address. It needs no further permission, because a user who may log in can also connect from here
+// by hand. Each direction ends separately, unlike in the library: after a client has sent its whole request, it still waits for the
+// response.
 func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 	var to struct {
 		Host       string

@@ -26,9 +26,9 @@ func ParseKey(text string) (ssh.Signer, error) {
 	return signer, nil
 }
 
-// HostKey makes the key that identifies a task's server. With a job's key it is derived from
-// that, so every task knows those of all others; it differs from the job's key,
-// so that a server's signatures can't be used to log in. Without a job's key it is random.
+// HostKey returns the key that identifies a task's server. It is derived from the job's key, if there is one, so every
+// task knows those of all others. It differs from the job's key, so that a server's signatures can't be used to log in.
+// Without a job's key it is random.
 func HostKey(jobKey string) (string, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if jobKey == "" {
@@ -74,5 +74,5 @@ func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 	return out, nil
 }
 
-// AuthorizedKey is the line of a key for authorized_keys.
+// AuthorizedKey returns the line of a key for authorized_keys.
 func AuthorizedKey(s ssh.Signer) string { return string(ssh.MarshalAuthorizedKey(s.PublicKey())) }

@@ -1,8 +1,8 @@
-// Package sshd is the SSH server of tasks with the ssh plugin, the configuration of the image's ssh
-// clients, and the wait for the servers of the other tasks.
-// In: keys, addresses. Out: a server that takes keys only, client configuration, or an error.
+// Package sshd is the SSH server of tasks with the ssh plugin, the configuration of the image's ssh clients, and the
+// wait for the servers of the other tasks. In: keys, addresses. Out: a server that accepts only keys, client
+// configuration, or an error.
 //
-// The server is ours and in the runtime's program, so it works in any image: nothing is installed.
+// The server is part of the runtime's program, so it works in any image without being installed.
 package sshd
 
 import (
@@ -40,7 +40,7 @@ func ReadConfig(r io.Reader) (*Config, error) {
 	return c, nil
 }
 
-// Serve takes connections until the context ends.
+// Serve accepts connections until the context ends.
 func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format string, args ...any)) error {
 	hostKey, err := xssh.ParsePrivateKey([]byte(c.HostKey))
 	if err != nil {
@@ -96,8 +96,8 @@ func files(s ssh.Session, ch *channel) {
 	_ = server.Close()
 }
 
-// Ports of tasks are open to others, so clients that don't log in may neither stay nor use up
-// the task's memory.
+// Anyone can connect to the ports of tasks, so connections without a login must neither last nor use up the task's
+// memory.
 const (
 	loginTime = 60 * time.Second
 	maxLogins = 128
@@ -106,7 +106,7 @@ const (
 // provenKey is the key of the function in a connection's context that ends its login.
 type provenKey struct{}
 
-// login begins a connection's login. It returns nil if too many others are logging in.
+// login limits the time of a connection's login. It returns nil if too many others are logging in.
 func login(ctx ssh.Context, conn net.Conn, waiting chan struct{}) net.Conn {
 	select {
 	case waiting <- struct{}{}:

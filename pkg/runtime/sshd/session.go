@@ -31,7 +31,7 @@ func session(s ssh.Session, ch *channel, c *Config) {
 	cmd, err := command(s, c)
 	if err != nil {
 		fmt.Fprintln(ch.raw.Stderr(), "[pai-runtime]", err)
-		_ = s.Exit(rexit.NotFound) // here and below: a client that is gone needs no code
+		_ = s.Exit(rexit.NotFound) // here and below: a client that is gone doesn't need the code
 		return
 	}
 	if request, _, terminal := s.Pty(); terminal {
@@ -65,14 +65,14 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	if raw := s.RawCommand(); raw != "" {
 		args = []string{"-c", raw}
 	}
-	cmd := exec.Command(shell, args...) //nolint:noctx // it may outlive the session, see attend
+	cmd := exec.Command(shell, args...) //nolint:noctx // it may outlive the session; see attend
 	cmd.Dir = c.Folder()
 	cmd.Env = append(append([]string(nil), c.Environ...), sessionVars(s, shell)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd, nil
 }
 
-// Folder is the folder in which sessions, and the server itself, start; "" means the image's. Some images name homes
+// Folder returns the folder in which sessions, and the server itself, start; "" means the image's. Some images name homes
 // that don't exist.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
@@ -83,7 +83,7 @@ func (c *Config) Folder() string {
 	return ""
 }
 
-// sessionVars are those that a client may set, and those in which OpenSSH describes the connection.
+// sessionVars returns the variables that a client may set, and those in which OpenSSH describes the connection.
 func sessionVars(s ssh.Session, shell string) []string {
 	var out []string
 	for _, e := range s.Environ() {
@@ -105,10 +105,10 @@ func sessionVars(s ssh.Session, shell string) []string {
 	return out
 }
 
-// passwdFile has the users of the image.
+// passwdFile holds the users of the image.
 const passwdFile = "/etc/passwd"
 
-// loginShell returns the user's shell in the password file, otherwise that of the environment, bash or sh.
+// loginShell returns the user's shell in the password file, or otherwise that of the environment, or bash or sh.
 func loginShell(environ []string, passwd string) (string, error) {
 	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil
@@ -137,7 +137,7 @@ func passwdShell(passwd, uid string) string {
 			continue
 		}
 		switch filepath.Base(fields[6]) {
-		case "nologin", "false", ".": // accounts of services; a user with the job's key may have a shell
+		case "nologin", "false", ".": // accounts of services can't log in elsewhere; here, a user with the job's key may have a shell
 			return ""
 		}
 		if _, err := exec.LookPath(fields[6]); err == nil {
@@ -158,8 +158,8 @@ func lookup(environ []string, name string) string {
 	return value
 }
 
-// runPipes runs a program without a terminal. If the client is gone, the program is hung up. It may
-// continue nevertheless, as with nohup.
+// runPipes runs a program without a terminal. If the client disconnects, the program gets SIGHUP. It may continue
+// nevertheless, as with nohup.
 func runPipes(cmd *exec.Cmd, ch *channel) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -180,7 +180,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 		return errors.Join(err, stdout.Close(), stderr.Close())
 	}
 	go func() {
-		_, _ = io.Copy(in, ch.raw) // ends with the program or the client
+		_, _ = io.Copy(in, ch.raw) // until the program or the client ends
 		_ = in.Close()
 	}()
 	err = ch.wait(cmd, func(ssh.Window) {}, func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGHUP) })
@@ -204,8 +204,8 @@ func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) er
 	return err
 }
 
-// runTerminal runs a program in a new terminal. When the client is gone, the terminal is closed, and
-// Linux notifies the programs.
+// runTerminal runs a program in a new terminal. When the client disconnects, the terminal is closed, and Linux sends
+// SIGHUP to the programs.
 func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	near, far, err := openTerminal(w)
 	if err != nil {
@@ -219,14 +219,14 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 		return errors.Join(err, near.Close())
 	}
 	out := process.Through(near, ch.raw)
-	go func() { _, _ = io.Copy(near, ch.raw) }() // ends with the terminal or the client
+	go func() { _, _ = io.Copy(near, ch.raw) }() // until the terminal or the client ends
 	err = ch.wait(cmd, func(w ssh.Window) { _ = resize(near, w) }, func() { _ = near.Close() })
 	_ = out.Finish(ch.delay) // already closed if the client has disconnected
 	return err
 }
 
-// openTerminal opens a terminal. The near side doesn't block: otherwise it would stay open for as long as
-// someone reads from it, and its programs wouldn't notice.
+// openTerminal opens a terminal. The near side doesn't block. Otherwise it would stay open while something reads from
+// it, and its programs wouldn't notice that it is closed.
 func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	blocking, far, err := pty.Open()
 	if err != nil {
@@ -247,7 +247,7 @@ func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	return near, far, nil
 }
 
-// resize leaves the file as it is; pty.Setsize would make it block.
+// resize sets the size without making the file blocking, as pty.Setsize would.
 func resize(f *os.File, w ssh.Window) error {
 	c, err := f.SyscallConn()
 	if err != nil {

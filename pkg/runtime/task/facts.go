@@ -14,7 +14,7 @@ import (
 // version 2 and 1.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
-// oomKills is the number of processes of this container that the kernel killed because memory ran out.
+// oomKills returns how many processes of this container the kernel killed because memory ran out.
 func oomKills(files []string) int {
 	for _, name := range files {
 		if data, err := os.ReadFile(name); err == nil {
@@ -39,7 +39,7 @@ func parseKills(text string) int {
 	return 0
 }
 
-// facts adds the machine's other possible reasons for the program's end.
+// facts adds facts about the machine that may be reasons for the program's end.
 func (t *task) facts(e *rules.Exit) {
 	if n := oomKills(memoryEvents); n > t.oomKills {
 		e.OOMKilled = true
@@ -50,7 +50,7 @@ func (t *task) facts(e *rules.Exit) {
 	}
 	if gpus, ok := t.toldAtLast(); ok {
 		t.gpuFacts(e, gpus)
-		return // the driver's own tool knows no more, isn't in every image, and hangs on a broken GPU
+		return // nvidia-smi doesn't know more, isn't in every image, and hangs on a broken GPU
 	}
 	s, ok := waitSMI(smiLimit, func(ctx context.Context) smi { return askSMI(ctx, t.environ) })
 	if !ok {

@@ -22,8 +22,8 @@ func (t *task) finish(r result) int {
 	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
 	if !r.own {
 		if !r.stopped {
-			// A program that was asked to end is judged by its code alone: a warning from hours ago would
-			// make it a permanent failure, and it wouldn't be restarted.
+			// If a program was asked to end, only its code counts: because of a warning from hours ago, it would
+			// otherwise count as a permanent failure, and not be restarted.
 			e.UserLog = t.userTail.Bytes()
 			if t.role != nil {
 				t.facts(&e)
@@ -41,12 +41,12 @@ func (t *task) finish(r result) int {
 	return m.Code
 }
 
-// explain writes the outcome at the end of the log, for people who read only that.
+// explain writes the outcome at the end of the log, for users who read only that.
 func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
 		t.journal.Printf("the task was stopped; exit code %d", m.Code)
-	case m.Rule.Reason != "" && !r.own: // otherwise the line before is more specific
+	case m.Rule.Reason != "" && !r.own: // otherwise the previous line is more specific
 		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, rules.Words(m.Rule.Phrase), strings.TrimSpace(m.Rule.Reason))
 	default:
 		t.journal.Printf("failed with exit code %d, %s", m.Code, rules.Words(m.Rule.Phrase))
@@ -56,7 +56,7 @@ func (t *task) explain(r result, m rules.Match) {
 	}
 }
 
-// rules are the administrator's current ones, or the built-in ones.
+// rules returns the administrator's current rules, or the built-in ones.
 func (t *task) rules() *rules.Set {
 	name := t.path(spec.Rules)
 	data, err := os.ReadFile(name)
@@ -71,8 +71,8 @@ func (t *task) rules() *rules.Set {
 	return set
 }
 
-// leave writes the report where the kubelet reads it and beside the runtime's log. The first is
-// mounted and can only be written in place.
+// leave writes the report to the file that the kubelet reads, and to one beside the runtime's log. The first is
+// mounted, so it can only be written in place.
 func (t *task) leave(text []byte) {
 	if err := os.WriteFile(t.path(spec.TerminationLog), text, 0o644); err != nil {
 		t.journal.Printf("the exit report can't be written: %v", err)

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// smiLimit limits the driver's tool. If the driver isn't kept loaded, each call
-	// loads it, which takes seconds; on a broken GPU it hangs.
+	// smiLimit bounds a run of nvidia-smi. If the driver isn't kept loaded, each run loads it, which takes seconds; on
+	// a broken GPU it hangs.
 	smiLimit = 5 * time.Second
-	// maxSMI limits its output; sixteen GPUs with all their processes are some hundred KB.
+	// maxSMI bounds the output of nvidia-smi; that of sixteen GPUs with all their processes has some hundred KB.
 	maxSMI = 8 << 20
 )
 
@@ -33,7 +33,7 @@ func askSMI(ctx context.Context, environ []string) smi {
 	cmd.Stderr = &words
 	out, err := cmd.StdoutPipe()
 	if err != nil || cmd.Start() != nil {
-		return smi{} // the image doesn't have it
+		return smi{} // the image doesn't have nvidia-smi
 	}
 	data, _ := io.ReadAll(io.LimitReader(out, maxSMI)) // partial output counts, too
 	if len(data) == maxSMI {
@@ -42,7 +42,7 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if cmd.Wait() == nil || ctx.Err() != nil {
 		return smi{document: string(data)}
 	}
-	// It writes errors to standard output, alone or with the document, which is used anyway.
+	// nvidia-smi writes errors to standard output, with or without the document. The document is used anyway.
 	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
 }
 
@@ -55,7 +55,7 @@ func outside(text string) string {
 	return text[:begin] + "\n" + text[end+1:]
 }
 
-// complaints are the first few lines of a text.
+// complaints returns the first few lines of a text.
 func complaints(text string) string {
 	const lines, long = 3, 300
 	var out []string
@@ -70,7 +70,8 @@ func complaints(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// waitSMI calls ask, but waits no longer than the limit: not even SIGKILL stops a program that hangs in the driver.
+// waitSMI calls ask, but doesn't wait longer than the limit, because not even SIGKILL stops a program that hangs in the
+// driver.
 func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -90,12 +91,12 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 // its devices has its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
 func parseECC(text string) bool {
 	d := xml.NewDecoder(strings.NewReader(text))
-	d.Strict = false // the doctype isn't available
+	d.Strict = false // the document's DTD isn't available
 	var path []string
 	for {
 		token, err := d.Token()
 		if err != nil {
-			return false // the end, whether as it should be or not
+			return false // the end of the document, or an error
 		}
 		switch e := token.(type) {
 		case xml.StartElement:

@@ -39,7 +39,7 @@ const (
 	settleLook = 50 * time.Millisecond
 )
 
-// toldAtLast returns the notice once it shows a fault, or the last one if none appears in time.
+// toldAtLast returns the notice when it shows a fault, or the last one if none does in time.
 func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	limit := settle
 	if t.Settle > 0 {
@@ -63,13 +63,13 @@ func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	if e.GPUFault != "" {
 		t.journal.Printf("the machine reports sick GPUs: %s", e.GPUFault)
 	}
-	// If the machine sees no fault, it isn't to blame: 13, 31 and 43 are programs' own mistakes.
+	// If the agent reports no fault, the machine isn't to blame: Xids 13, 31 and 43 are errors of programs.
 	if xids := named(gpus, programXIDs); xids != "" {
 		t.journal.Printf("the driver has reported errors of healthy GPUs: %s", xids)
 	}
 }
 
-// programXIDs are the errors of a GPU that isn't sick.
+// programXIDs returns the Xids of a GPU that has no fault.
 func programXIDs(g notice.GPU) string {
 	if g.Reason != "" || len(g.XIDs) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func programXIDs(g notice.GPU) string {
 	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
 }
 
-// named describes the first few GPUs for which the function returns a text, and adds the number of the others.
+// named describes the first few GPUs for which say returns a text, and adds the number of the others.
 func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	var out []string
 	more := 0
@@ -97,7 +97,7 @@ func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	return strings.Join(out, "; ")
 }
 
-// short makes one line of a text, of at most maxReason bytes.
+// short returns a text as one line of at most maxReason bytes.
 func short(s string) string {
 	if s = strings.Join(strings.Fields(s), " "); len(s) > maxReason {
 		return strings.ToValidUTF8(s[:maxReason-3], "") + "..."

@@ -61,10 +61,10 @@ func (t *task) checkPorts() error {
 	return nil
 }
 
-// taken reports whether a process listens on a port. Listening is the surest check, on any
-// address; a port that this user may not use is checked by connecting.
+// taken reports whether a process listens on a port. It tries to listen on the port, on all addresses. If this user may
+// not listen on it, it tries to connect.
 func taken(port int) bool {
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // nothing to wait for
+	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // it doesn't block
 	switch {
 	case err == nil:
 		_ = l.Close()
@@ -72,14 +72,14 @@ func taken(port int) bool {
 	case errors.Is(err, unix.EADDRINUSE):
 		return true
 	}
-	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // of this machine
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))) //nolint:noctx // to this machine
 	if err == nil {
 		_ = conn.Close()
 	}
 	return err == nil
 }
 
-// writeFiles makes the environment and the files of the task.
+// writeFiles writes the environment and the files of the task.
 func (t *task) writeFiles() error {
 	used := 0
 	for _, e := range t.Environ {
@@ -95,7 +95,7 @@ func (t *task) writeFiles() error {
 	}
 	if len(t.layout.Tasks) > 1 {
 		if err := t.writeHosts(); err != nil {
-			// This is normal if the container doesn't run as root. DNS has the names too.
+			// This is normal if the container doesn't run as root. DNS has the names, too.
 			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (t *task) writeFiles() error {
 	return nil
 }
 
-// writeHosts writes in place: in a container the file is mounted, so it can't be replaced.
+// writeHosts writes in place, because the file is mounted in containers and can't be replaced.
 func (t *task) writeHosts() error {
 	name := t.path("/etc/hosts")
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func (t *task) writeHosts() error {
 	return f.Close()
 }
 
-// userHome is the folder of the image's user for its own configuration.
+// userHome returns the home of the image's user, for configuration files.
 func (t *task) userHome() string {
 	home := t.get("HOME")
 	if home == "" || home == "/" && os.Getuid() != 0 {

@@ -49,21 +49,21 @@ func (t *task) program() (result, error) {
 		return result{}, t.unstarted(err)
 	}
 	o := t.signals.Supervise(p, t.grace())
-	// Background processes may continue to write while the log has a reader: the pipes stay open.
+	// Background processes may continue to write as long as the log has a reader, so the pipes stay open.
 	if err := errors.Join(stdout.Drain(), stderr.Drain()); err != nil {
 		t.journal.Printf("the end of the program's output may be missing: %v", err)
 	}
 	return result{code: o.Code, stopped: o.Stopped}, nil
 }
 
-// unstarted writes the reason where the failure rules look for it: a shell would have written it to the
-// program's output.
+// unstarted writes the reason to the program's output, which the failure rules search: a shell would have written it
+// there.
 func (t *task) unstarted(err error) error {
 	fmt.Fprintln(t.userTail, err)
 	return err
 }
 
-// command is the program as the job gives it, or a shell with the file of its commands.
+// command returns the program of the job, or a shell with the file of the job's commands.
 func (t *task) command() ([]string, error) {
 	if len(t.role.Exec) > 0 {
 		return t.role.Exec, nil
@@ -87,7 +87,7 @@ func (t *task) pluginRun() *plugin.Run {
 	}
 }
 
-// pluginOutput is a pipe into the journal.
+// pluginOutput returns a pipe into the journal.
 func (t *task) pluginOutput() (*os.File, func(), error) {
 	w := t.journal.Writer()
 	s, out, err := process.NewStream(w, io.Discard)

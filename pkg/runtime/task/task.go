@@ -1,6 +1,5 @@
-// Package task is one task of a job, from the container's start to its exit code.
-// In: the spec, the environment of the pod, signals. Out: the program's output, files for it, an
-// exit code and a report.
+// Package task runs one task of a job, from the container's start to its exit code. In: the spec, the environment of
+// the pod, signals. Out: the program's output, files for it, an exit code and a report.
 package task
 
 import (
@@ -38,7 +37,7 @@ type Options struct {
 	Settle time.Duration
 }
 
-// defaultGrace is for specs without a grace period.
+// defaultGrace is used for specs without a grace period.
 const defaultGrace = 30 * time.Second
 
 // task is the state of one task.
@@ -54,7 +53,7 @@ type task struct {
 	dir      string   // where commands run
 	userTail *process.Tail
 	streams  []*process.Stream // the streams of the program
-	oomKills int               // before the program began
+	oomKills int               // before the program started
 }
 
 // Run runs the task and returns the container's exit code.
@@ -77,7 +76,7 @@ func Run(ctx context.Context, o Options) (code int) {
 	t.reaper = reaper
 	r := t.phases(t.signals.Context())
 	for _, s := range t.streams {
-		_ = s.Close() // errors were reported when they were drained
+		_ = s.Close() // errors were reported by Drain
 	}
 	reaper.Stop()
 	return t.finish(r)
@@ -93,21 +92,21 @@ type result struct {
 	setup   bool // the job's own program never ran
 }
 
-// failed is the result of an error.
+// failed returns the result of an error.
 func (t *task) failed(err error) result {
 	t.journal.Printf("%v", err)
 	code := exit.Code(err)
 	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
 }
 
-// unprepared is the result of an error before the program.
+// unprepared returns the result of an error before the program started.
 func (t *task) unprepared(err error) result {
 	r := t.failed(err)
 	r.setup = true
 	return r
 }
 
-// phases are the steps of a task.
+// phases runs the steps of a task.
 func (t *task) phases(ctx context.Context) result {
 	if err := t.prepare(ctx); err != nil {
 		return t.unprepared(err)
@@ -150,7 +149,7 @@ func (t *task) prepare(ctx context.Context) error {
 		err := t.fetch(ctx)
 		fetched <- err
 		if err != nil {
-			cancel() // the wait is pointless now
+			cancel() // waiting is pointless now
 		}
 	}()
 	p, err := t.peers(waiting, self)
@@ -176,7 +175,7 @@ func (t *task) prepare(ctx context.Context) error {
 // self returns the identity of this task.
 func (t *task) self() (env.Self, error) {
 	text := t.get(spec.TaskVariable)
-	if text == "" { // of a job that an earlier paictl submitted
+	if text == "" { // the job was submitted by an earlier paictl
 		text = strings.Join([]string{t.get("FC_TASKROLE_NAME"), t.get("FC_TASK_INDEX"), t.get("FC_FRAMEWORK_ATTEMPT_ID"), t.get("FC_TASK_ATTEMPT_ID")}, "/")
 	}
 	me, err := spec.ParseTask(text)
@@ -194,7 +193,7 @@ func (t *task) self() (env.Self, error) {
 	return s, nil
 }
 
-// get looks a variable up in the environment that the container got.
+// get returns a variable of the container's environment.
 func (t *task) get(name string) string {
 	value := ""
 	for _, e := range t.Environ {
@@ -205,8 +204,8 @@ func (t *task) get(name string) string {
 	return value
 }
 
-// peers waits for the job's other tasks, if any. If tasks don't wait for each other,
-// their addresses aren't published, because they would change with each retry; their names stay.
+// peers waits for the job's other tasks, if any. If tasks don't wait for each other, their addresses aren't published,
+// because they would change with each retry. Their names don't change.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // the job has no peers

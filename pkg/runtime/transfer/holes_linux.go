@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holes returns how many bytes of a file have no data and are read as zeros; if they are more than most, it may return less than all.
-// The number of blocks isn't reliable: some file systems report none.
+// holes returns how many bytes of a file are in holes, which are read as zeros. It may stop counting above most. The number of blocks
+// isn't reliable: some file systems report none.
 func holes(f *os.File, size, most int64) (n int64, err error) {
 	for at := int64(0); at < size && n <= most; {
 		data, err := f.Seek(at, unix.SEEK_DATA)
@@ -17,7 +17,7 @@ func holes(f *os.File, size, most int64) (n int64, err error) {
 			data, err = size, nil
 		}
 		if err != nil {
-			break // the file system doesn't know
+			break // the file system doesn't report holes
 		}
 		n += min(data, size) - at
 		if at = data; data < size {

@@ -19,7 +19,7 @@ import (
 // MaxEntries bounds how many entries of a folder are listed.
 const MaxEntries = 2000
 
-// maxText bounds their names and the targets of links, in bytes, of which JSON makes up to six times as many.
+// maxText bounds the total length of names and targets of links, in bytes. JSON may take six times as many.
 const maxText = 512 << 10
 
 // Listing is a path in a task, with the entries of a folder.
@@ -41,14 +41,14 @@ type Entry struct {
 	// Size is in bytes; 0 unless it is a file.
 	Size     int64      `json:"size,omitempty"`
 	Modified *time.Time `json:"modified,omitempty"`
-	// Link is the target of a symbolic link as it is written.
+	// Link is the target of a symbolic link, as stored in the link.
 	Link string `json:"link,omitempty"`
 }
 
-// Entries are at most MaxEntries.
+// Entries holds at most MaxEntries entries.
 type Entries []Entry
 
-// UnmarshalJSON implements json.Unmarshaler. It reads no entry beyond MaxEntries, because the text may be written by a task.
+// UnmarshalJSON implements json.Unmarshaler. It reads at most MaxEntries entries, because the text may come from a task.
 func (e *Entries) UnmarshalJSON(data []byte) error {
 	*e = nil
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -68,14 +68,15 @@ func (e *Entries) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Bounds of the texts of a listing, in bytes. Linux has names of 255 bytes and paths of 4096; a byte that isn't UTF-8 takes three in JSON.
+// Limits of the texts of a listing, in bytes. Linux has names of 255 bytes and paths of 4096; a byte that isn't UTF-8 takes three in JSON.
 const (
 	maxName = 3 * 255
 	maxLink = 3 * 4096
-	maxPath = 2 * maxLink // that of a folder, and a path below it
+	maxPath = 2 * maxLink // that of a folder, plus a path below it
 )
 
-// Check returns an error for a listing that List doesn't make: the text may be written by a task. Unknown kinds become Other.
+// Check returns an error for a listing that List wouldn't return, because the text may come from a task. Unknown kinds become
+// Other.
 func (l *Listing) Check() error {
 	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
 		return errors.New("the path isn't absolute, or too long")
@@ -154,7 +155,7 @@ func List(name string) (*Listing, error) {
 	return out, nil
 }
 
-// entryOf describes a path. A path that can't be examined has the kind None.
+// entryOf returns the entry of a path. A path that can't be examined has the kind None.
 func entryOf(name string) Entry {
 	e := Entry{Name: filepath.Base(name), Kind: None}
 	e.Link, _ = os.Readlink(name) // "" if it isn't a link

@@ -1,6 +1,6 @@
-// Package transfer packs a file or a folder for a copy into a task or out of it. The other end unpacks
-// with pkg/runtime/code, which never writes outside of its folder.
-// In: a path. Out: a gzipped tar. It needs no tar in the image.
+// Package transfer packs a file or a folder that is copied to or from a task. The other end unpacks it with
+// pkg/runtime/code, which never writes outside of its folder. In: a path. Out: a gzipped tar. It needs no tar in the
+// image.
 package transfer
 
 import (
@@ -30,7 +30,7 @@ const (
 	Other  Kind = "other" // a device or a socket
 )
 
-// KindOf returns the kind of a path, and follows links.
+// KindOf returns the kind of a path. It follows links.
 func KindOf(name string) (Kind, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -71,15 +71,16 @@ type packer struct {
 	ctx     context.Context
 	tar     *tar.Writer
 	skipped func(name, why string)
-	packed  int64 // bytes of files
+	packed  int64 // bytes of the files
 	holes   int64 // of files so far
 }
 
-// maxHoles bounds the bytes without data of all files of an archive: a program makes a file of an exabyte of zeros in a
-// moment, and a copy of it would never end. An archive has them as zeros, because archive/tar writes no sparse files.
+// maxHoles bounds the bytes without data of all files of an archive: a program can make a file with a hole of an
+// exabyte in a moment, and a copy of it would never end. Archives contain holes as zeros, because archive/tar doesn't
+// write sparse files.
 const maxHoles = 64 << 30
 
-// holesError is the error for a file with more of them.
+// holesError is the error for a file whose holes exceed the limit.
 type holesError struct{ name string }
 
 func (e *holesError) Error() string {
@@ -140,7 +141,8 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// file packs a file with its length when it was opened; logs and checkpoints may grow during the copy.
+// file packs a file with the length that it had when it was opened, because logs and checkpoints may grow during the
+// copy.
 func (p *packer) file(at, name string) error {
 	f, err := os.Open(at)
 	if err != nil {
