@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// held is how long the Lease of administrators belongs to its holder.
+	// held is how long a holder of the Lease of administrators has it.
 	held = 15 * time.Second
-	// working is how long the work under it may take: it ends before another holder may take the Lease.
+	// working is how long the work under the Lease may take. It ends before another holder may take the Lease.
 	working = 12 * time.Second
-	// waitsFor is how long other changes wait for it.
+	// waitsFor is how long other changes wait for the Lease.
 	waitsFor = time.Minute
 )
 
-// state is the data that administrators are counted in.
+// state is the data that determines who is an administrator.
 type state struct {
 	users  map[string]*v1.User // by name of the object
 	groups map[string]*v1.Group
@@ -66,7 +66,7 @@ func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state))
 	return nil
 }
 
-// counted reads the current state from the API server.
+// counted returns the current state, read from the API server.
 func (d *Directory) counted(ctx context.Context) (*state, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (d *Directory) counted(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// HasAdministrator reports whether a person can sign in and administrate, as the API server has it now.
+// HasAdministrator reports whether there is a person who can sign in and administrate. It reads the API server.
 func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -91,7 +91,8 @@ func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	return s.administrators() > 0, nil
 }
 
-// exclusively calls do, which could remove the last administrator, while no other such call runs in the whole cluster.
+// exclusively calls do, which may remove the last administrator. It makes sure that no other such call runs in the
+// whole cluster.
 func (d *Directory) exclusively(ctx context.Context, do func(context.Context) error) error {
 	d.alone.Lock()
 	defer d.alone.Unlock()
@@ -106,12 +107,12 @@ func (d *Directory) exclusively(ctx context.Context, do func(context.Context) er
 	return do(ctx)
 }
 
-// take takes the Lease, and returns the latest time at which that happened.
+// take acquires the Lease, and returns the time before it did.
 func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()
 	leases := d.core.CoordinationV1().Leases(v1.Namespace)
-	var seen string // the version of a Lease that another holds
+	var seen string // the version of a Lease that another caller holds
 	var seenAt time.Time
 	for {
 		began := time.Now()
@@ -125,7 +126,7 @@ func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 			}
 		case err == nil && l.ResourceVersion != seen && l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity != "":
 			seen, seenAt = l.ResourceVersion, time.Now()
-		case err == nil && (l.ResourceVersion != seen || time.Since(seenAt) > held): // free; or its holder is gone, by our own clock
+		case err == nil && (l.ResourceVersion != seen || time.Since(seenAt) > held): // it is free, or its holder hasn't renewed it, by our own clock
 			fill(l, me)
 			if _, err = leases.Update(ctx, l, metav1.UpdateOptions{}); err == nil {
 				return began, nil
@@ -148,7 +149,7 @@ func fill(l *coordinationv1.Lease, holder string) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.AcquireTime, l.Spec.RenewTime = &holder, &seconds, &now, &now
 }
 
-// giveBack releases the Lease. If that fails, others wait for its end.
+// giveBack releases the Lease. If that fails, others wait until it expires.
 func (d *Directory) giveBack(ctx context.Context, me string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

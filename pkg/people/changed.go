@@ -15,7 +15,8 @@ type changes struct {
 // waiting is how many changes wait for a reader before it is notified that it missed some.
 const waiting = 32
 
-// Changed returns a channel that gets changes until stop is called. A reader that is too slow gets the zero Change for those it missed.
+// Changed returns a channel that receives changes until stop is called. A reader that is too slow receives the zero Change instead of
+// those that it missed.
 func (d *Directory) Changed() (changed <-chan Change, stop func()) {
 	c := make(chan Change, waiting)
 	d.changes.mu.Lock()
@@ -40,7 +41,8 @@ func (c *changes) tell(change Change) {
 			continue
 		default:
 		}
-		// If it is full, one zero Change, which means that everything may have changed, replaces all waiting changes.
+		// If the channel is full, replace all waiting changes with one zero Change, which means that everything may
+		// have changed.
 		for drained := false; !drained; {
 			select {
 			case <-r:
@@ -52,14 +54,14 @@ func (c *changes) tell(change Change) {
 	}
 }
 
-// hooks are called for Secrets of tokens that were deleted here, before the change is answered.
+// hooks are called for Secrets of tokens that this process deletes, before the change is answered.
 type hooks struct {
 	mu  sync.Mutex
 	all []func(secret string, uid types.UID)
 }
 
 // OnRevoke registers a function that is called with the name and UID of each Secret of a token that the Directory deletes, so that the
-// revocation acts at once here.
+// revocation takes effect in this process at once.
 func (d *Directory) OnRevoke(tell func(secret string, uid types.UID)) {
 	d.revoked.mu.Lock()
 	defer d.revoked.mu.Unlock()

@@ -36,7 +36,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	if err := d.unowned(ctx, n); err != nil {
 		return nil, err
 	}
-	if gone := d.snapshot().taken[v1.FoldName(n.Name)]; gone != nil { // removed, and the caller knows it
+	if gone := d.snapshot().taken[v1.FoldName(n.Name)]; gone != nil { // the name was removed, and the caller knows that
 		if err := d.removeTemplates(ctx, gone.Spec.Name); err != nil {
 			return nil, explain(err)
 		}
@@ -68,7 +68,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	return d.Person(n.Name)
 }
 
-// CheckNew explains why a person can't be added, as far as it is known now.
+// CheckNew returns why a person can't be added, as far as it is known without the API server.
 func (d *Directory) CheckNew(n NewUser) error {
 	switch {
 	case !v1.ValidName(n.Name):
@@ -95,9 +95,9 @@ func (d *Directory) CheckNew(n NewUser) error {
 	return s.check(nil, &spec)
 }
 
-// unowned refuses a name that owns jobs: someone with a kubeconfig submits jobs under any name. These jobs, and the folders of that name on storages,
-// would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't
-// be queried.
+// unowned refuses a name that owns jobs: someone with a kubeconfig can submit jobs under any name. These jobs, and the folders of that name
+// on storages, would belong to the new person. People from another system have their own jobs; an administrator may add people if the
+// history can't be queried.
 func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
@@ -107,7 +107,7 @@ func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 		return fmt.Errorf("%w: see whether jobs belong to %s: %w", ErrUnavailable, n.Name, err)
 	}
 	if !owns || err != nil {
-		return nil //nolint:nilerr // said above
+		return nil //nolint:nilerr // see above
 	}
 	return hint.Errorf("use another name; or give the person these jobs, and the folders of that name on storages: paictl user add "+n.Name+" --take-over-history",
 		"%w: jobs belong to %s", ErrExists, n.Name)
@@ -196,7 +196,7 @@ func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	return err
 }
 
-// CheckUpdate returns why Update would fail, as far as it is known now.
+// CheckUpdate returns why Update would fail, as far as it is known without the API server.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)
 	if err != nil {
@@ -261,7 +261,7 @@ func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// CheckPassword explains why a person can't have a password.
+// CheckPassword returns why a person can't have a password.
 func CheckPassword(name string, p secret.String) error {
 	if err := password.Check(p, name); err != nil {
 		return invalid("password", "%w", err)
@@ -281,7 +281,7 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 	if err != nil {
 		return err
 	}
-	// Write the password first, with the number of the sessions that it begins: it works as soon as the old sessions end.
+	// Write the password first. It begins new sessions with a higher number, so it works as soon as the old sessions end.
 	if err := d.putPassword(ctx, who.User, password.Hash(p), who.Sessions+1); err != nil {
 		return err
 	}

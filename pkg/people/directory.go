@@ -21,7 +21,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Directory knows users and groups by watch (Run), or as they were once (Load). Reading them sends no requests to the API server.
+// Directory holds users and groups: it watches them (Run), or has read them once (Load). Reading them from it sends no requests
+// to the API server.
 type Directory struct {
 	o      Options
 	config *rest.Config
@@ -30,7 +31,7 @@ type Directory struct {
 	users  *watch.Store[*v1.User]
 	groups *watch.Store[*v1.Group]
 
-	now     atomic.Pointer[snapshot] // of the stores; if they have changed since, it is computed again
+	now     atomic.Pointer[snapshot] // computed from the stores; if these have changed since, it is computed again
 	making  sync.Mutex
 	changes changes
 	revoked hooks
@@ -40,7 +41,7 @@ type Directory struct {
 // Options of a Directory.
 type Options struct {
 	Log *slog.Logger // nil discards the log
-	// Owns reports whether jobs have an owner with that name, person or not; nil if no jobs are known.
+	// Owns reports whether jobs have an owner of a name, even if no such person exists; nil if no jobs are known.
 	Owns func(ctx context.Context, name string) (bool, error)
 }
 
@@ -75,7 +76,7 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 
 var everything = metav1.ListOptions{}
 
-// reported calls tell for each change, and with "" for a list: everything may have changed.
+// reported calls tell for each change. For a list, it calls tell with "", because everything may have changed.
 func reported[T any](tell func(object string)) func([]watch.Change[T], string) {
 	return func(changes []watch.Change[T], list string) {
 		if list != "" {
@@ -93,7 +94,8 @@ func nameOf(object string) string {
 	return name
 }
 
-// decodeUser reads a User. One whose object has a different name than its person's is not counted: it could stand for another person.
+// decodeUser reads a User. It ignores a User whose object has a different name than its person's, because it could represent another
+// person.
 func decodeUser(u *unstructured.Unstructured) (*v1.User, error) {
 	out := &v1.User{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -137,7 +139,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh is nil, or ErrStale. It is for a Directory that runs.
+// Fresh returns nil or ErrStale. It is for a Directory that runs.
 func (d *Directory) Fresh() error {
 	if time.Since(d.users.Confirmed()) > StaleAfter || time.Since(d.groups.Confirmed()) > StaleAfter {
 		return ErrStale
@@ -183,7 +185,8 @@ func (d *Directory) Group(name string) (*v1.Group, error) {
 	return nil, noGroup(name)
 }
 
-// AdministratorGroup names a group that makes its members administrators, as the function of that name does.
+// AdministratorGroup returns the name of a group that makes its members administrators, as the function of the same
+// name does.
 func (d *Directory) AdministratorGroup() (string, error) {
 	var all []v1.GroupSpec
 	for _, g := range d.Groups() {
@@ -210,14 +213,14 @@ func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	return found, nil
 }
 
-// Members returns who is in a group, by name.
+// Members returns the names of the people who are in a group, sorted.
 func (d *Directory) Members(group string) []string { return d.snapshot().members[group] }
 
-// Ignored has the Users and Groups that don't count, with the reason, by name of the object.
+// Ignored returns the Users and Groups that are ignored, with the reason, by name of the object.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
-// snapshot returns the current state, and computes it on demand. A caller after a change gets a snapshot that was begun after the change,
-// even if others call it at the same time.
+// snapshot returns the current state, and computes it on demand. After a change, callers get a snapshot that was computed after the
+// change, even if others call it at the same time.
 func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s

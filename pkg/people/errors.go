@@ -12,10 +12,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Explain adds the same explanation as explain to an error of the API server about an object of the cluster's people.
+// Explain does the same as explain, for other packages: it converts an error of the API server about an object of
+// people.
 func Explain(err error) error { return explain(err) }
 
-// explain returns, for an error of the API server, whether the request was wrong or the API server is unavailable.
+// explain converts an error of the API server to one that shows whether the request was invalid or the API server is
+// unavailable.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
 		return err

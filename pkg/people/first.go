@@ -28,8 +28,8 @@ const keyExpires = "expires"
 // ErrCode means that a one-time code was used, has expired, or never existed.
 var ErrCode = errors.New("the code is not valid, was used, or has expired")
 
-// OfferFirst makes a code that makes the first administrator, once. An earlier code is no longer valid. The code is unset if an
-// administrator can already sign in.
+// OfferFirst creates a one-time code that creates the first administrator. An earlier code is no longer valid. The code is
+// unset if an administrator can already sign in.
 func (d *Directory) OfferFirst(ctx context.Context) (code secret.String, until time.Time, err error) {
 	if err := d.Prepare(ctx); err != nil {
 		return "", until, err
@@ -50,7 +50,8 @@ func hashed(s secret.String) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UseFirst makes the first administrator, by a code that OfferFirst made. Of two requests with it, one gets ErrCode.
+// UseFirst creates the first administrator, with a code of OfferFirst. If two requests use the same code, one gets
+// ErrCode.
 func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser) (*Person, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.FirstAdministrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -71,7 +72,7 @@ func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser)
 	}
 	group, err := d.AdministratorGroup()
 	if err != nil {
-		return nil, err // and the code stays good
+		return nil, err // and the code stays valid
 	}
 	if !slices.Contains(n.Groups, group) {
 		n.Groups = append(slices.Clone(n.Groups), group, v1.GroupDefault)
@@ -89,7 +90,7 @@ func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser)
 	}
 	err = d.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil, ErrCode // another was faster
+		return nil, ErrCode // another request was faster
 	}
 	if err != nil {
 		return nil, explain(err)

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// PutGroup makes a group or changes it. A group that was read from the API server and has been deleted since isn't created again:
-// ErrNoGroup.
+// PutGroup creates or changes a group. A group that was read from the API server and has been deleted since isn't created again:
+// it returns ErrNoGroup.
 func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	return d.writeGroup(ctx, g, d.putGroup)
 }
@@ -32,7 +32,8 @@ func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 
 func groupExists(name string) error { return fmt.Errorf("%w: the group %s", ErrExists, name) }
 
-// writeGroup checks a group and writes it under the Lease of administrators: it may grant or revoke administration.
+// writeGroup checks a group and writes it under the Lease of administrators, because the change may grant or revoke
+// administration.
 func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(context.Context, *v1.Group) error) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindGroup}
@@ -52,8 +53,8 @@ func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(cont
 	return d.Group(g.Spec.Name)
 }
 
-// ChangeGroup creates a group that must not exist if isNew is set, otherwise it changes an existing one. change may be called more than
-// once.
+// ChangeGroup creates a group, which must not exist, if isNew is set; otherwise it changes an existing group. change may be called more
+// than once.
 func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
 	var err error
 	for range tries {
@@ -142,7 +143,7 @@ func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// leave removes everyone from a group that doesn't exist, and all templates.
+// leave removes all people and templates from a group that doesn't exist.
 func (d *Directory) leave(ctx context.Context, group string) error {
 	for name, u := range d.users.All() {
 		if !slices.Contains(u.Spec.Groups, group) {
@@ -157,7 +158,8 @@ func (d *Directory) leave(ctx context.Context, group string) error {
 	return d.unshare(ctx, group)
 }
 
-// DeleteGroup deletes a group and takes its members out of it: ErrProtected for default and for the last group of administrators.
+// DeleteGroup deletes a group and removes its members from it. It returns ErrProtected for default and for the last group of
+// administrators.
 func (d *Directory) DeleteGroup(ctx context.Context, name string) error {
 	if name == v1.GroupDefault {
 		return fmt.Errorf("%w: new people are in %s", ErrProtected, name)

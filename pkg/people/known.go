@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Known are the names that groups may grant. A list is nil if the cluster can't tell; groups may grant any name then.
+// Known are the names that groups may grant. A list is nil if it isn't known; then groups may grant any name.
 type Known struct{ VirtualClusters, Storages []string }
 
 // Grants reports whether a group grants something by name that it did not grant before; was is nil for a new group.
@@ -77,7 +77,7 @@ func newStorages(was, now *v1.GroupSpec) []string {
 	})
 }
 
-// added are the names that only the second of two groups has, in order.
+// added returns the names that only the second of two groups has, sorted.
 func added(was, now *v1.GroupSpec, names func(*v1.GroupSpec) map[string]bool) []string {
 	out := names(now)
 	if was != nil {

@@ -30,17 +30,17 @@ type Webhook struct {
 // maxWebhook bounds the address and the signing secret of a webhook, in bytes: all of them are in one Secret.
 const maxWebhook = 1024
 
-// webhookTypes are those of pkg/alerthandler/notify.
+// webhookTypes are the types of pkg/alerthandler/notify.
 var webhookTypes = []string{"generic", "slack", "teams", "feishu", "dingtalk"}
 
-// Check says why a webhook can't be used.
+// Check returns why a webhook can't be used.
 func (w *Webhook) Check() error {
 	if !slices.Contains(webhookTypes, w.Type) {
 		return invalid("webhook", "%q is not a type of webhook: use generic, slack, teams, feishu or dingtalk", w.Type)
 	}
 	u, err := url.Parse(w.URL.Reveal())
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https": // its text is never shown
+	case err != nil || u.Host == "" || u.Scheme != "https": // the error never shows the address
 		return hint.Wrap(invalid("webhook", "that is not the address of a webhook"), "give the address that the chat shows for incoming webhooks; it begins with https://")
 	case neverReached(u.Hostname()):
 		return hint.Wrap(invalid("webhook", "the address is one of a machine itself, which notices never reach"), "give the name of the chat's server")
@@ -85,8 +85,8 @@ func checkNotifications(n *v1.Notifications) error {
 	return nil
 }
 
-// SetNotifications stores the choices that change makes of a person's present ones, which are nil before the first ones; nil restores the defaults.
-// hook is a new webhook, and nil keeps the present one, as long as the choices name its type.
+// SetNotifications stores a person's choices. change gets the current choices, which are nil if the person has made no choice, and returns the new ones;
+// nil restores the defaults. hook is a new webhook; if it is nil, the current one stays as long as the choices have its type.
 func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Webhook, change func(*v1.Notifications) (*v1.Notifications, error)) (*Person, error) {
 	p, err := d.Person(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Web
 		if err := hook.Check(); err != nil {
 			return nil, err
 		}
-		// The address comes first: choices that name a webhook have one.
+		// Store the address first, so that choices with a webhook always have one.
 		if err := d.putWebhook(ctx, p, hook); err != nil {
 			return nil, err
 		}
@@ -166,7 +166,7 @@ func (d *Directory) dropWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// changeWebhooks changes the Secret of all webhooks. change reports whether there is something to write.
+// changeWebhooks changes the Secret of all webhooks. change reports whether it has changed something.
 func (d *Directory) changeWebhooks(ctx context.Context, change func(*corev1.Secret) bool) error {
 	secrets := d.core.CoreV1().Secrets(v1.Namespace)
 	for range tries {

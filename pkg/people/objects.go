@@ -36,8 +36,8 @@ func (d *Directory) putUser(ctx context.Context, u *v1.User) error {
 	return err
 }
 
-// Confirm checks with the API server that a person still exists. It returns ErrNoUser if not, and also if the name belongs to a different
-// person by now.
+// Confirm checks with the API server that a person still exists. It returns ErrNoUser if not, or if the name now belongs to a different
+// person.
 func (d *Directory) Confirm(ctx context.Context, who *Person) error {
 	u, err := d.api.Resource(v1.Users).Get(ctx, who.User.Name, metav1.GetOptions{})
 	switch {

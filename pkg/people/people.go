@@ -1,6 +1,5 @@
-// Package people manages the users of the cluster, their groups, and the grants of groups.
-// In: objects and Secrets of the cluster, by watch or read once. Out: people with their grants, without asking the API server; changes that
-// keep an administrator.
+// Package people manages the users of the cluster, their groups, and the grants of groups. In: objects and Secrets of the cluster, by watch
+// or read once. Out: people with their grants, without requests to the API server; changes that always leave an administrator.
 package people
 
 import (
@@ -22,7 +21,7 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone: no provider vouches for the person now. Then application tokens are refused.
+	// Gone reports that no provider confirms the person now. Then application tokens are refused.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
@@ -30,11 +29,11 @@ type Person struct {
 	Groups []string
 	// Sessions is the number that new sessions get; sessions with a lower number have ended.
 	Sessions int64
-	// Via is the provider that has just vouched for the person who signs in; "" without a provider.
+	// Via is the provider that has just confirmed the person who signs in; "" without a provider.
 	Via string
 }
 
-// Subject is the person with a token, for rules.
+// Subject returns the person with a token, for rules.
 func (p *Person) Subject(t rules.Token) rules.Subject {
 	return rules.Subject{Name: p.Name, Groups: p.Groups, Grants: p.Grants, Token: t}
 }
@@ -47,7 +46,8 @@ type NewUser struct {
 	Identities []v1.Identity
 	// Password may be unset: then the person can't sign in with one.
 	Password secret.String
-	// TakeOver also takes a name that a removed person had, or that jobs have: jobs and files of that name are the new person's then.
+	// TakeOver also takes a name that a removed person had, or that jobs have: Then jobs and files of that name belong to the new
+	// person.
 	TakeOver bool
 	// Vouched means that a provider reports the name, and no administrator has confirmed it.
 	Vouched bool

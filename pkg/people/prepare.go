@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// FirstGroups are the groups that Prepare makes.
+// FirstGroups returns the groups that Prepare creates.
 func FirstGroups() []v1.GroupSpec {
 	return []v1.GroupSpec{
 		{Name: v1.GroupDefault, Description: "everyone who is added without groups", VirtualClusters: []v1.VCGrant{{Name: "default"}}},
@@ -39,9 +39,9 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare creates missing objects that people need: the definitions, the namespace, the group default, and the group administrators if no
-// other group makes administrators: an administrator may have deleted it in favour of another one. Existing definitions stay as they are:
-// the service rest-server brings its own.
+// Prepare creates missing objects that people need: the definitions, the namespace, the group default, and the group administrators,
+// unless another group makes its members administrators: someone may have deleted it in favour of that one. It doesn't change existing
+// definitions, which the service rest-server updates.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
 		return explain(err)
@@ -127,7 +127,7 @@ func (d *Directory) prepareNamespace(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		_, err = d.core.CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{})
 	}
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) { // the server's account needn't read namespaces
+	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) { // the server's account need not have the right to read namespaces
 		return nil
 	}
 	return fmt.Errorf("make the namespace %s: %w", n.Name, err)

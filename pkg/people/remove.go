@@ -12,8 +12,8 @@ import (
 )
 
 // RemoveWith removes a person. It disables the person first, so that no more jobs are submitted, then stops their jobs, removes the
-// person, and calls sweep for the rest of their data. If it fails in between, it can be repeated. A new person who takes the name
-// while it runs keeps it, and their jobs.
+// person, and calls sweep for the rest of their data. If it fails in between, it can be repeated. If a new person gets the name
+// while it runs, they keep it, and their jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -33,7 +33,7 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 		return 0, err
 	}
 	if err := d.remove(ctx, name, func(u *v1.User) bool { return u.UID == who }); err != nil {
-		if errors.Is(err, ErrNoUser) && d.wasRemoved(name) { // a repeated call: it removes the rest
+		if errors.Is(err, ErrNoUser) && d.wasRemoved(name) { // it is a repeated call, which removes the rest
 			if late := swept(ctx, name, sweep); late != nil {
 				return stopped, late
 			}
@@ -43,7 +43,7 @@ func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx co
 	if !d.wasRemoved(name) {
 		return stopped, nil // the jobs of that name belong to a new person by now
 	}
-	late, err := stop(ctx, name) // one that was submitted just before
+	late, err := stop(ctx, name) // jobs that were submitted just before
 	if err == nil {
 		err = swept(ctx, name, sweep)
 	}

@@ -16,7 +16,7 @@ import (
 // A zero time isn't known.
 type Rounds struct{ Since, Last time.Time }
 
-// Rounds reads the note of the replica that asked last.
+// Rounds reads the record of the replica that last queried providers.
 func (d *Directory) Rounds(ctx context.Context) (Rounds, error) {
 	l, err := d.core.CoordinationV1().Leases(v1.Namespace).Get(ctx, v1.RoundsLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -35,7 +35,7 @@ func (d *Directory) Rounds(ctx context.Context) (Rounds, error) {
 	return r, nil
 }
 
-// NoteRounds writes the note for the replica that asks next.
+// NoteRounds writes the record for the replica that queries providers next.
 func (d *Directory) NoteRounds(ctx context.Context, r Rounds) error {
 	leases := d.core.CoordinationV1().Leases(v1.Namespace)
 	l, err := leases.Get(ctx, v1.RoundsLease, metav1.GetOptions{})

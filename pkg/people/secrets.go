@@ -31,7 +31,7 @@ type Password struct {
 	Hash string
 	// Sessions is the number that sessions with this password get.
 	Sessions int64
-	// Failures is how many attempts in a row failed; before NotBefore it isn't tried.
+	// Failures is how many consecutive attempts failed. Before NotBefore, the password isn't checked.
 	Failures  int
 	NotBefore time.Time
 	version   string
@@ -50,7 +50,7 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	if err != nil {
 		return nil, explain(fmt.Errorf("read the password of %s: %w", p.Name, err))
 	}
-	if string(s.Data[keyUID]) != string(p.UID) { // of an earlier person of that name
+	if string(s.Data[keyUID]) != string(p.UID) { // it belongs to an earlier person of that name
 		return nil, nil
 	}
 	out := &Password{Hash: string(s.Data[keyHash]), version: s.ResourceVersion}
@@ -60,8 +60,8 @@ func (d *Directory) Password(ctx context.Context, p *Person) (*Password, error) 
 	return out, nil
 }
 
-// NotePassword stores failures, the time of the next possible attempt, and a new hash of the same password. It reports whether it did: if
-// the Secret has changed since it was read, it stays.
+// NotePassword stores failures, the time of the next possible attempt, and a new hash of the same password. It reports whether it did: it
+// doesn't change a Secret that has changed since it was read.
 func (d *Directory) NotePassword(ctx context.Context, p *Person, w *Password) (bool, error) {
 	s := passwordSecret(p.User, w.Hash, w.Sessions)
 	s.ResourceVersion = w.version

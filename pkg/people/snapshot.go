@@ -48,7 +48,7 @@ func newSnapshot(users map[string]*v1.User, groups map[string]*v1.Group, badUser
 	for _, name := range slices.Sorted(maps.Keys(s.byGroup)) {
 		s.groups = append(s.groups, s.byGroup[name])
 	}
-	// If two people claim the same identity, the older one is right.
+	// If two people have the same identity, the older one keeps it.
 	elders := slices.SortedFunc(maps.Values(users), func(a, b *v1.User) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 	})
@@ -86,7 +86,7 @@ func (s *snapshot) add(u *v1.User) {
 	}
 }
 
-// newPerson works out what a user may do. groups are all groups, by name.
+// newPerson returns a person with their groups and grants. groups are all groups, by name.
 func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Gone: gone(u)}
 	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
@@ -99,7 +99,7 @@ func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	return p
 }
 
-// sessions is the lowest valid number of a session.
+// sessions returns the lowest valid number of a session.
 func sessions(u *v1.User) int64 {
 	n, err := strconv.ParseInt(u.Annotations[AnnotationSessions], 10, 64)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // signInEvery is the precision of the time of the last sign-in: programs sign in each minute.
 const signInEvery = 10 * time.Minute
 
-// NoteSignIn writes when a person signed in last, unless that was noted a moment ago.
+// NoteSignIn records when a person last signed in, unless that was recorded a moment ago.
 func (d *Directory) NoteSignIn(ctx context.Context, p *Person, at time.Time) error {
 	if last := p.User.Status.LastSignIn; last != nil && at.Sub(last.Time) < signInEvery {
 		return nil
@@ -41,7 +41,8 @@ func (d *Directory) patchStatus(ctx context.Context, object string, status map[s
 	return explain(err)
 }
 
-// WriteConditions writes the reason to each User that is ignored, and removes it if the User counts again. One replica runs it.
+// WriteConditions writes the reason to each User that is ignored, and removes it if the User is no longer ignored. One replica
+// runs it.
 func (d *Directory) WriteConditions(ctx context.Context) error {
 	s := d.snapshot()
 	var failed []error
@@ -59,7 +60,7 @@ func (d *Directory) WriteConditions(ctx context.Context) error {
 			} `json:"status"`
 		}
 		if text, err := u.MarshalJSON(); err == nil {
-			_ = json.Unmarshal(text, &have) // what can't be read is written over
+			_ = json.Unmarshal(text, &have) // invalid text is overwritten
 		}
 		failed = append(failed, d.setValid(ctx, object, u.GetGeneration(), have.Status.Conditions, why))
 	}
@@ -71,7 +72,7 @@ func (d *Directory) WriteConditions(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// setValid writes the condition Valid, unless it says so already.
+// setValid writes the condition Valid, unless it is already the same.
 func (d *Directory) setValid(ctx context.Context, object string, generation int64, have []metav1.Condition, why string) error {
 	c := metav1.Condition{Type: v1.ConditionValid, Status: metav1.ConditionTrue, Reason: "Counts", Message: "", ObservedGeneration: generation}
 	if why != "" {

@@ -20,8 +20,8 @@ import (
 // maxExternal is how many groups of a provider are stored for one person.
 const maxExternal = 1000
 
-// NoteWord writes a provider's answer about a person, with its time, and returns the changed person. Answers about identities that
-// they no longer have are removed.
+// NoteWord writes a provider's answer about a person, with its time, and returns the changed person. It removes answers about
+// identities that the person no longer has.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 	return d.Person(p.Name)
 }
 
-// EndWord writes the remains of an expired answer, unless there is a newer one or the person no longer exists.
+// EndWord writes the remaining part of an expired answer, unless there is a newer answer or the person no longer exists.
 func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
@@ -70,7 +70,7 @@ func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, 
 	return explain(err)
 }
 
-// live reads a User from the API server. It returns ErrNoUser if the name belongs to a different person by now.
+// live reads a User from the API server. It returns ErrNoUser if the name now belongs to a different person.
 func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	object, err := d.api.Resource(v1.Users).Get(ctx, p.User.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != p.UID {
@@ -82,8 +82,8 @@ func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	return decodeUser(object)
 }
 
-// Remains checks with the API server that a person still exists and isn't disabled, even if the cache says so. It returns ErrNoUser if
-// not.
+// Remains checks with the API server that a person still exists and isn't disabled, because the cache may be outdated. It returns
+// ErrNoUser if not.
 func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	u, err := d.live(ctx, p)
 	if err == nil && u.Spec.Disabled {
@@ -92,7 +92,7 @@ func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	return err
 }
 
-// patchVersion changes the status of a User that is still as it was read.
+// patchVersion changes the status of a User, unless the User has changed since it was read.
 func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.ResourceVersion}, "status": status})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package onetime keeps values for a short time, and for one use: codes of sign-ins in progress, and tickets of browsers.
-// In: a kind, an id that doesn't reveal the code, values. Out: the values, to one reader. They are stored in Secrets of the namespace
+// Package onetime stores values for a short time and for one use: codes of sign-ins in progress, and tickets of browsers. In: a kind,
+// an id that doesn't reveal the code, values. Out: the values, for one reader. They are stored in Secrets of the namespace
 // pai-people, so that each replica has them.
 package onetime
 
@@ -26,7 +26,7 @@ import (
 var (
 	// ErrNone means that a code was used, has expired, or never existed.
 	ErrNone = errors.New("the code is not valid, was used, or has expired")
-	// ErrMany means that too many sign-ins are under way.
+	// ErrMany means that too many sign-ins are in progress.
 	ErrMany = errors.New("too many sign-ins are under way")
 	// ErrChanged means that a Thing has changed since it was read.
 	ErrChanged = errors.New("it has changed since it was read")
@@ -101,7 +101,7 @@ func (s *Store) secret(t *Thing) *corev1.Secret {
 	}
 }
 
-// valid reports whether something hasn't expired.
+// valid reports whether a Secret hasn't expired.
 func (s *Store) valid(of *corev1.Secret) bool {
 	until, err := time.Parse(time.RFC3339Nano, string(of.Data[keyExpires]))
 	return err == nil && s.now().Before(until)
@@ -117,7 +117,7 @@ func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 		return nil, away("read a code", err)
 	}
 	t := &Thing{Kind: kind, ID: id, Values: values(have), uid: &metav1.Preconditions{UID: &have.UID, ResourceVersion: &have.ResourceVersion}, version: have.ResourceVersion}
-	t.Expires, _ = time.Parse(time.RFC3339Nano, string(have.Data[keyExpires])) // it is valid
+	t.Expires, _ = time.Parse(time.RFC3339Nano, string(have.Data[keyExpires])) // valid has parsed it
 	return t, nil
 }
 

@@ -1,6 +1,5 @@
-// Package password hashes passwords and checks them.
-// In: a password, a hash as it is stored. Out: argon2id hashes; whether a password matches a hash, also one of OpenPAI's PBKDF2
-// hashes; why a new password is too weak.
+// Package password hashes passwords and checks them. In: a password, a hash as it is stored. Out: argon2id hashes; whether a
+// password matches a hash, including OpenPAI's PBKDF2 hashes; why a new password is too weak.
 package password
 
 import (
@@ -47,7 +46,7 @@ const (
 
 var gate = make(chan struct{}, atOnce)
 
-// enter waits for a place at the gate.
+// enter waits until fewer than the maximum number of passwords are being checked.
 func enter(ctx context.Context) error {
 	select {
 	case gate <- struct{}{}:
@@ -73,14 +72,14 @@ func Hash(p secret.String) string {
 	gate <- struct{}{}
 	defer leave()
 	salt := make([]byte, saltLen)
-	_, _ = rand.Read(salt) // never fails
+	_, _ = rand.Read(salt) // it never fails
 	h := argon2id{memory: memory, rounds: rounds, lanes: lanes, salt: salt}
 	h.sum = h.of(p, hashLen)
 	return h.String()
 }
 
 // Verify reports whether a password matches a hash, and whether to replace the hash because its kind is outdated. The error is
-// ErrBusy, the context's, or that the hash can't be read.
+// ErrBusy, that of the context, or errMalformed.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
 		h, err := parsePBKDF2(encoded)
@@ -106,7 +105,7 @@ func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bo
 	return ok, ok && (h.memory < memory || h.rounds < rounds), nil
 }
 
-// Dummy takes as long as Verify, for a person who doesn't exist, so that the time of the answer doesn't reveal it.
+// Dummy takes as long as Verify. It is called for a person who doesn't exist, so that the duration doesn't reveal that.
 func Dummy(ctx context.Context, p secret.String) error {
 	if err := enter(ctx); err != nil {
 		return err
@@ -127,7 +126,7 @@ func Known(encoded string) bool {
 	return err == nil
 }
 
-// argon2id is a hash as PHC's format writes it.
+// argon2id is a hash in the PHC string format.
 type argon2id struct {
 	memory, rounds uint32
 	lanes          uint8
@@ -138,7 +137,7 @@ func (h *argon2id) of(p secret.String, n int) []byte {
 	return argon2.IDKey([]byte(p.Reveal()), h.salt, h.rounds, h.memory, h.lanes, uint32(n))
 }
 
-// String is the hash in PHC's format.
+// String returns the hash in the PHC string format.
 func (h *argon2id) String() string {
 	b := base64.RawStdEncoding
 	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, h.memory, h.rounds, h.lanes, b.EncodeToString(h.salt), b.EncodeToString(h.sum))

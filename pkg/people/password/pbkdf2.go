@@ -1,7 +1,7 @@
 package password
 
 import (
-	"crypto/md5" //nolint:gosec // OpenPAI's salts are made so; nothing new is
+	"crypto/md5" //nolint:gosec // for hashes that OpenPAI has stored; new ones don't use it
 	"crypto/pbkdf2"
 	"crypto/sha512"
 	"crypto/subtle"
@@ -19,7 +19,8 @@ const (
 	pbkdf2Prefix = "$pbkdf2-sha512$"
 )
 
-// OpenPAI converts OpenPAI's stored hash of a password. It is verified, and never made for a password.
+// OpenPAI converts a password hash that OpenPAI stored to the form that Verify accepts. New hashes never have this
+// form.
 func OpenPAI(name, stored string) (string, error) {
 	salt := md5.Sum([]byte(name)) //nolint:gosec // as above
 	encoded := fmt.Sprintf("%si=%d,l=%d$%s$%s", pbkdf2Prefix, pbkdf2Rounds, pbkdf2Len, hex.EncodeToString(salt[:]), strings.ToLower(stored))

@@ -20,14 +20,14 @@ const (
 	maxBytes  = 1024
 )
 
-// minGuesses is how many guesses a password must take, as zxcvbn estimates them: more than an attacker makes through the throttle in
-// months. The ten thousand most frequent passwords take ten thousand at most.
+// minGuesses is how many guesses a password must take, as zxcvbn estimates them: more than the throttle permits in months. Each of
+// the ten thousand most frequent passwords takes at most ten thousand.
 const minGuesses = 1e6
 
-// judged is how many characters of a password are checked: the time grows faster than their number.
+// judged is how many characters of a password are checked, because the time grows faster than their number.
 const judged = 32
 
-// Check returns why a password is too weak for a person. Existing passwords stay valid.
+// Check returns why a password is too weak for a person. It isn't applied to existing passwords.
 func Check(p secret.String, name string) error {
 	text := p.Reveal()
 	switch {
@@ -43,10 +43,10 @@ func Check(p secret.String, name string) error {
 	return nil
 }
 
-// New makes a password of 100 random bits, in four groups that are easy to read aloud.
+// New creates a password of 100 random bits, in four groups that are easy to read aloud.
 func New() secret.String {
 	b := make([]byte, 15)
-	_, _ = rand.Read(b) // never fails
+	_, _ = rand.Read(b) // it never fails
 	t := strings.ToLower(base32.StdEncoding.EncodeToString(b))[:20]
 	return secret.String(t[:5] + "-" + t[5:10] + "-" + t[10:15] + "-" + t[15:])
 }

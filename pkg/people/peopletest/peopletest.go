@@ -1,6 +1,5 @@
-// Package peopletest is an API server in memory, for tests of people and tokens.
-// In: the initial objects. Out: a configuration with which clients get, list, create, update and delete Users, Groups and Secrets.
-// Nothing can be watched there.
+// Package peopletest is an API server in memory, for tests of people and tokens. In: the initial objects. Out: a configuration
+// with which clients get, list, create, update and delete Users, Groups and Secrets. It doesn't support watches.
 package peopletest
 
 import (
@@ -29,7 +28,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// API has objects by the path of their resource and their name. It is the transport of its clients.
+// API stores objects by the path of their resource and their name. It is the transport of its clients.
 type API struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -37,7 +36,7 @@ type API struct {
 	version int
 }
 
-// New makes an API with some people.
+// New returns an API with some people.
 func New(t testing.TB, users ...*v1.User) *API {
 	t.Helper()
 	a := &API{t: t, objects: map[string]*unstructured.Unstructured{}}
@@ -47,13 +46,13 @@ func New(t testing.TB, users ...*v1.User) *API {
 	return a
 }
 
-// User is a person without a password.
+// User returns a person without a password.
 func User(name string, groups ...string) *v1.User {
 	return &v1.User{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindUser},
 		ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(name)}, Spec: v1.UserSpec{Name: name, Groups: groups}}
 }
 
-// Put makes a User or a Group, or changes it.
+// Put creates or changes a User or a Group.
 func (a *API) Put(o runtime.Object) {
 	a.t.Helper()
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -147,7 +146,7 @@ func status(err *apierrors.StatusError) *http.Response {
 func answer(code int, body any) *http.Response {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // decoded values can be encoded
+		panic(err) // decoded values can always be encoded
 	}
 	return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}
 }

@@ -1,6 +1,6 @@
-// Package rules decides who may do what: a table, and functions that read it.
-// In: a subject, which is a person with the token of a request, and the requested thing. Out: nil, or the reason of a refusal. It sends
-// no requests and imports no other package of paictl, so that the whole table can be tested.
+// Package rules defines permissions: a table of rules, and functions that apply it. In: a subject, which is a person with the token of
+// a request, and the requested thing. Out: nil, or the reason of a refusal. It sends no requests and imports no other package of
+// paictl, so that the whole table can be tested.
 package rules
 
 import (
@@ -64,7 +64,7 @@ func (g *Grants) MayUse(vc string) bool {
 	return vc != "" && (g.Administrator || g.AllVCs || granted)
 }
 
-// Subject is a person and the token that came with a request. The zero Subject is a guest. A disabled or removed person is never a subject.
+// Subject is a person and the token that came with a request. The zero Subject is a guest. A disabled or removed person is never a Subject.
 type Subject struct {
 	Name   string
 	Groups []string
@@ -115,7 +115,7 @@ const (
 // Verb is an operation on a thing, with the names of the audit.
 type Verb string
 
-// Thing is the requested thing, as it was found; never as the request named it.
+// Thing is the object of a request, with the properties of the object itself, never with those that the request claims.
 type Thing struct {
 	Kind    Kind
 	Owner   string // person it belongs to
@@ -165,7 +165,7 @@ type Rule struct {
 	Scope       Scope
 }
 
-// Changes reports whether the rule allows a change, or access to a job's container: then refusals are audited, too.
+// Changes reports whether the rule is for a change, or for access to a job's container. Then refusals are audited, too.
 func (r *Rule) Changes() bool {
 	switch r.Verb {
 	case "", "list", "watch", "count", "read", "config", "logs", "head", "check":
@@ -174,7 +174,7 @@ func (r *Rule) Changes() bool {
 	return true
 }
 
-// Errors. ForbiddenError explains why.
+// Errors of decisions. A ForbiddenError explains the reason.
 var (
 	ErrGuest     = errors.New("sign in first")
 	ErrForbidden = errors.New("forbidden")
@@ -194,7 +194,7 @@ func forbidden(format string, args ...any) error {
 	return &ForbiddenError{Why: fmt.Sprintf(format, args...)}
 }
 
-// Class decides what is known before the thing is loaded: sign-in, kind of token, scope, administrator.
+// Class checks the part of a rule that doesn't depend on the thing: sign-in, kind of token, scope, administrator.
 func Class(id string, s *Subject) error {
 	r, known := byID[id]
 	if !known {
@@ -219,7 +219,7 @@ func Class(id string, s *Subject) error {
 	return nil
 }
 
-// Decide decides about a thing. The error is ErrGuest, a ForbiddenError or ErrHidden.
+// Decide checks a rule for a thing. The error is ErrGuest, a ForbiddenError or ErrHidden.
 func Decide(id string, s *Subject, t Thing) error {
 	if err := Class(id, s); err != nil {
 		return err
@@ -301,7 +301,7 @@ func decideVC(s *Subject, t Thing) error {
 
 func decideTemplate(who Who, s *Subject, t Thing) error {
 	switch {
-	case s.Grants.Administrator && who == Author && (t.Official || t.Owner != s.Name) && !s.Token.has(ScopeAdmin): // others run it
+	case s.Grants.Administrator && who == Author && (t.Official || t.Owner != s.Name) && !s.Token.has(ScopeAdmin): // because other people run it
 		return forbidden("the token doesn't have the scope %s", ScopeAdmin)
 	case s.Grants.Administrator:
 		return nil
@@ -317,14 +317,14 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	return nil
 }
 
-// Visibility describes the jobs that a subject sees. The zero Visibility fits none.
+// Visibility describes the jobs that a subject sees. The zero Visibility selects none.
 type Visibility struct {
 	All  bool     `json:"all,omitempty"`
 	User string   `json:"user,omitempty"`
 	VCs  []string `json:"virtualClusters,omitempty"` // sorted
 }
 
-// Visible is the filter of every list of jobs.
+// Visible returns the filter for every list of jobs.
 func Visible(s *Subject) Visibility {
 	if s.Guest() {
 		return Visibility{}
@@ -338,7 +338,7 @@ func Visible(s *Subject) Visibility {
 	return v
 }
 
-// Fits reports whether a job of an owner in a virtual cluster is seen.
+// Fits reports whether the subject sees a job of an owner in a virtual cluster.
 func (v Visibility) Fits(owner, vc string) bool {
 	return v.All || owner != "" && owner == v.User || vc != "" && slices.Contains(v.VCs, vc)
 }

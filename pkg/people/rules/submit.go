@@ -2,7 +2,8 @@ package rules
 
 import "slices"
 
-// Submission is the request of a job, read from the rendered job; never from the text of the job file.
+// Submission holds the resources that a job requests. They are read from the rendered job, never from the text of the job
+// file.
 type Submission struct {
 	VCs         []string // the virtual clusters of all of its tasks
 	Priority    string   // "" is prod
@@ -14,7 +15,7 @@ type Submission struct {
 // priorities, lowest first.
 var priorities = []string{"oppo", "test", "prod", "crit"}
 
-// Submit decides about a submission, and about every operation that starts a job again. Administrators need grants for storages, too.
+// Submit checks a submission, and every operation that starts a job again. Administrators need grants for storages, too.
 func Submit(s *Subject, j Submission) error {
 	if err := Class("job.submit", s); err != nil || s.Operator {
 		return err
@@ -41,7 +42,7 @@ func Submit(s *Subject, j Submission) error {
 	return nil
 }
 
-// within decides about the priority and the host network of a job in a virtual cluster that the person may use.
+// within checks the priority and the host network of a job in a virtual cluster that the person may use.
 func (s *Subject) within(vc string, j Submission) error {
 	if s.Grants.Administrator {
 		return nil
@@ -59,7 +60,7 @@ func (s *Subject) within(vc string, j Submission) error {
 	return nil
 }
 
-// rank is the place of a priority, or -1. None is prod.
+// rank returns the position of a priority, or -1. "" is prod.
 func rank(priority string) int {
 	if priority == "" {
 		priority = "prod"

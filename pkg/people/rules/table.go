@@ -9,7 +9,7 @@ const (
 	PageMonitoringWrite = "monitoring-write"
 )
 
-// table is the list of all rules. The last two columns show which application tokens are allowed.
+// table holds all rules. The last two columns show which application tokens are allowed.
 var table = []Rule{
 	{ID: "open", Who: Open},
 
@@ -27,8 +27,8 @@ var table = []Rule{
 	{"job.delete", Owner, "delete", KindJob, true, ScopeSubmit},
 	{"job.forget", Owner, "forget", KindJob, true, ScopeSubmit},
 	{"job.enter", Owner, "enter", KindJob, true, ScopeSubmit},
-	{"job.submit", GrantedVC, "submit", KindJob, true, ScopeSubmit}, // and Submission
-	{"job.after", OwnerOrSees, "after", KindJob, true, ScopeSubmit}, // by the job that another waits for
+	{"job.submit", GrantedVC, "submit", KindJob, true, ScopeSubmit}, // and the checks of Submit
+	{"job.after", OwnerOrSees, "after", KindJob, true, ScopeSubmit}, // for the job that another job waits for
 
 	{"code.put", SelfOnly, "put", KindCode, true, ScopeSubmit},
 	{"code.head", SelfOnly, "head", KindCode, true, ScopeSubmit},
@@ -36,12 +36,12 @@ var table = []Rule{
 	{"template.read", Shared, "read", KindTemplate, true, ScopeRead},
 	{"template.star", Shared, "star", KindTemplate, true, ScopeSubmit},
 	{"template.add", SelfOnly, "add", KindTemplate, true, ScopeSubmit},
-	{"template.change", Author, "change", KindTemplate, true, ScopeSubmit}, // of another's, or of an official one, ScopeAdmin
+	{"template.change", Author, "change", KindTemplate, true, ScopeSubmit}, // for other people's or official ones, the token needs ScopeAdmin
 	{"template.remove", Author, "remove", KindTemplate, true, ScopeSubmit}, // as template.change
 	{"template.official", Administrator, "change", KindTemplate, true, ScopeAdmin},
 
 	{"usage.read", SelfOrVC, "read", KindUsage, true, ScopeRead},
-	{"report.read", Self, "read", KindUsage, true, ScopeRead}, // without an owner, of everyone
+	{"report.read", Self, "read", KindUsage, true, ScopeRead}, // without an owner, the report about everyone
 	{"queue.read", GrantedVC, "read", KindQueue, true, ScopeRead},
 
 	{"user.list", Signed, "list", KindUser, true, ScopeRead}, // fields by ViewUser
@@ -63,9 +63,9 @@ var table = []Rule{
 	{"storage.list", GrantedStorage, "list", KindStorage, true, ScopeRead},
 	{"storage.all", Administrator, "list", KindStorage, true, ScopeRead},
 	{"storage.secrets", GrantedStorage, "secrets", KindStorage, true, ScopeSecrets},
-	{"alert.read", OwnerOrSees, "read", KindAlert, true, ScopeRead}, // by the job that it is about
+	{"alert.read", OwnerOrSees, "read", KindAlert, true, ScopeRead}, // for the job that it is about
 	{"kube.read", Administrator, "read", KindKube, true, ScopeAdmin},
-	{"status.read", Signed, "read", KindKube, true, ScopeRead}, // cut to the caller
+	{"status.read", Signed, "read", KindKube, true, ScopeRead}, // only the caller's part
 	{"action.read", Administrator, "read", KindAction, true, ScopeAdmin},
 	{"action.create", Administrator, "create", KindAction, true, ScopeAdmin},
 	{"action.cancel", Administrator, "cancel", KindAction, true, ScopeAdmin},

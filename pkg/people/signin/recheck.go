@@ -27,14 +27,15 @@ type Tokens interface {
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
 }
 
-// Recheck asks providers again about the people who are signed in, so that permissions that a provider revokes end here, too. One replica
-// runs it.
+// Recheck queries providers again about the people who are signed in, so that permissions that a provider revokes end here, too. One
+// replica runs it.
 type Recheck struct {
 	People   *people.Directory
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
-	// Foreign: the cluster's own passwords aren't accepted, so a person with such a password still can't sign in without the provider.
+	// Foreign means that the cluster's own passwords aren't accepted, so that a person with such a password can't sign in without the
+	// provider either.
 	Foreign bool
 	// Every is how often each person is checked, and Grace is how long a provider's last answer is valid while the provider is unavailable.
 	Every, Grace time.Duration
@@ -43,7 +44,7 @@ type Recheck struct {
 
 	unanswered unanswered
 	rounds     people.Rounds
-	noted      time.Time // when rounds were last written for the next replica
+	noted      time.Time // when rounds were last recorded for the next replica
 }
 
 const (
@@ -85,12 +86,12 @@ func (r *Recheck) now() time.Time {
 // asked is a provider in one round.
 type asked struct {
 	Checker
-	failed atomic.Int32 // in a row
+	failed atomic.Int32 // consecutive failures
 
 	mu    sync.Mutex
 	kept  int    // people whom it confirms
 	lost  []loss // the people whom it doesn't know
-	named bool   // it has named a person's groups
+	named bool   // it has reported groups of at least one person
 }
 
 // loss is a person whom a provider no longer confirms.
@@ -98,8 +99,8 @@ type loss struct {
 	person   *people.Person
 	id       v1.Identity
 	kept     people.Kept
-	sessions bool // some began with this provider
-	answered bool // the provider knows the person, and names groups none of which may sign in
+	sessions bool // some sessions began with this provider
+	answered bool // the provider knows the person, but reports no group that may sign in
 }
 
 func (a *asked) keeps() {
@@ -120,7 +121,7 @@ func (a *asked) loses(l loss) {
 	a.lost = append(a.lost, l)
 }
 
-// Round asks once about everyone who has a session or a token.
+// Round queries providers once about everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
 	failed := []error{r.follow(ctx)}
 	vias := map[string]map[string]bool{} // the providers of people's sessions
@@ -134,7 +135,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 	for _, c := range r.Checkers {
 		one, policy := &asked{Checker: c}, r.Policies[c.Name()]
 		if err := r.People.Bind(ctx, c.Name(), policy.Source, policy.MovedFrom); err != nil {
-			one.failed.Store(strikes) // the refresh tokens are those of another issuer
+			one.failed.Store(strikes) // the refresh tokens belong to another issuer
 			failed = append(failed, err)
 		}
 		providers[c.Name()] = one
@@ -169,8 +170,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 	return errors.Join(append(failed, r.note(ctx))...)
 }
 
-// follow decides whether a round follows those before, which another replica may have made. If none was made for a quarter of the grace, a new
-// grace begins.
+// follow determines whether a round continues the previous rounds, which another replica may have run. If no round ran for a quarter of
+// the grace, a new grace begins.
 func (r *Recheck) follow(ctx context.Context) (err error) {
 	now := r.now()
 	if r.follows(now) {
@@ -184,7 +185,7 @@ func (r *Recheck) follow(ctx context.Context) (err error) {
 
 func (r *Recheck) follows(now time.Time) bool { return now.Sub(r.rounds.Last).Abs() <= r.Grace/4 }
 
-// note keeps that a round has ended, for the replica that asks next, if this one ends.
+// note records that a round has ended, for the replica that runs the next one if this one stops.
 func (r *Recheck) note(ctx context.Context) error {
 	r.rounds.Last = r.now()
 	if r.rounds.Last.Sub(r.noted) < r.Grace/10 {
@@ -223,8 +224,8 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	return errors.Join(failed...)
 }
 
-// check asks a provider about one identity. A request that has begun has its own time limit: an issuer may use up the refresh token, and
-// its replacement is stored even if this replica is stopping.
+// check queries a provider about one identity. A request that has begun has its own time limit, because an issuer may use up the refresh
+// token, and its replacement must be stored even if this replica is stopping.
 func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -262,7 +263,7 @@ func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, ke
 	return r.People.NextRefresh(ctx, p, id, kept, now.Refresh)
 }
 
-// ask asks a provider, unless it has failed for several people in this round.
+// ask queries a provider, unless it has failed for several people in this round.
 func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.Kept) (*Identity, error) {
 	if provider.failed.Load() >= strikes {
 		return nil, people.ErrUnavailable

@@ -21,16 +21,16 @@ import (
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil discards the log
-	// Foreign: the passwords that are stored here aren't accepted, only those of directories.
+	// Foreign means that passwords that are stored here aren't accepted, only those of directories.
 	Foreign bool
 	// Policies are the policies of providers, by name. A provider without a policy adds no people.
 	Policies map[string]Policy
-	// Addresses returns the addresses that a person's tokens were used from: others' failures don't delay sign-ins from these. nil: no
-	// addresses are known.
+	// Addresses returns the addresses from which a person's tokens were used. Failures of others don't delay sign-ins from these
+	// addresses. If it is nil, no addresses are known.
 	Addresses func(name string) []string
 }
 
-// Service signs people in.
+// Service signs in people.
 type Service struct {
 	o         Options
 	people    *people.Directory
@@ -39,7 +39,7 @@ type Service struct {
 	noting    chan struct{} // sign-ins that are being noted
 }
 
-// New returns the service. Local passwords are asked first, then providers in their order.
+// New returns the service. It checks local passwords first, then the providers in their order.
 func New(d *people.Directory, providers []Password, o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -59,8 +59,8 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the stored password of a person who is signed in. Directories aren't asked, because their passwords aren't passwords of the
-// cluster.
+// Own checks the stored password of a person who is signed in. Directories aren't queried, because their passwords aren't passwords of
+// the cluster.
 func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
@@ -75,7 +75,7 @@ func (s *Service) Own(ctx context.Context, name string, p secret.String, address
 	return err
 }
 
-// attempt is one attempt at a name from an address, if the throttle permits.
+// attempt makes one attempt to sign in with a name from an address, if the throttle permits it.
 func (s *Service) attempt(ctx context.Context, name, address string, what func(*try) (*people.Person, error)) (*people.Person, error) {
 	if err := s.people.Fresh(); err != nil {
 		return nil, err
@@ -101,8 +101,8 @@ func (s *Service) attempt(ctx context.Context, name, address string, what func(*
 // Providers reports whether passwords are sent to directories, too.
 func (s *Service) Providers() bool { return len(s.providers) > 0 }
 
-// Guess limits attempts to guess a value, such as a short code, to as many as for the password of one name. wrong is the error of a wrong
-// guess.
+// Guess limits attempts to guess a value, such as a short code, in the same way as attempts for the password of one name. wrong is the
+// error of a wrong guess.
 func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	try, err := s.throttle.guess(what)
 	if err != nil {
@@ -120,7 +120,8 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	return err
 }
 
-// Note writes when the person signed in. The response doesn't wait for it; if too many are being written, it is skipped.
+// Note records when the person signed in. The response doesn't wait for it. If too many are being recorded, it is
+// skipped.
 func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:
@@ -156,7 +157,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	}
 	away := error(nil)
 	for _, provider := range s.providers {
-		if p.Reveal() == "" { // directories treat a bind without a password as a guest's, and answer yes
+		if p.Reveal() == "" { // directories accept a bind without a password, as an anonymous one
 			break
 		}
 		id, err := provider.SignIn(ctx, name, p)
@@ -166,7 +167,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 			return s.Admit(ctx, id)
 		case errors.Is(err, ErrWrong):
 			try.doubted = true
-		default: // the others may know the person
+		default: // other providers may know the person
 			away = cmp.Or(away, err)
 		}
 	}
@@ -195,8 +196,8 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	if stored == nil {
 		return nil, s.unknown(ctx, p)
 	}
-	// Another replica has seen too many failures. For a name that doesn't exist only one replica counts failures, so a different response
-	// would reveal whether the name exists.
+	// Another replica has counted too many failures. For a name that doesn't exist, only one replica counts failures, so a different
+	// response would reveal whether the name exists.
 	if s.o.Now().Before(stored.NotBefore) && !try.trusted() && !s.uses(name, try.from) {
 		return nil, s.unknown(ctx, p)
 	}
@@ -226,12 +227,13 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	return &signed, nil
 }
 
-// uses reports whether a person's tokens are used from a network; so it is known after a restart, and at another replica, too.
+// uses reports whether a person's tokens are used from a network. Unlike the throttle's memory, this is known after a restart,
+// and at other replicas.
 func (s *Service) uses(name, from string) bool {
 	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && clientaddr.NetworkOf(a) == from })
 }
 
-// note stores the result of a sign-in. It doesn't fail if the result can't be written. Concurrent results are all counted, unless a new
+// note stores the result of a sign-in. It doesn't fail if the result can't be written. All concurrent results are counted, unless a new
 // password was set.
 func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -252,7 +254,7 @@ func (s *Service) note(ctx context.Context, who *people.Person, stored *people.P
 	}
 }
 
-// unknown does the work of a password that is wrong.
+// unknown takes as long as checking a wrong password.
 func (s *Service) unknown(ctx context.Context, p secret.String) error {
 	if err := password.Dummy(ctx, p); err != nil {
 		return busy(err)

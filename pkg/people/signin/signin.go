@@ -1,5 +1,5 @@
-// Package signin signs people in, by a password or through a provider, and asks providers again whether that is still valid.
-// In: a name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that
+// Package signin signs in people, by a password or through a provider, and queries providers again whether that is still valid. In: a
+// name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that
 // providers report.
 package signin
 
@@ -17,7 +17,7 @@ type Identity struct {
 	Name, Email       string
 	DisplayName       string
 	Groups            []string // empty if the provider isn't configured to report groups
-	// GroupsUnsaid: the response doesn't include groups, even if the person is in some.
+	// GroupsUnsaid reports that the response doesn't include groups, even if the person is in some.
 	GroupsUnsaid bool
 	// Refresh, if it is set, is the token for the next Check.
 	Refresh secret.String
@@ -29,13 +29,15 @@ type Password interface {
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
 
-// Checker is a provider that can be asked again about a person whom it vouched for. refresh is the token of its last Identity.
+// Checker is a provider that can be queried again about a person whom it has confirmed. refresh is the token of its last
+// Identity.
 type Checker interface {
 	Name() string
 	// Refreshes reports whether Check needs the last Identity's refresh token. Otherwise a subject is enough.
 	Refreshes() bool
-	// Check returns the current identity: ErrGone if the provider doesn't know the person, or no longer admits them. Other errors mean
-	// that it can't answer; ErrUnsaid only about this person. An Identity that is returned with an error has the token for the next Check.
+	// Check returns the current identity. ErrGone means that the provider doesn't know the person, or no longer admits them. Other errors
+	// mean that it can't answer; ErrUnsaid, that it can't answer about this person only. An Identity that is returned with an error has
+	// the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
@@ -52,7 +54,7 @@ type Policy struct {
 	Allowed []string
 }
 
-// ErrGone means that a provider no longer vouches for the person.
+// ErrGone means that a provider no longer confirms the person.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
 // ErrNoPassword means that a person has no password of the cluster.
@@ -69,7 +71,8 @@ var ErrLost = errors.New("the provider may have received the request, but its re
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
-	// ErrNotAdmitted means that a provider vouches for a person who isn't known here: its text explains what an administrator can do.
+	// ErrNotAdmitted means that a provider has confirmed a person who isn't known here. Its text explains what an administrator can
+	// do.
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 

@@ -18,7 +18,7 @@ const (
 	maxBuckets = 100_000
 )
 
-// pause is how long a name isn't tried after a number of failures in a row: from a second to five minutes.
+// pause returns how long a name isn't tried after a number of consecutive failures: from a second to five minutes.
 func pause(failures int) time.Duration {
 	if failures < burst {
 		return 0
@@ -26,20 +26,22 @@ func pause(failures int) time.Duration {
 	return min(time.Second<<min(failures-burst, 10), 5*time.Minute)
 }
 
-// key is an address, a name, or both, hashed: names that don't exist may be passwords that were typed in the wrong field.
+// key is an address, a name, or both, hashed, because names that don't exist may be passwords that were typed into the
+// wrong field.
 type key [sha256.Size]byte
 
 func keyOf(kind, text string) key { return sha256.Sum256([]byte(kind + "\x00" + text)) }
 
-// bucket is how many failures are free. It fills with time.
+// bucket is a token bucket: free is how many failures are still allowed.
 type bucket struct {
 	free  float64
 	as    time.Time
-	fails int // in a row
+	fails int // consecutive failures
 	until time.Time
 }
 
-// throttle slows down guessing of passwords. It counts only failures: people who sign in all day aren't slowed down.
+// throttle slows down guessing of passwords. It counts only failures, so that successful sign-ins don't slow anyone
+// down.
 type throttle struct {
 	now func() time.Time
 
@@ -52,7 +54,7 @@ func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, buckets: map[key]*bucket{}, trusted: map[key]time.Time{}}
 }
 
-// try is one sign-in. It has reserved its place as if it were wrong, so that simultaneous attempts can't circumvent the limit.
+// try is one sign-in. It counts as a failure until its result is known, so that simultaneous attempts can't exceed the limit.
 type try struct {
 	t     *throttle
 	from  string // network of the address
@@ -67,9 +69,9 @@ type try struct {
 // trustFor is how long an address that has signed in as a person isn't slowed down by others' failures.
 const trustFor = 30 * 24 * time.Hour
 
-// begin takes a place at the address and at the name. An address that has signed in as the person before has its own place for both, so
-// that others can't lock the person out: neither by guessing passwords of the name, nor by sharing the address, as all clients behind one
-// proxy do.
+// begin counts an attempt against the address and the name. An address that has signed in as the person before has one separate limit
+// instead, so that others can't lock the person out: neither by guessing passwords of the name, nor by sharing the address, as all
+// clients behind one proxy do.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = clientaddr.NetworkOf(address), v1.FoldName(name)
 	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
@@ -84,14 +86,14 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	return try.take(now, keyOf("name", name), keyOf("address", address))
 }
 
-// guess takes a place for a value that isn't a name, separate from all names.
+// guess counts an attempt for a value that isn't a name, separate from all names.
 func (t *throttle) guess(what string) (*try, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return (&try{t: t}).take(t.now(), keyOf("guess", what))
 }
 
-// take reserves places; the first counts consecutive failures.
+// take counts an attempt against keys. The first one counts consecutive failures.
 func (t *try) take(now time.Time, places ...key) (*try, error) {
 	var taken []*bucket
 	for _, k := range places {
@@ -117,7 +119,7 @@ func (t *try) take(now time.Time, places ...key) (*try, error) {
 	return t, nil
 }
 
-// bucket returns a bucket, filled up to now, or nil if there are too many.
+// bucket returns a bucket, refilled up to now, or nil if there are too many buckets.
 func (t *throttle) bucket(k key, now time.Time) *bucket {
 	b := t.buckets[k]
 	if b == nil {
@@ -153,7 +155,8 @@ func (t *throttle) prune(now time.Time) {
 // trusted reports whether the address has signed in as the person before.
 func (t *try) trusted() bool { return t.known }
 
-// wrong leaves the places taken, and slows down a name after many in a row; so that an unknown one is slowed down as any other.
+// wrong keeps the attempt counted, and slows down a name after many consecutive failures. Unknown names are slowed down like
+// any other.
 func (t *try) wrong() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()
@@ -161,7 +164,7 @@ func (t *try) wrong() {
 	t.name.until = t.t.now().Add(pause(t.name.fails))
 }
 
-// right is guessed of an address that is known from now on to sign in as the person.
+// right is like guessed, for an address that from now on is known to sign in as the person.
 func (t *try) right() {
 	t.guessed()
 	t.t.mu.Lock()
@@ -172,7 +175,8 @@ func (t *try) right() {
 	t.t.trusted[t.pair] = t.t.now()
 }
 
-// guessed returns the places, and resets the count of consecutive failures: otherwise single mistakes would add up over the years.
+// guessed releases the attempt's tokens, and resets the count of consecutive failures, because single mistakes would otherwise
+// add up over the years.
 func (t *try) guessed() {
 	t.undo()
 	t.t.mu.Lock()
@@ -180,7 +184,7 @@ func (t *try) guessed() {
 	t.name.fails, t.name.until = 0, time.Time{}
 }
 
-// undo returns the places.
+// undo releases the attempt's tokens.
 func (t *try) undo() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// few people may always be gone at once.
+	// few is a number of people who may always be gone at the same time.
 	few = 2
-	// share is the fraction of the people of a provider that may be gone at once: one in share.
+	// share bounds the part of a provider's people who may be gone at the same time: one in share.
 	share = 5
 )
 
@@ -39,9 +39,9 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 	return r.unsaid(ctx, l.person, l.id, l.sessions)
 }
 
-// settle revokes the permissions that people had by a provider that doesn't vouch for them now. If many are lost at once, it is more
-// likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it were
-// unavailable.
+// settle revokes the permissions that people had through a provider that doesn't confirm them now. If many are lost at once, it is
+// more likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it
+// were unavailable.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -66,7 +66,8 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	return errors.Join(failed...)
 }
 
-// doubtful reports whether a provider with missing data could cause a loss: it doesn't know the person, or reports no groups of anyone.
+// doubtful reports whether a loss could be caused by missing data of the provider: it doesn't know the person, or reports no groups of
+// anyone.
 func (a *asked) doubtful(l loss) bool {
 	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
@@ -84,8 +85,8 @@ func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 // old reports whether a provider's answer is too old.
 func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
 
-// over reports whether a provider that was asked hasn't answered for too long. Time without rounds doesn't count: otherwise the first
-// failed request after the server was off would sign everyone out.
+// over reports whether a provider hasn't answered for too long. Time without rounds doesn't count, because otherwise the first failed
+// request after a pause of the server would sign everyone out.
 func (r *Recheck) over(said v1.External) bool {
 	return r.old(said) && r.now().Sub(r.rounds.Since) > r.Grace
 }
@@ -104,8 +105,8 @@ func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity,
 	return nil
 }
 
-// gone revokes the permissions of a person by a provider that no longer vouches for them. The refresh token is kept for a while: the
-// issuer may have been wrong.
+// gone revokes the permissions that a person had through a provider that no longer confirms them. The refresh token is kept for a
+// while, because the issuer may have been wrong.
 func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	p, id := l.person, l.id
 	if provider.Refreshes() {

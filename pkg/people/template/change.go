@@ -24,11 +24,11 @@ import (
 // tries is how many times a change is repeated after a conflict.
 const tries = 10
 
-// takeBackTime bounds the removal of a template that was just made.
+// takeBackTime bounds the removal of a template that was just created.
 const takeBackTime = 10 * time.Second
 
 // objectName returns the name of the object of a new template: if two replicas add the same template, only one succeeds. past is the UID
-// of the object that has that name, if that is a different template by now; otherwise "".
+// of the object that has that name, if that is now a different template; otherwise "".
 func objectName(author, name string, past types.UID) string {
 	key := author + "/" + name
 	if past != "" {
@@ -57,7 +57,7 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	return made, nil
 }
 
-// createOnce creates an object. It skips names of objects that are different templates by now.
+// createOnce creates an object. It skips names of objects that are now different templates.
 func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	var err error
 	for range tries {
@@ -67,7 +67,7 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 		}
 		have, readErr := s.read(ctx, t.Name)
 		switch {
-		case errors.Is(readErr, ErrNone): // gone again
+		case errors.Is(readErr, ErrNone): // it was deleted again
 		case readErr != nil:
 			return nil, readErr
 		case have.Spec.Author == t.Spec.Author && have.Spec.Name == t.Spec.Name:
@@ -81,8 +81,8 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 
 func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
 
-// alone reports whether a template that was just written is the only one of its author and name. If two are written at the same moment,
-// it returns true for at least one. If the templates can't be read now, the last known ones count.
+// alone reports whether a template that was just written is the only one with its author and name. If two are written at the same time,
+// it returns true for at least one of them. If the templates can't be read now, the last known ones count.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
 	for _, other := range s.objects.All() {
@@ -106,7 +106,7 @@ func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Pers
 	return made, nil
 }
 
-// takeBack removes a template that was just made, even if the request was cancelled.
+// takeBack removes a template that was just created, even if the request was canceled.
 func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	return nil
 }
 
-// stamp returns the current time in the form that pages of browsers can keep.
+// stamp returns the current time with a precision that scripts in browsers preserve.
 func (s *Store) stamp() string { return s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
@@ -142,8 +142,8 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes the author's fields. version is the Generation that the change is based on; if the template has a different one, it
-// isn't changed; 0 allows any. change may be called more than once.
+// Update changes the author's fields. version is the Generation on which the change is based. If the template has a different one,
+// it isn't changed; 0 allows any. change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpe
 	return err
 }
 
-// Star notes that a person likes a template, or no longer does.
+// Star records that a person likes a template, or no longer does.
 func (s *Store) Star(ctx context.Context, id, person string, yes bool) (*v1.Template, error) {
 	return s.count(ctx, id, func(status *v1.TemplateStatus) {
 		status.Stars = slices.DeleteFunc(status.Stars, func(name string) bool { return name == person })
@@ -228,7 +228,7 @@ func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateSt
 	return withCounts(known, made), nil
 }
 
-// write changes an object, or its status, as it is now: another's change is never undone.
+// write changes the current state of an object, or of its status. It never undoes changes of others.
 func (s *Store) write(ctx context.Context, known *v1.Template, part string, change func(*v1.Template) error) (*v1.Template, error) {
 	var err error
 	var parts []string
@@ -266,7 +266,7 @@ func (s *Store) write(ctx context.Context, known *v1.Template, part string, chan
 	return nil, explain(err)
 }
 
-// Remove removes a template. check decides on its current state; nil allows all.
+// Remove removes a template. check decides by its current state; nil allows the removal.
 func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) error) error {
 	known, err := s.Get(id)
 	if err != nil {
@@ -297,7 +297,7 @@ func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) 
 	return explain(err)
 }
 
-// RemoveOf removes all templates of an author who leaves. A cluster without the kind Template has no templates.
+// RemoveOf removes all templates of an author who is removed. A cluster without the kind Template has no templates.
 func (s *Store) RemoveOf(ctx context.Context, author string) error {
 	if err := s.Load(ctx); err != nil {
 		if errors.Is(err, people.ErrUnprepared) {

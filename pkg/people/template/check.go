@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Bounds. All templates are in the memory of each server.
+// Limits. All templates are in the memory of each server.
 const (
 	maxName        = 100 // characters
 	maxSummary     = 1024
@@ -26,7 +26,7 @@ const (
 	maxBytes       = 32 << 20
 )
 
-// ready checks what an author says, and puts a mask in the place of each secret.
+// ready checks the author's fields, and masks each secret.
 func ready(spec *v1.TemplateSpec) error {
 	if spec.Type == "" {
 		spec.Type = "template"
@@ -64,7 +64,7 @@ func checkTexts(spec *v1.TemplateSpec) error {
 		return invalid("tags and categories: there may be %d of each", maxWords)
 	}
 	for _, word := range slices.Concat(spec.Tags, spec.Categories) {
-		// Questions name several with commas between.
+		// A query lists several, separated by commas.
 		if word == "" || !oneLine(word, maxWord) || strings.Contains(word, ",") || strings.TrimSpace(word) != word {
 			return invalid("tags and categories: %q can't be one: write up to %d bytes on one line, without commas", shown(word), maxWord)
 		}
@@ -72,7 +72,8 @@ func checkTexts(spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// ValidName reports whether a template may have a name. USER/NAME names a template to paictl, and no part of it is special to a terminal.
+// ValidName reports whether a template may have a name. Commands of paictl use USER/NAME, so it can't contain a slash, nor characters that are
+// special to a terminal.
 func ValidName(name string) bool {
 	if name == "" || utf8.RuneCountInString(name) > maxName || !utf8.ValidString(name) || strings.TrimSpace(name) != name || strings.Trim(name, ".") == "" {
 		return false
@@ -94,7 +95,7 @@ func shown(text string) string {
 	return text
 }
 
-// shareable returns a job file with each secret masked. A file without secrets stays as it is, with its comments.
+// shareable returns a job file with each secret masked. A file without secrets isn't changed; its comments stay.
 func shareable(job string) (string, error) {
 	parsed, found := protocol.ParseMasked("job.yaml", []byte(job))
 	if err := found.Err(); err != nil {
@@ -114,11 +115,11 @@ func shareable(job string) (string, error) {
 	return string(masked), nil
 }
 
-// Masked reports whether secrets of a job file are masked: then it can't be submitted unchanged.
+// Masked reports whether secrets of a job file are masked, so that it can't be submitted unchanged.
 func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 
-// fits returns why a template can't be added. was is the template that it replaces, or nil. Two that are written at the same moment may
-// both take the last place: the limits leave room for that.
+// fits returns why a template can't be added. was is the template that it replaces, or nil. Two that are written at the same time may
+// together exceed a limit by one, for which the limits leave room.
 func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	count, own, all := 0, size(spec), size(spec)
 	for _, t := range s.objects.All() {
@@ -144,7 +145,7 @@ func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	return nil
 }
 
-// size is the approximate memory of a template, in bytes.
+// size returns the approximate memory of a template, in bytes.
 func size(s *v1.TemplateSpec) int {
 	n := len(s.Job) + len(s.Description) + len(s.Summary) + len(s.DataType) + len(s.DataURL) + 1024
 	for _, word := range slices.Concat(s.Groups, s.Categories, s.Tags) {
@@ -153,5 +154,6 @@ func size(s *v1.TemplateSpec) int {
 	return n
 }
 
-// Size is the approximate memory that a template takes, in bytes, including its job file and description.
+// Size returns the approximate memory that a template takes, in bytes: all of it, and the part for job file and
+// description.
 func Size(s *v1.TemplateSpec) (all, texts int) { return size(s), len(s.Job) + len(s.Description) }

@@ -1,6 +1,6 @@
-// Package template provides job templates: job files with a description that people share.
-// In: Templates of the cluster, by watch or read once; an author's changes. Out: the current templates, without secrets; changes that
-// don't overwrite others'. It doesn't decide about permissions.
+// Package template provides job templates: job files with a description that people share. In: Templates of the cluster, by watch or
+// read once; an author's changes. Out: the current templates, without secrets; changes that don't overwrite those of others. It
+// doesn't check permissions.
 package template
 
 import (
@@ -35,7 +35,7 @@ var (
 	ErrFull    = errors.New("there are too many templates")
 )
 
-// Store is the templates of a cluster. The returned ones are shared: they must not be changed.
+// Store holds the templates of a cluster. The templates that it returns are shared, and must not be changed.
 type Store struct {
 	api     dynamic.ResourceInterface
 	objects *watch.Store[*v1.Template]
@@ -76,7 +76,7 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	return s, nil
 }
 
-// decode reads a Template. It rejects one with an invalid name, which could be special where a user types it.
+// decode reads a Template. It rejects one with an invalid name; see ValidName.
 func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	out := &v1.Template{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -112,7 +112,7 @@ func (s *Store) Fresh() error {
 	return nil
 }
 
-// All are all templates, by author and name. Those that are built in come last.
+// All returns all templates, by author and name. Those that are built in come last.
 func (s *Store) All() []*v1.Template {
 	var out []*v1.Template
 	for _, t := range s.objects.All() {
@@ -141,12 +141,12 @@ func (s *Store) Get(id string) (*v1.Template, error) {
 	return nil, ErrNone
 }
 
-// Of are the templates of an author.
+// Of returns the templates of an author.
 func (s *Store) Of(author string) []*v1.Template {
 	return slices.DeleteFunc(s.All(), func(t *v1.Template) bool { return t.Spec.Author != author })
 }
 
-// explain is people.Explain, and returns ErrNone for an object that doesn't exist.
+// explain is like people.Explain, but returns ErrNone for an object that doesn't exist.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrExists):

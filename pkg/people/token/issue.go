@@ -26,7 +26,7 @@ const (
 	maxBrowser = 7 * 24 * time.Hour
 )
 
-// How many records a person may have: above that, the oldest session ends, and application tokens are refused.
+// The maximum numbers of records of a person. Above them, the oldest session ends, and application tokens are refused.
 const (
 	maxSessions     = 100
 	maxApplications = 500
@@ -46,7 +46,7 @@ func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, 
 	return s.pair(ctx, p, e, refresh)
 }
 
-// sessionEnd is when a session ends that was begun at a moment and is used now.
+// sessionEnd returns when a session ends that was created at a time and is used now.
 func (s *Service) sessionEnd(created time.Time) time.Time {
 	end, last := s.now().Add(s.o.Lifetimes.Refresh), created.Add(s.o.Lifetimes.Session)
 	if last.Before(end) {
@@ -67,7 +67,7 @@ func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh 
 	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
-// Browser makes a token that lasts as long as asked, between a minute and seven days.
+// Browser creates a token that lasts as long as requested, between a minute and seven days.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life == 0 {
 		n.Life = s.o.Lifetimes.Browser
@@ -79,7 +79,7 @@ func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued
 	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
 }
 
-// Application makes a token for programs. It lasts until it is revoked if New has no Life.
+// Application creates a token for programs. If New has no Life, it lasts until it is revoked.
 func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life < 0 {
 		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
@@ -108,7 +108,7 @@ func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Is
 	return s.issue(ctx, p, e, n.Life)
 }
 
-// entry is a new record.
+// entry returns a new record.
 func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	return &entry{
 		Record: Record{ID: newID(), User: p.Name, Kind: kind, Via: p.Via, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
@@ -116,7 +116,7 @@ func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	}
 }
 
-// issue signs a token and writes its record. Zero life is without end.
+// issue signs a token and writes its record. If life is zero, it doesn't expire.
 func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life time.Duration) (*Issued, error) {
 	c := &Claims{
 		Username: p.Name, Application: e.Kind == KindApplication, IssuedAt: e.Created.Unix(), ID: e.ID, Session: e.ID, UID: string(p.UID), Audience: audience, Type: string(e.Kind),
@@ -136,7 +136,7 @@ func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life ti
 	return &Issued{Token: text, Record: e.Record}, nil
 }
 
-// sign makes the text of a token, or of a link.
+// sign returns the text of a token, or of a link.
 func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	return secret.String(text), nil
 }
 
-// room ends the eldest sessions of a person who has too many.
+// room ends the oldest sessions of a person who has too many.
 func (s *Service) room(ctx context.Context, p *people.Person) error {
 	n := 0
 	for _, r := range s.Of(p.Name) { // newest first
@@ -176,7 +176,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 	return nil
 }
 
-// Handle returns a text in the form of a token that names a record. It can only be used to revoke the token.
+// Handle returns a text in the form of a token that identifies a record. It can only be used to revoke the token.
 func Handle(r Record) string {
 	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
 	if !r.Expires.IsZero() {
@@ -190,10 +190,10 @@ func Handle(r Record) string {
 	return b.EncodeToString([]byte(`{"alg":"none"}`)) + "." + b.EncodeToString(payload) + ".x"
 }
 
-// maxText is how long a token may be.
+// maxText is the maximum length of a token.
 const maxText = 4096
 
-// IDOf is the id of the record that a token, a handle or an id names. It checks no signature.
+// IDOf returns the id of the record that a token, a handle or an id identifies. It doesn't check a signature.
 func IDOf(text string) (string, error) {
 	if idForm.MatchString(text) {
 		return text, nil

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// spread is how long a new key isn't used for signing, so that all replicas have it before it is used.
+	// spread is how long a new key isn't used for signing, so that all replicas have it by then.
 	spread = time.Minute
 	// keep is how long a retired key is still accepted: as long as the longest token that is verified only by its signature.
 	keep = 7 * 24 * time.Hour
@@ -34,7 +34,7 @@ type key struct {
 	Retired time.Time `json:"retired,omitzero"`
 }
 
-// keyring is all keys, by the id that tokens name.
+// keyring holds all keys, by the id that tokens contain.
 type keyring map[string]key
 
 const keysOf = "keys"
@@ -42,7 +42,7 @@ const keysOf = "keys"
 func parseKeys(data []byte) (keyring, error) {
 	out := keyring{}
 	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("the signing keys can't be read") // the error of JSON may show what they are
+		return nil, fmt.Errorf("the signing keys can't be read") // the error of JSON may contain parts of the keys
 	}
 	for id, k := range out {
 		if len(k.Seed) != ed25519.SeedSize || id == "" {
@@ -68,7 +68,7 @@ func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	return last, ed25519.NewKeyFromSeed(r[last].Seed)
 }
 
-// public returns the key that a token names, if it is still valid.
+// public returns the key that a token refers to, if it is still valid.
 func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	k, ok := r[id]
 	if !ok || !k.Retired.IsZero() && now.Sub(k.Retired) > keep {
@@ -77,12 +77,13 @@ func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	return ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey), true
 }
 
-// rotated has a new key; those that were signed with retire once all replicas know it, and those that retired long ago are gone.
+// rotated returns the keyring with a new key. The keys that signed before retire when all replicas know the new one. Keys that
+// retired long ago are removed.
 func (r keyring) rotated(now time.Time) keyring {
 	out := maps.Clone(r)
 	maps.DeleteFunc(out, func(_ string, k key) bool { return !k.Retired.IsZero() && now.Sub(k.Retired) > keep })
 	seed := make([]byte, ed25519.SeedSize)
-	_, _ = rand.Read(seed) // never fails
+	_, _ = rand.Read(seed) // it never fails
 	for id, k := range out {
 		if k.Retired.IsZero() {
 			k.Retired = now.Add(spread)
@@ -93,7 +94,7 @@ func (r keyring) rotated(now time.Time) keyring {
 	return out
 }
 
-// due reports whether a key should be made, or one dropped.
+// due reports whether a new key should be created: no key that signs is younger than every.
 func (r keyring) due(now time.Time, every time.Duration) bool {
 	young := false
 	for _, k := range r {
@@ -102,7 +103,7 @@ func (r keyring) due(now time.Time, every time.Duration) bool {
 	return !young
 }
 
-// keys returns the known keys, and makes the first one if there is no key.
+// keys returns the known keys. If there is no key, it creates the first one.
 func (s *Service) keys(ctx context.Context) (keyring, error) {
 	if have, ok := s.objects.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
 		return have.keys, nil
@@ -115,8 +116,8 @@ func (s *Service) keys(ctx context.Context) (keyring, error) {
 	})
 }
 
-// RotateKeys makes a key at once. With revoke, signatures of earlier keys become invalid, and sessions and browser tokens end;
-// application tokens are identified by their hash and stay valid.
+// RotateKeys creates a key that signs immediately. With revoke, signatures of earlier keys become invalid, and sessions and
+// browser tokens end. Application tokens are identified by their hash and stay valid.
 func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	_, err := s.changeKeys(ctx, func(have keyring) keyring {
 		if !revoke {

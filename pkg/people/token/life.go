@@ -28,12 +28,12 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	if l == nil || l.secret != e.secret {
 		l = &life{ended: make(chan struct{}), secret: e.secret}
 		s.lives[e.ID] = l
-		s.look() // it may have ended since
+		s.look() // it may have ended in the meantime
 	}
 	return l.ended
 }
 
-// look makes end check all lives.
+// look makes end check all watched records.
 func (s *Service) look() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -41,7 +41,8 @@ func (s *Service) look() {
 	}
 }
 
-// end ends streams, after each change and each second, because records expire by themselves.
+// end closes the channels of records that have ended. It checks after each change and each second, because records
+// expire without a change.
 func (s *Service) end(ctx context.Context, changed <-chan people.Change) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -68,7 +69,7 @@ func (s *Service) endNow() {
 				continue
 			}
 		} else if !ok && !s.objects.Deleted(l.secret) && s.Fresh() != nil {
-			continue // nothing is known now
+			continue // the state isn't known now
 		}
 		s.mu.Lock()
 		if s.lives[id] == l {
@@ -86,7 +87,7 @@ const (
 	writing = 30 * time.Second
 )
 
-// note remembers that a record is used, to be written soon.
+// note records that a token is used. That is written later.
 func (s *Service) note(e *entry) {
 	now := s.now()
 	if now.Sub(e.Used) < usedEvery {

@@ -12,10 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Use is the use that a link is for. It is the audience of the link, and no token has it: a link can't be used as a token, nor for another use.
+// Use is the purpose of a link. It is the audience of the link, and no token has it, so a link can't be used as a token, nor for another
+// purpose.
 type Use string
 
-// Uses.
+// The purposes.
 const (
 	// UseLog is for a link to a log.
 	UseLog Use = "pai-link"

@@ -108,7 +108,7 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	return e, nil
 }
 
-// object is the Secret of an entry.
+// object returns the Secret of an entry.
 func (e *entry) object() (*unstructured.Unstructured, error) {
 	at := func(t time.Time) []byte {
 		if t.IsZero() {

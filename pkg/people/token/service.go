@@ -111,7 +111,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh is nil, or an error that wraps people.ErrUnavailable.
+// Fresh returns nil, or an error that wraps people.ErrUnavailable.
 func (s *Service) Fresh() error {
 	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale

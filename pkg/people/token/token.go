@@ -41,7 +41,7 @@ type Record struct {
 	Used    time.Time `json:"used,omitzero"`    // to ten minutes
 }
 
-// New has the settings of a new token. Zero values mean the default of its kind.
+// New holds the settings of a new token. Zero values mean the default of its kind.
 type New struct {
 	Label   string
 	Scopes  []rules.Scope // the scopes of application tokens; nil means read and submit

@@ -89,7 +89,7 @@ func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed boo
 	return c, signed, s.checkClaims(c)
 }
 
-// public is the key of an id. One that isn't known may have been made at another replica a moment ago.
+// public returns the key of an id. One that isn't known may have been made at another replica a moment ago.
 func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, bool, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error
 	return s.holder(e)
 }
 
-// holder is the person of a record that counts.
+// holder returns the person of a record that counts.
 func (s *Service) holder(e *entry) (*people.Person, error) {
 	if e.expired(s.now()) || s.objects.Deleted(e.secret) {
 		return nil, ErrInvalid

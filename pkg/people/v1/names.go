@@ -63,8 +63,8 @@ func Powerful(name string) bool { return slices.Contains(powerful, FoldName(name
 
 // The groups that always exist.
 const (
-	// GroupDefault has the people who are added without groups.
+	// GroupDefault holds the people who are added without groups.
 	GroupDefault = "default"
-	// GroupAdministrators has the first administrator.
+	// GroupAdministrators holds the first administrator.
 	GroupAdministrators = "administrators"
 )

@@ -74,7 +74,7 @@ const (
 	FromWebhook = "webhook"
 )
 
-// DefaultNotifications are those of a person who hasn't chosen any.
+// DefaultNotifications returns those of a person who hasn't chosen any.
 func DefaultNotifications() *Notifications {
 	return &Notifications{Events: []NoticeEvent{NoticeStopping}}
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// Namespace has the Secrets of people. The server's account is the only one of the platform with a role there, except that the alert handler
+// Namespace holds the Secrets of people. The server's account is the only one of the platform with a role there, except that the alert handler
 // reads the Secret Webhooks.
 const Namespace = "pai-people"
 
@@ -33,11 +33,11 @@ const (
 
 // Secrets that exist once.
 const (
-	// SigningKeys has the keys that tokens are signed with.
+	// SigningKeys holds the keys that tokens are signed with.
 	SigningKeys = "signing-keys"
-	// FirstAdministrator has the hash of the one-time code that makes the first administrator.
+	// FirstAdministrator holds the hash of the one-time code that makes the first administrator.
 	FirstAdministrator = "first-administrator"
-	// Webhooks has the addresses of people's own webhooks, by ObjectName of the person. It is one Secret, so that the alert handler may read it
+	// Webhooks holds the addresses of people's own webhooks, by ObjectName of the person. It is one Secret, so that the alert handler may read it
 	// and no other.
 	Webhooks = "webhooks"
 )

@@ -1,5 +1,5 @@
-// Package ldap checks passwords of people with a directory, and reads their current data from it.
-// In: where the directory is, how people and groups are found in it, names and passwords. Out: identities for pkg/people/signin.
+// Package ldap checks passwords of people with a directory, and reads their current data from it. In: the address of the
+// directory, how people and groups are found in it, names and passwords. Out: identities for pkg/people/signin.
 package ldap
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options specify where a directory is, and how people are found in it.
+// Options specify the address of a directory, and how people are found in it.
 type Options struct {
 	// Name is the directory's name here.
 	Name string
 	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
 	URL      string
 	StartTLS bool
-	// CA is the PEM of the authorities that may sign the directory's certificate; "" is the system's.
+	// CA is the PEM of the authorities that may sign the directory's certificate; "" means those of the system.
 	CA string
 	// BindDN and BindPassword belong to the account that searches.
 	BindDN       string
@@ -36,17 +36,18 @@ type Options struct {
 	Log          *slog.Logger // nil discards the log
 }
 
-// Users say how people are found: below Base, by Filter and the attribute Name.
+// Users specifies how people are found: below Base, by Filter and the attribute Name.
 type Users struct {
 	Base, Filter string
-	// Name is the attribute that people sign in with, Subject one that never changes and is never given to another.
+	// Name is the attribute with which people sign in. Subject is an attribute that never changes and is never reused
+	// for another person.
 	Name, Subject string
 	// Email and DisplayName are attributes that are shown; "" means that the directory doesn't have them.
 	Email, DisplayName string
 }
 
-// Groups say how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN, or the
-// value of the person's attribute MemberValue. Without a Base people have no groups.
+// Groups specifies how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN,
+// or the value of the person's attribute MemberValue. Without a Base, people have no groups.
 type Groups struct {
 	Base, Filter        string
 	Member, MemberValue string
@@ -57,7 +58,7 @@ type Groups struct {
 const (
 	// patience bounds one answer of a directory.
 	patience = 10 * time.Second
-	// most is how many connections there are at a time: each sign-in has its own.
+	// most is the maximum number of connections at a time: each sign-in has its own.
 	most = 16
 	// maxGroups is how many groups of one person are read.
 	maxGroups = 1000
@@ -104,7 +105,7 @@ func (d *Directory) Refreshes() bool { return false }
 // SignIn finds the person of a name, and sends the password to the directory. It also does so for a person who doesn't exist, so that
 // both take the same time.
 func (d *Directory) SignIn(ctx context.Context, name string, password secret.String) (*signin.Identity, error) {
-	if password.Reveal() == "" { // a bind without a password is a guest's, which directories accept
+	if password.Reveal() == "" { // directories accept a bind without a password as an anonymous one
 		return nil, signin.ErrWrong
 	}
 	var id *signin.Identity
@@ -120,7 +121,7 @@ func (d *Directory) SignIn(ctx context.Context, name string, password secret.Str
 		if wrong := c.Bind(dn, password.Reveal()); wrong != nil || entry == nil {
 			return meaning(wrong)
 		}
-		if err := d.bind(c); err != nil { // groups may be hidden from people
+		if err := d.bind(c); err != nil { // people may not be able to see their groups
 			return err
 		}
 		id, err = d.identity(c, entry)
@@ -149,7 +150,7 @@ func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) 
 	return id, d.explain(err)
 }
 
-// session is one connection, bound as the account that searches.
+// session opens a connection, bound as the account that searches, and calls do with it.
 func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) error {
 	select {
 	case d.slots <- struct{}{}:
@@ -181,7 +182,7 @@ func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) erro
 	return do(c)
 }
 
-// bind makes a connection one of the account that searches.
+// bind binds a connection as the account that searches.
 func (d *Directory) bind(c *ldap.Conn) error {
 	if err := c.Bind(d.o.BindDN, d.o.BindPassword.Reveal()); err != nil {
 		return fmt.Errorf("bind as %s: %w", d.o.BindDN, err)
@@ -189,7 +190,8 @@ func (d *Directory) bind(c *ldap.Conn) error {
 	return nil
 }
 
-// meaning converts the error of a person's bind: if the directory rejects the password or the person, it is signin.ErrWrong.
+// meaning converts the error of a person's bind. If the directory rejects the password or the person, it returns
+// signin.ErrWrong.
 func meaning(err error) error {
 	if err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultInsufficientAccessRights,
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax) {

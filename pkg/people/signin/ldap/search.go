@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// errNone means that a search finds no person.
+// errNone means that a search found no person.
 var errNone = errors.New("the directory has no such person")
 
 // person finds the one entry whose attribute has a value.
@@ -52,8 +52,8 @@ func (d *Directory) gone(c *ldap.Conn) error {
 	return fmt.Errorf("%s can't find any person below %s", d.o.BindDN, u.Base)
 }
 
-// named finds the person who signs in with a name. Directories take many spellings for one name, with spaces or wide letters; each would be tried as if it were
-// another person's, so only the one that the directory has counts. As everywhere, capitals are small letters.
+// named finds the person who signs in with a name. Directories accept many spellings of one name, with spaces or wide letters, which would
+// count as names of different people. So only the spelling in the directory is accepted. As everywhere, case doesn't matter.
 func (d *Directory) named(c *ldap.Conn, name string) (*ldap.Entry, error) {
 	entry, err := d.person(c, d.o.Users.Name, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, err
 	return id, err
 }
 
-// groups are names of the groups that an entry is in.
+// groups returns the names of the groups that an entry is in.
 func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	g := d.o.Groups
 	member := e.DN
@@ -117,7 +117,7 @@ func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	return out, nil
 }
 
-// and restricts a condition with a filter of the settings.
+// and adds a filter of the settings to a condition.
 func and(filter, condition string) string {
 	if filter == "" {
 		return condition
@@ -141,7 +141,7 @@ func printed(raw []byte) string {
 	return string(raw)
 }
 
-// raw is the value of an attribute that printed made a subject of.
+// raw returns the value of an attribute that printed converted to a subject.
 func (d *Directory) raw(attribute, value string) string {
 	if attribute != d.o.Users.Subject {
 		return value
@@ -160,7 +160,7 @@ func trimHex(value string) (string, bool) {
 	return string(b), err == nil
 }
 
-// hostOf is the host of the directory's address, which its certificate must name.
+// hostOf returns the host of the directory's address, for which its certificate must be valid.
 func hostOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Claims are names of claims; a dot leads into an object. "" means that the issuer doesn't have it.
+// Claims are names of claims; a dot selects a field of an object. "" means that the issuer doesn't have it.
 type Claims struct {
 	// Name is the claim of the user name; if it is an address, only the part before the @ counts, as in OpenPAI.
 	Name, Email, DisplayName string
@@ -27,7 +27,7 @@ func (i *Issuer) identity(ctx context.Context, p *oidc.Provider, token *oauth2.T
 	return i.identityOf(ctx, p, token, id, id.Subject)
 }
 
-// identityOf is identity for a known subject, if the issuer sends no other ID token.
+// identityOf is like identity, for a known subject if the issuer sends no new ID token.
 func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken, subject string) (*signin.Identity, error) {
 	all := map[string]any{}
 	if id != nil {
@@ -47,12 +47,12 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 		if err := info.Claims(&more); err != nil {
 			return nil, fmt.Errorf("%w: its userinfo can't be read: %w", ErrRefused, err)
 		}
-		maps.Copy(more, all) // what is signed counts
+		maps.Copy(more, all) // signed claims take precedence
 		all = more
 	}
 	out := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
 	if _, there := claim(all, i.o.Claims.Groups); id == nil && !there && i.o.Claims.Groups != "" {
-		out.GroupsUnsaid = true // an answer to a refresh token may leave the ID token out, and the groups with it
+		out.GroupsUnsaid = true // the response to a refresh token may have no ID token, and so no groups
 	}
 	return out, i.o.Claims.fill(out, all)
 }
@@ -94,7 +94,7 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	return nil
 }
 
-// claim finds a claim: by its whole name; otherwise a dot leads into an object.
+// claim finds a claim: by its whole name, or otherwise with dots as paths into objects.
 func claim(all map[string]any, name string) (any, bool) {
 	if v, there := all[name]; there {
 		return v, true

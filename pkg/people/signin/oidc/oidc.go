@@ -1,5 +1,5 @@
-// Package oidc signs in people whom an issuer of OpenID Connect vouches for: the authorization code flow with PKCE, state and nonce.
-// In: an issuer, and the parameters that a browser brought back. Out: addresses for browsers, and identities for pkg/people/signin.
+// Package oidc signs in people through an issuer of OpenID Connect: the authorization code flow with PKCE, state and nonce. In: an
+// issuer, and the parameters with which a browser returned. Out: addresses for browsers, and identities for pkg/people/signin.
 package oidc
 
 import (
@@ -33,12 +33,12 @@ type Options struct {
 	Name, Title, Issuer string
 	ClientID            string
 	ClientSecret        secret.String
-	// CA is the PEM of the authorities that may sign the issuer's certificate; "" is the system's.
+	// CA is the PEM of the authorities that may sign the issuer's certificate; "" means those of the system.
 	CA string
 	// Scopes are requested in addition to openid.
 	Scopes []string
 	Claims Claims
-	// Return is the address that the issuer sends browsers back to.
+	// Return is the address to which the issuer redirects browsers.
 	Return string
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards the log
@@ -47,7 +47,7 @@ type Options struct {
 const (
 	// patience bounds one request to an issuer.
 	patience = 10 * time.Second
-	// again is how long after a failure the issuer's description isn't requested, so that people don't wait for an issuer that doesn't
+	// again is how long after a failure the issuer's description isn't requested, so that users don't wait for an issuer that doesn't
 	// answer.
 	again = 5 * time.Second
 )
@@ -93,7 +93,7 @@ func (i *Issuer) Title() string { return cmp.Or(i.o.Title, i.o.Name) }
 // Refreshes reports that Check needs a refresh token.
 func (i *Issuer) Refreshes() bool { return true }
 
-// provider returns the issuer's description of itself.
+// provider returns the issuer's configuration, which it publishes.
 func (i *Issuer) provider() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,7 +104,7 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	if i.failed != nil && now.Before(i.retryAt) {
 		return nil, i.failed
 	}
-	// This client fetches the keys as long as the program runs.
+	// This client fetches keys for as long as the program runs.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
 	if err == nil {
 		err = secureEndpoints(known)
@@ -117,7 +117,7 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	return known, nil
 }
 
-// away is an error of an issuer that can't be asked.
+// away wraps an error of an issuer that can't be reached.
 func (i *Issuer) away(err error) error {
 	i.o.Log.Warn("an issuer can't be reached", "provider", i.o.Name, "error", err.Error())
 	return fmt.Errorf("%w: the issuer %s can't be reached: %w", people.ErrUnavailable, i.o.Name, err)
@@ -148,11 +148,11 @@ func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
 var (
 	// ErrMismatch means that an answer doesn't belong to this browser's sign-in.
 	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
-	// ErrRefused means that an issuer doesn't vouch for the person, or that its answer isn't valid.
+	// ErrRefused means that an issuer doesn't confirm the person, or that its response isn't valid.
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
-// Finish completes a sign-in with the parameters that a browser brought back.
+// Finish completes a sign-in with the parameters with which a browser returned.
 func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
@@ -212,7 +212,7 @@ func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.T
 	return id, nil
 }
 
-// refused tells an issuer that says no from one that can't be asked.
+// refused distinguishes the refusal of an issuer from an issuer that can't be reached.
 func (i *Issuer) refused(err error) error {
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && said.ErrorCode != "" && said.Response.StatusCode < http.StatusInternalServerError {
 		return fmt.Errorf("%w: it says %s", ErrRefused, plain(said.ErrorCode))
@@ -220,7 +220,7 @@ func (i *Issuer) refused(err error) error {
 	return i.away(err)
 }
 
-// plain makes a word from another program safe for errors.
+// plain makes a code from another program safe for error messages.
 func plain(code string) string {
 	for _, r := range code {
 		if r < '!' || r > '~' {
@@ -230,9 +230,9 @@ func plain(code string) string {
 	return code[:min(len(code), 64)]
 }
 
-// about are errors about one person that don't mean that the issuer fails for others: Dex returns server_error for a person who was
-// removed from the directory behind it. They don't mean that the person no longer exists, either: the response to an invalid request
-// of the program is invalid_request, too.
+// about are errors that concern one person, and don't mean that the issuer fails for others: Dex returns server_error for a person
+// who was removed from the directory behind it. They don't mean that the person no longer exists, either: the response to an invalid
+// request of the program is invalid_request, too.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
 // unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, it
@@ -250,7 +250,7 @@ func (i *Issuer) unrefreshed(err error) error {
 	return i.away(fmt.Errorf("%w: %w", signin.ErrLost, err))
 }
 
-// unsent reports whether a question failed before it was sent.
+// unsent reports whether a request failed before it was sent.
 func unsent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
@@ -270,7 +270,7 @@ func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.Strin
 	if err != nil {
 		return nil, i.unrefreshed(err)
 	}
-	// The issuer may have used the refresh token already: the next one is kept even if the rest fails.
+	// The issuer may have used up the refresh token already, so the next one is returned even if the rest fails.
 	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
 	id, err := i.verified(ctx, p, token)
 	if err == nil && id != nil && id.Subject != subject {

@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// secure sends nothing without TLS, wherever an issuer or one of its redirects points.
+// secure refuses requests without TLS, even after redirects of an issuer.
 type secure struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -23,10 +23,10 @@ func (s secure) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.RoundTripper.RoundTrip(r)
 }
 
-// maxRedirects is as many as the standard library follows.
+// maxRedirects is the number that the standard library follows.
 const maxRedirects = 10
 
-// onlyQuestions doesn't follow redirects of sent data, such as codes with the client's secret.
+// onlyQuestions doesn't follow redirects of requests with data, such as codes with the client's secret.
 func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return errors.New("it sends on what is sent to it")
@@ -37,7 +37,7 @@ func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// isSecure is nil for the address of something that has TLS.
+// isSecure returns nil for an address with TLS.
 func isSecure(address string) error {
 	u, err := url.Parse(address)
 	if err == nil && u.Scheme == "https" && u.Host != "" {

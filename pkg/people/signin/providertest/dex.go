@@ -24,7 +24,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ClientID and ClientSecret are those of the program that people sign in to; OtherClient is a second program, with the same secret.
+// ClientID and ClientSecret identify the program to which people sign in; OtherClient is a second program, with the same
+// secret.
 const (
 	ClientID     = "paictl"
 	OtherClient  = "another"
@@ -65,7 +66,7 @@ func dex(t testing.TB) string {
 	return file
 }
 
-// Dex starts an issuer that sends browsers back to returns. It ends with the test. The test is skipped if Dex wasn't built.
+// Dex starts an issuer that redirects browsers to returns. It stops with the test. The test is skipped if Dex wasn't built.
 func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, folder: t.TempDir(), program: dex(t), log: &bytes.Buffer{}}
@@ -97,7 +98,7 @@ func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	return i
 }
 
-// Start starts it again. It doesn't know earlier tokens.
+// Start starts the issuer again. It doesn't know earlier tokens.
 func (i *Issuer) Start() {
 	i.t.Helper()
 	i.process = exec.CommandContext(context.WithoutCancel(i.t.Context()), i.program, "-settings", i.folder+"/settings.json")
@@ -116,7 +117,7 @@ func (i *Issuer) Start() {
 	}, time.Minute, 20*time.Millisecond, "Dex answers")
 }
 
-// Stop ends it, as if it were away.
+// Stop stops the issuer, as if it were unavailable.
 func (i *Issuer) Stop() {
 	if i.process == nil {
 		return
@@ -134,13 +135,13 @@ func (i *Issuer) transport(more ...string) *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 }
 
-// Browser is a person at a browser, who signs in at the issuer.
+// Browser simulates a person with a browser, who signs in at the issuer.
 type Browser struct {
 	*http.Client
 	issuer *Issuer
 }
 
-// Browser opens one that trusts the issuer, and more authorities. It follows no redirects by itself.
+// Browser returns a Browser that trusts the issuer, and more authorities. It doesn't follow redirects by itself.
 func (i *Issuer) Browser(more ...string) *Browser {
 	jar, err := cookiejar.New(nil)
 	require.NoError(i.t, err)
@@ -151,7 +152,8 @@ func (i *Issuer) Browser(more ...string) *Browser {
 
 var action = regexp.MustCompile(`action="([^"]*)"`)
 
-// SignIn opens an address of the issuer, types a name and the password, and returns the address that the issuer sends the browser to.
+// SignIn opens an address of the issuer, enters a name and the password, and returns the address to which the issuer redirects the
+// browser.
 func (b *Browser) SignIn(address, name string) string {
 	t := b.issuer.t
 	t.Helper()
@@ -187,7 +189,7 @@ func (b *Browser) SignIn(address, name string) string {
 	return ""
 }
 
-// Visit opens an address: it returns where that redirects to, or the page.
+// Visit opens an address. It returns the address to which that redirects, or the page.
 func (b *Browser) Visit(address string) (to, page string) {
 	t := b.issuer.t
 	t.Helper()

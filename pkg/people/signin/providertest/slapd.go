@@ -1,6 +1,6 @@
-// Package providertest has real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that
-// directory behind it.
-// In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and functions that change the people in them.
+// Package providertest runs real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that
+// directory behind it. In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and functions that
+// change the people in them.
 package providertest
 
 import (
@@ -35,9 +35,9 @@ const (
 	Password      = "hunter2 of the lab"
 )
 
-// Directory is an OpenLDAP that runs. It has the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
+// Directory is a running OpenLDAP. It has the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
 type Directory struct {
-	// URL is its address without TLS, which it takes StartTLS at, TLS the one with.
+	// URL is its address without TLS, which supports StartTLS; TLS is its address with TLS.
 	URL, TLS string
 	// CA is the PEM of its authority, CAFile a file with it.
 	CA, CAFile string
@@ -131,7 +131,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// Slapd starts a directory. It ends with the test. The test is skipped if OpenLDAP isn't installed.
+// Slapd starts a directory. It stops with the test. The test is skipped if OpenLDAP isn't installed.
 func Slapd(t testing.TB) *Directory {
 	t.Helper()
 	add := program(t, "slapadd")
@@ -155,7 +155,7 @@ func Slapd(t testing.TB) *Directory {
 	return d
 }
 
-// Start starts it again.
+// Start starts the directory again.
 func (d *Directory) Start() {
 	d.t.Helper()
 	d.process = exec.CommandContext(context.WithoutCancel(d.t.Context()), program(d.t, "slapd"), "-d", "0", "-f", d.folder+"/slapd.conf", "-h", d.URL+"/ "+d.TLS+"/")
@@ -170,7 +170,7 @@ func (d *Directory) Start() {
 	}, time.Minute, 20*time.Millisecond, "slapd answers")
 }
 
-// Stop ends it, as if it were away.
+// Stop stops the directory, as if it were unavailable.
 func (d *Directory) Stop() {
 	if d.process == nil {
 		return
@@ -196,10 +196,10 @@ func (d *Directory) Do(change func(*ldap.Conn) error) {
 	require.NoError(d.t, change(c))
 }
 
-// PersonDN is the name of a person's entry.
+// PersonDN returns the DN of a person.
 func PersonDN(uid string) string { return "uid=" + uid + ",ou=people," + Base }
 
-// Leave takes a person out of a group.
+// Leave removes a person from a group.
 func (d *Directory) Leave(group, uid string) {
 	d.t.Helper()
 	d.Do(func(c *ldap.Conn) error {
@@ -209,7 +209,7 @@ func (d *Directory) Leave(group, uid string) {
 	})
 }
 
-// Join puts a person into a group.
+// Join adds a person to a group.
 func (d *Directory) Join(group, uid string) {
 	d.t.Helper()
 	d.Do(func(c *ldap.Conn) error {
@@ -219,7 +219,7 @@ func (d *Directory) Join(group, uid string) {
 	})
 }
 
-// UUID is the entryUUID of a person.
+// UUID returns the entryUUID of a person.
 func (d *Directory) UUID(uid string) (out string) {
 	d.t.Helper()
 	d.Do(func(c *ldap.Conn) error {
@@ -250,7 +250,7 @@ func Free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// certify writes a certificate for Host that is its own authority, and returns its PEM.
+// certify writes a self-signed certificate for Host, and returns its PEM.
 func certify(t testing.TB, cert, key string) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
