@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// here returns the existing groups, and the ones that are made before any other.
+// here returns the existing groups, and those that the platform creates first.
 func here(d *people.Directory) map[string]v1.GroupSpec {
 	out := map[string]v1.GroupSpec{}
 	for _, g := range people.FirstGroups() {
@@ -24,11 +24,11 @@ func here(d *people.Directory) map[string]v1.GroupSpec {
 	return out
 }
 
-// places records for each group that exists, or will, whether people of OpenPAI may be put into it. A group of the same name may be
-// unrelated: members of the group in OpenPAI must not get more rights by that.
+// places records for each group that exists or will exist whether members of OpenPAI's group of that name may be added. A group of
+// the same name may be unrelated: its members must not get more rights than in OpenPAI.
 type places map[string]bool
 
-// join puts a person into groups.
+// join adds a person to groups.
 func (s *Step) join(names []string, into places) {
 	for _, g := range names {
 		may, there := into[g]
@@ -59,7 +59,7 @@ func noMore(g, than *v1.GroupSpec) bool {
 	})
 }
 
-// grants are the grants here of a group of OpenPAI.
+// grants returns the grants that a group of OpenPAI gets in this cluster.
 func (g *Group) grants(o Options) *v1.GroupSpec {
 	spec := &v1.GroupSpec{Name: g.Name, Administrator: g.ACLs.Admin, Storages: compact(g.ACLs.Storages)}
 	for _, vc := range compact(g.ACLs.VirtualClusters) {
@@ -68,7 +68,7 @@ func (g *Group) grants(o Options) *v1.GroupSpec {
 	return spec
 }
 
-// planGroup also notes whether people may be put into the group.
+// planGroup plans the step for a group. It also records whether people may be added to the group.
 func planGroup(g *Group, have map[string]v1.GroupSpec, o Options, into places) Step {
 	s := Step{Kind: KindGroup, Name: g.Name, Action: Add}
 	if !v1.ValidName(g.Name) {
@@ -112,7 +112,7 @@ func compact(names []string) []string {
 	return out
 }
 
-// missing notes the grants that a group had in OpenPAI and doesn't have here.
+// missing adds notes about grants that a group had in OpenPAI and doesn't have here.
 func (s *Step) missing(g *Group, have *v1.GroupSpec) {
 	var flags []string
 	for _, vc := range compact(g.ACLs.VirtualClusters) {

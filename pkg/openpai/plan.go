@@ -86,10 +86,10 @@ func Plan(ctx context.Context, src *Source, d *people.Directory, o Options) ([]S
 	return out, nil
 }
 
-// from marks people who were taken over.
+// from marks people who were imported from OpenPAI.
 const from = "openpai"
 
-// Values for the data that has been taken of them.
+// Values of the mark for the data of a person that has been taken over.
 const (
 	takenAll  = "all"
 	takenBare = "all but the password"
@@ -124,8 +124,9 @@ func planUser(ctx context.Context, u *User, tokens int, d *people.Directory, gro
 	return s, nil
 }
 
-// complete is for a person who exists: the work of an earlier run is finished, and other people stay as they are. Data that was
-// removed from a person since then doesn't return: a key that was revoked, or the password of a person with a provider's identity.
+// complete plans the step for a person who exists: it finishes the work of an earlier run, and leaves other people unchanged. Data
+// that was removed from a person since then isn't restored: a key that was revoked, or the password of a person with a provider's
+// identity.
 func (s *Step) complete(ctx context.Context, d *people.Directory, p *people.Person) error {
 	s.Action = Keep
 	if p.User.Annotations[people.AnnotationFrom] != from {

@@ -22,7 +22,7 @@ const (
 	GroupNamespace = "pai-group"
 )
 
-// Source has the data of a cluster of OpenPAI.
+// Source holds the data of a cluster of OpenPAI.
 type Source struct {
 	Groups []Group
 	Users  []User
@@ -36,7 +36,7 @@ type Source struct {
 type Group struct {
 	Name, Description, External string
 	ACLs                        ACLs
-	// Extension has the other data that clients stored with it.
+	// Extension has the other data that clients stored with the group.
 	Extension map[string]json.RawMessage
 }
 
@@ -101,7 +101,8 @@ func object(text []byte, into *map[string]json.RawMessage) error {
 
 const pageSize = 500
 
-// each reads the Secrets of a namespace, by name. A Secret is named after the hexadecimal digits of the name that it holds under a key.
+// each reads the Secrets of a namespace in the order of their names. The name of a Secret consists of the hexadecimal digits of the
+// name that it holds under key.
 func (s *Source) each(ctx context.Context, from kubernetes.Interface, namespace, key string, take func(name string, data map[string][]byte) error) error {
 	if _, err := from.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("look for OpenPAI's namespace %s: %w", namespace, err)

@@ -44,7 +44,7 @@ func (s *Source) readTokens(ctx context.Context, from kubernetes.Interface) erro
 	}
 }
 
-// forProgram reports whether a token was made for a program. Others were sessions, which end by themselves.
+// forProgram reports whether a token was made for a program. Other tokens were sessions, which expire by themselves.
 func forProgram(token string) bool {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

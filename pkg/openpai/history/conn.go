@@ -25,13 +25,13 @@ const (
 	TypeTake   = "take"   // paictl: read all jobs
 	TypeAsk    = "ask"    // the program: which of these jobs exist?
 	TypeKnown  = "known"  // paictl: these
-	TypeTold   = "told"   // the program: so many are checked
+	TypeTold   = "told"   // the program: the number of jobs that are checked
 	TypePart   = "part"   // the program: a part of a history, which follows the message
-	TypeGiven  = "given"  // paictl: it was taken
+	TypeGiven  = "given"  // paictl: the part was stored
 	TypeDone   = "done"   // the program has finished, and exits
 )
 
-// Message is sent by one program to the other. Type says which fields it has.
+// Message is a message between the two programs. Type defines which fields it has.
 type Message struct {
 	Type string `json:"type"`
 	// Protocol and Version are the sender's, in TypeHello.
@@ -42,10 +42,10 @@ type Message struct {
 	Secrets map[string]string `json:"secrets,omitempty"`
 	// DryRun requests no parts, in TypeTake.
 	DryRun bool `json:"dryRun,omitempty"`
-	// UIDs are those of jobs, in TypeAsk. Known are the answers in the same order, in TypeKnown.
+	// UIDs are the UIDs of jobs, in TypeAsk. Known are the answers in the same order, in TypeKnown.
 	UIDs  []string `json:"uids,omitempty"`
 	Known []bool   `json:"known,omitempty"`
-	// Checked of All jobs are checked, in TypeTold.
+	// Checked is how many of All jobs are checked, in TypeTold.
 	Checked int `json:"checked,omitempty"`
 	All     int `json:"all,omitempty"`
 	// Size is the number of bytes of a part, in TypePart.
@@ -76,7 +76,7 @@ func (m *Message) Err() error {
 }
 
 const (
-	// protocol is the number of this form of messages.
+	// protocol is the version of the format of messages.
 	protocol = 1
 	// maxMessage is the maximum size of a message in bytes. The largest is the report, with some 200 bytes for each person.
 	maxMessage = 64 << 20
@@ -84,8 +84,8 @@ const (
 	maxPart = 64 << 30
 )
 
-// Conn is one end of the connection between paictl and paictl-history: messages as JSON, each after its length in four bytes. It is for one reader
-// and one writer.
+// Conn is one end of the connection between paictl and paictl-history: messages as JSON, each preceded by its length in four bytes. It supports
+// one concurrent reader and one concurrent writer.
 type Conn struct {
 	in  *bufio.Reader
 	out io.Writer
@@ -133,7 +133,7 @@ func (c *Conn) Receive() (*Message, error) {
 	return m, nil
 }
 
-// Greet sends this program's version, and compares it with that of the other.
+// Greet sends this program's version, and compares it with the other program's.
 func (c *Conn) Greet(self, other string) error {
 	if err := c.Send(&Message{Type: TypeHello, Protocol: protocol, Version: version.Version}); err != nil {
 		return err
@@ -171,7 +171,8 @@ func (c *Conn) part(size int64) (*body, error) {
 	return &body{in: c.in, left: size}, nil
 }
 
-// body is a part that is being received. A receiver that has failed may still read it: net/http does so in the background.
+// body is a part that is being received. If its receiver has failed, it may still read from it: net/http does so in the
+// background.
 type body struct {
 	mu    sync.Mutex
 	in    io.Reader
@@ -180,13 +181,13 @@ type body struct {
 	ended bool
 }
 
-// Read implements io.Reader. A part that isn't whole doesn't end with io.EOF.
+// Read implements io.Reader. An incomplete part doesn't end with io.EOF.
 func (b *body) Read(to []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.ended:
-		return 0, os.ErrClosed // the following bytes aren't the part's
+		return 0, os.ErrClosed // the following bytes don't belong to the part
 	case b.left == 0:
 		return 0, io.EOF
 	case b.err != nil:
@@ -212,7 +213,7 @@ func (b *body) end() error {
 	return b.err
 }
 
-// cut is the error of a connection that ends in the middle.
+// cut returns the error for a connection that ends in the middle.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

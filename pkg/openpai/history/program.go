@@ -22,7 +22,7 @@ const (
 
 const install = "install it beside paictl: the archive and the packages of a release have both, and make build makes both in bin"
 
-// Find returns the path of the program: beside paictl, or in PATH.
+// Find returns the path of the program: in the folder of paictl, or in PATH.
 func Find() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,11 +55,12 @@ func find(self string) (string, error) {
 	return inPath, nil
 }
 
-// secrets returns the names of the variables with which PostgreSQL's clients read passwords. They aren't in the environment of the program, which
-// others may see for as long as it runs: it receives them with the address.
+// secrets returns the names of the variables from which PostgreSQL's clients read passwords. They are removed from the environment of the
+// program, which other users may see while it runs. The program receives them with the address.
 func secrets() []string { return []string{"PGPASSWORD", "PGSSLPASSWORD"} }
 
-// SetSecrets sets the variables that paictl sent. Others see only the environment with which a program began.
+// SetSecrets sets the variables that paictl sent. Other users see only the environment with which a program was
+// started.
 func SetSecrets(values map[string]string) error {
 	for name, value := range values {
 		if !slices.Contains(secrets(), name) {

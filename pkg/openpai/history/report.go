@@ -2,11 +2,11 @@ package history
 
 import "time"
 
-// Report lists the jobs that were found, and taken.
+// Report describes the jobs that were found and the jobs that were taken over.
 type Report struct {
 	// People are the people whose jobs are taken, by name.
 	People []*Person `json:"people"`
-	// Jobs are added, or would be; Known already exist.
+	// Jobs is the number of jobs that were added, or would be; Known is the number of those that already exist.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
 	// LeftOutCount is the number of jobs that aren't taken, and LeftOut are the first of them.
@@ -19,11 +19,11 @@ type Report struct {
 // Person is a user with jobs.
 type Person struct {
 	Name string `json:"name"`
-	// Here is whether the person is in the cluster.
+	// Here reports whether the person exists in the cluster.
 	Here  bool `json:"here"`
 	Jobs  int  `json:"jobs"`
 	Known int  `json:"known"`
-	// First and Last are when the first and the last of them were submitted.
+	// First and Last are the submission times of the first and the last job.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 }

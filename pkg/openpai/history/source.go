@@ -1,8 +1,9 @@
-// Package history imports jobs from the database of a cluster of OpenPAI, by the program paictl-history, which paictl starts and speaks with.
-// In: an address, the existing jobs. Out: parts of a history, as the job controller takes them; the number of jobs of each person, the jobs that
-// are left out, and why.
+// Package history imports jobs from the database of a cluster of OpenPAI, by the program paictl-history, which paictl starts and communicates
+// with.
+// In: an address, the existing jobs. Out: parts of a history, in the format that the job controller accepts; the number of jobs of each person,
+// the jobs that are left out, and why.
 //
-// The program has SQLite and a client of PostgreSQL, which the rest of paictl doesn't need.
+// The program contains SQLite and a client of PostgreSQL, which the rest of paictl doesn't need.
 package history
 
 import (
@@ -27,7 +28,7 @@ import (
 type Options struct {
 	// Known reports whether the history has a job, by its UID.
 	Known func(uid string) bool
-	// Give takes a part of a history of size bytes; nil: it is a dry run.
+	// Give stores a part of a history of size bytes; if it is nil, the run is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) error
 	// Told is called after each step with the number of processed jobs and the total; it may be nil.
 	Told func(done, all int)
@@ -48,8 +49,8 @@ type Source struct {
 // grace is how long a program may take to remove its files and to exit.
 const grace = 20 * time.Second
 
-// Open has the program connect to a database. from is an address without a password, or the name of a file with the address, which may contain the
-// password. The program ends at the latest when the context does. Errors contain no password.
+// Open makes the program connect to a database. from is an address without a password, or the name of a file with the address, which may contain
+// the password. The program exits when the context ends, if it hasn't before. Errors contain no password.
 func Open(ctx context.Context, program, from string) (*Source, error) {
 	within, stop := context.WithCancel(ctx)
 	s := &Source{cmd: exec.CommandContext(within, program, Argument), stop: stop}
@@ -93,8 +94,9 @@ func (s *Source) open(from string) error {
 	return nil
 }
 
-// Take has the program read all jobs, and passes on those that have ended in parts. Existing jobs are passed on again, to finish an earlier run that
-// was interrupted. If an error occurs, the report covers the jobs before it; it is nil if the program ended without one. A source is read once.
+// Take makes the program read all jobs, and passes on the finished ones in parts. Existing jobs are passed on again, to complete an earlier run that
+// was interrupted. If an error occurs, the report covers the jobs before it; it is nil if the program exited without a report. Take can be called
+// only once per Source.
 func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 	defer context.AfterFunc(ctx, s.stop)()
 	report, err := s.take(ctx, o)
@@ -103,7 +105,7 @@ func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 
 func (s *Source) take(ctx context.Context, o Options) (*Report, error) {
 	err := s.conn.Send(&Message{Type: TypeTake, DryRun: o.Give == nil})
-	var failed error // to give a part; the program then ends, and reports the parts before it
+	var failed error // the error of o.Give; the program then stops, and reports the parts before it
 	for err == nil {
 		var m *Message
 		if m, err = s.conn.Receive(); err != nil {
@@ -144,7 +146,7 @@ func (s *Source) answer(uids []string, known func(uid string) bool) error {
 	return s.conn.Send(m)
 }
 
-// give passes on a part. Its errors are that of the receiver, and that of the connection with the program.
+// give passes on a part. It returns the error of the receiver, and that of the connection with the program.
 func (s *Source) give(ctx context.Context, size int64, give func(context.Context, io.Reader, int64) error) (given, err error) {
 	part, err := s.conn.part(size)
 	if err != nil {
@@ -160,7 +162,7 @@ func (s *Source) give(ctx context.Context, size int64, give func(context.Context
 	return nil, s.conn.Send(&Message{Type: TypeGiven})
 }
 
-// broken ends the program after an error of the connection, and returns an error that says why it ended, as far as that is known.
+// broken ends the program after an error of the connection, and returns an error that explains why it ended, if that is known.
 func (s *Source) broken(err error) error {
 	s.Close()
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.EPIPE, os.ErrClosed} {
@@ -193,7 +195,7 @@ func (s *Source) Close() {
 	s.stopped = true
 	s.stop()
 	_, _ = io.Copy(io.Discard, s.out) // until it exits: it may be writing
-	_ = s.cmd.Wait()                  // its state says the same
+	_ = s.cmd.Wait()                  // its state has the same error
 }
 
 // maxSaid is how much of the program's standard error is kept, in bytes: the reason of a panic comes before its stacks.

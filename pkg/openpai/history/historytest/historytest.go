@@ -33,7 +33,7 @@ type Database struct {
 	conn    *pgx.Conn
 }
 
-// New makes an empty one.
+// New creates an empty Database.
 func New(t testing.TB) *Database {
 	t.Helper()
 	dsn := postgrestest.DSN(t)
@@ -46,7 +46,7 @@ func New(t testing.TB) *Database {
 	return d
 }
 
-// As is the address for a user.
+// As returns the address for a user.
 func (d *Database) As(user string) string {
 	c := d.conn.Config()
 	return (&url.URL{Scheme: "postgres", User: url.User(user), Path: "/" + c.Database, RawQuery: url.Values{"host": {c.Host}}.Encode()}).String()
@@ -63,7 +63,7 @@ func (d *Database) Exec(query string, args ...any) {
 type Job struct {
 	User, Name, VC, Priority string
 	Role                     string // as its user wrote it; "": worker
-	Config                   string // "": one is made
+	Config                   string // "": a default one
 	Submitted                time.Time
 	Ran                      time.Duration // 0: an hour
 	Tasks                    int           // 0: 1
@@ -75,13 +75,13 @@ type Job struct {
 	Running                  bool
 }
 
-// Key is the name of the job's object, and of its row.
+// Key returns the name of the job's object, and of its row.
 func (j *Job) Key() string {
 	sum := md5.Sum([]byte(j.User + "~" + j.Name)) //nolint:gosec // as above
 	return hex.EncodeToString(sum[:])
 }
 
-// UID is the UID of the job's object.
+// UID returns the UID of the job's object.
 func (j *Job) UID() string { return uidOf("object", j.Key()) }
 
 func uidOf(words ...string) string {
@@ -95,7 +95,7 @@ func (j *Job) role() string {
 	return j.Role
 }
 
-// object is the role's name in the job's object.
+// object returns the role's name in the job's object.
 func (j *Job) object() string { return strings.ReplaceAll(strings.ToLower(j.role()), "_", "") }
 
 func (j *Job) tasks() int { return max(j.Tasks, 1) }
@@ -107,14 +107,14 @@ func (j *Job) ran() time.Duration {
 	return j.Ran
 }
 
-// Begun is when an attempt began to run: one every day.
+// Begun returns when an attempt began to run: one attempt every day.
 func (j *Job) Begun(attempt int32) time.Time {
 	return j.Submitted.Add(time.Minute).Add(time.Duration(attempt) * 24 * time.Hour)
 }
 
 type object = map[string]any // of JSON
 
-// Snapshot is the job's object as it was at the end of an attempt, or, if it runs, in the middle.
+// Snapshot returns the job's object at the end of an attempt, or in the middle if the attempt is running.
 func (j *Job) Snapshot(attempt int32, code int32) map[string]any {
 	state := "Completed"
 	if attempt < j.Attempt {
@@ -157,7 +157,7 @@ func (j *Job) roleStatus(attempt, code int32) map[string]any {
 	return object{"name": j.object(), "taskStatuses": tasks}
 }
 
-// Task is the status of a task at the end of one of its attempts.
+// Task returns the status of a task at the end of one of its attempts.
 func (j *Job) Task(attempt, index, id, code int32) map[string]any {
 	pod := fmt.Sprintf("%s-%s-%d", j.Key(), j.object(), index)
 	begun := j.Begun(attempt)
@@ -208,7 +208,7 @@ func (d *Database) Add(j Job) {
 	}
 }
 
-// AddTask adds the row of an attempt of a task that was followed by another.
+// AddTask adds the row of an attempt of a task that was followed by another attempt.
 func (d *Database) AddTask(j Job, attempt, index, id, code int32) {
 	d.t.Helper()
 	d.Exec(`INSERT INTO task_history (uid, "frameworkName", "attemptIndex", "taskroleName", "taskIndex", "taskUid", "taskAttemptIndex", snapshot, "updatedAt") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
@@ -229,7 +229,7 @@ func (d *Database) AddTag(j Job, tag string) {
 	d.Exec(`INSERT INTO tags (uid, "frameworkName", name, "updatedAt") VALUES ($1, $2, $3, $4)`, uidOf("tag", j.Key(), tag), j.Key(), tag, j.Submitted)
 }
 
-// SetSnapshot puts another object in the place of a job's.
+// SetSnapshot replaces a job's object.
 func (d *Database) SetSnapshot(j Job, snapshot string) {
 	d.t.Helper()
 	d.Exec(`UPDATE frameworks SET snapshot = $2 WHERE name = $1`, j.Key(), snapshot)
@@ -238,7 +238,7 @@ func (d *Database) SetSnapshot(j Job, snapshot string) {
 func text(o object) string {
 	data, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // it is made here
+		panic(err) // it is a valid value of this function
 	}
 	return string(data)
 }

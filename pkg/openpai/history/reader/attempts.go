@@ -19,13 +19,14 @@ const (
 	maxEvents       = 1000
 )
 
-// write is a change to an archive. A giver makes it once that much memory is free, which it reserves until the change is made.
+// write is a change to an archive. A giver applies it when enough memory is free, which stays reserved until the change is
+// made.
 type (
 	write func(ctx context.Context, to archive.Store) error
 	giver func(weight int64, w write) error
 )
 
-// tags gives jobs their tags.
+// tags adds tags to jobs.
 func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	if !s.has(tagsTable, "frameworkName", "name", "uid") {
 		return nil
@@ -47,8 +48,8 @@ func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	return err
 }
 
-// earlier reads attempts that were followed by others, without those that can't be read. If the outcomes of attempts are too large to
-// keep, the attempts of tasks are omitted.
+// earlier reads the attempts of jobs before the last one, without those that can't be read. If the outcomes of attempts are too large
+// to keep, the attempts of tasks are omitted.
 func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
 		return nil
@@ -75,16 +76,16 @@ func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) 
 	})
 }
 
-// outcomeBytes is how much memory an attempt takes at most without its tasks.
+// outcomeBytes returns the maximum memory of an attempt without its tasks.
 func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
 	text, err := json.Marshal(a)
-	if err != nil { // it isn't kept then
+	if err != nil { // it isn't kept in that case
 		return maxDecoded
 	}
 	return weigh(text)
 }
 
-// earlier returns the job as it was at the end of an attempt, and how much memory that takes at most. It returns nil if the text doesn't have it.
+// earlier returns the job at the end of an attempt, and the maximum memory of it. It returns nil if the text doesn't have the attempt.
 func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	if id < 0 || id >= j.f.Status.AttemptStatus.ID {
 		return nil, 0
@@ -107,7 +108,7 @@ func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	return j.as(&s.AttemptStatus), weight
 }
 
-// as is the job while it had an attempt, for the archive.
+// as returns the job as it was during an attempt, for the archive.
 func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
 	f := *j.f
 	f.Status = &v1.FrameworkStatus{
@@ -121,7 +122,7 @@ func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
 	return &f
 }
 
-// taskAttempts reads attempts of tasks that were followed by others, or whose task was removed.
+// taskAttempts reads the attempts of tasks that were retried or removed.
 func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(tasksTable, "frameworkName", "attemptIndex", "taskroleName", "taskAttemptIndex", "snapshot") {
 		return nil

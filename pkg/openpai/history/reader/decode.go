@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxDecoded is how much memory one decoded object may take, and all objects that are written at a time.
+	// maxDecoded is the maximum memory of one decoded object, and of all objects that are written at a time.
 	maxDecoded = 256 << 20
 	// elementBytes is an upper bound for the memory of an object, or element of a list, without its strings, and fieldBytes for an
 	// entry of a map.
@@ -24,8 +24,8 @@ const (
 
 var errMemory = errors.New("its object takes too much memory once it is unpacked")
 
-// decode reads an object of a job with its tasks, and returns how much memory it takes at most. An object that takes too much is refused before
-// it is read.
+// decode decodes an object of a job with its tasks, and returns the maximum memory that it takes. An object that would take too much is refused
+// before it is decoded.
 func decode(text []byte) (*v1.Framework, int64, error) {
 	packed, err := unpack(text)
 	if err != nil {
@@ -51,7 +51,8 @@ func decode(text []byte) (*v1.Framework, int64, error) {
 	return &f, weight, nil
 }
 
-// weigh returns how much memory a text of JSON takes at most once it is read. It only counts characters: the text is validated later.
+// weigh returns an upper bound of the memory that a JSON text takes when it is decoded. It only counts characters: the text is
+// validated later.
 func weigh(text []byte) int64 {
 	weight, quoted, lists := 2*int64(len(text)), false, []bool(nil)
 	for i := 0; i < len(text); i++ {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// pageJobs is how many jobs are read at a time, and pageBytes how much their texts may have together.
+	// pageJobs is how many jobs are read at a time, and pageBytes the maximum total size of their texts.
 	pageJobs  = 200
 	pageBytes = 64 << 20
-	// maxObject is the largest object of a job that is read, in bytes: Kubernetes itself holds less.
+	// maxObject is the size of the largest object of a job that is read, in bytes. Kubernetes' own limit is lower.
 	maxObject = 32 << 20
-	// maxText is the largest text of a job that is read, in bytes: OpenPAI took less.
+	// maxText is the size of the largest text of a job that is read, in bytes. OpenPAI's own limit was lower.
 	maxText = 1 << 20
 )
 
-// row is a job as the database has it.
+// row is a row of the table of jobs.
 type row struct {
 	name, user, job, vc, priority, state string
 	submitted                            pgtype.Timestamptz
@@ -80,12 +80,12 @@ func (s *Source) fill(ctx context.Context, page []row) error {
 		})
 }
 
-// within selects a column of text, or "" if it has more bytes.
+// within returns an expression that selects a text column, or "" if its value has more bytes than limit.
 func within(column string, limit int) string {
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) <= %[2]d THEN %[1]s ELSE '' END", column, limit)
 }
 
-// latest reads the last rows that belong to each of some jobs, up to a number of each. They are not in order: to sort them, the
+// latest reads the last rows that belong to each of the named jobs, up to limit rows for each. They are not sorted: the
 // database would need space for all of their texts.
 func (s *Source) latest(ctx context.Context, table, columns, order string, limit int, names []string, take func(scan func(...any) error) error) error {
 	query := fmt.Sprintf(`SELECT %s FROM (SELECT *, row_number() OVER (PARTITION BY "frameworkName" ORDER BY %s) AS place FROM %s WHERE "frameworkName" = ANY ($1)) l

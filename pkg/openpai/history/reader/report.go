@@ -23,7 +23,7 @@ func (t *taker) leave(row *row, why error) {
 	}
 }
 
-// shown returns the beginning of a name. A database that isn't OpenPAI's may have names of any length.
+// shown returns the beginning of a name. A database of another program may have names of any length.
 func shown(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -32,7 +32,7 @@ func shown(name string) string {
 	return string(letters[:min(len(letters), maxName)])
 }
 
-// tally counts jobs by their people.
+// tally counts jobs by person.
 type tally map[string]*history.Person
 
 func (t tally) add(user string, submitted time.Time, known bool) {

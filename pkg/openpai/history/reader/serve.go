@@ -19,7 +19,7 @@ import (
 const usage = history.Name + ` reads the database of a cluster of OpenPAI for "paictl migrate openpai --history-from", which starts it.
 It has no commands for people, and one flag: --version.`
 
-// Main is the program paictl-history. It returns its exit code.
+// Main returns the program paictl-history. It returns its exit code.
 func Main(args []string) int { return run(args, connect) }
 
 // database is a *Source, or one of a test.
@@ -39,7 +39,7 @@ func run(args []string, open func(ctx context.Context, from string) (database, e
 		fmt.Fprintln(os.Stderr, usage)
 		return 2
 	}
-	// A terminal sends Ctrl-C to both programs, and paictl decides what it means. If paictl was killed, writing to it must not end this program before
+	// A terminal sends Ctrl-C to both programs, and paictl decides what to do. If paictl was killed, writing to it must not end this program before
 	// its files are removed.
 	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
@@ -51,14 +51,14 @@ func run(args []string, open func(ctx context.Context, from string) (database, e
 	return 0
 }
 
-// errEnded means that paictl closed the connection: it has ended, or needs this program no longer.
+// errEnded means that paictl closed the connection, because it exited or no longer needs this program.
 var errEnded = errors.New("paictl closed the connection")
 
 // session is the conversation with one paictl.
 type session struct {
 	*history.Conn
 	received chan *history.Message
-	lost     error // of a part that wasn't sent whole: nothing can follow it
+	lost     error // the error of a part that was sent incompletely: no message can follow it
 }
 
 // serve answers paictl until its work is done. It returns an error that can't be sent.
@@ -77,7 +77,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx conte
 	return err
 }
 
-// receive passes on all messages. When the connection ends, so does the context: paictl may be gone while the database is being read.
+// receive passes on all messages. When the connection ends, it cancels the context: paictl may exit while the database is being read.
 func (s *session) receive(ctx context.Context, cancel context.CancelCauseFunc) {
 	for {
 		m, err := s.Receive()
@@ -142,7 +142,7 @@ func (s *session) serve(ctx context.Context, open func(ctx context.Context, from
 	return s.Send(done)
 }
 
-// options have paictl do what they say.
+// options returns Options whose functions send messages to paictl.
 func (s *session) options(dryRun bool) Options {
 	o := Options{Now: time.Now, Known: s.known, Told: func(done, all int) {
 		_ = s.Send(&history.Message{Type: history.TypeTold, Checked: done, All: all}) // the context ends with the connection

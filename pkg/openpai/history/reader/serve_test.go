@@ -39,7 +39,7 @@ var roles = map[string]func() int{
 // pipeVariable names a pipe that the program keeps open until it exits, and writes to when it gives a part.
 const pipeVariable = "PAICTL_TEST_PIPE"
 
-// fakeDatabase has one part, and a file while it gives it.
+// fakeDatabase holds one part, and a file while it gives it.
 type fakeDatabase struct{}
 
 func (fakeDatabase) Close() error { return nil }

@@ -1,6 +1,6 @@
 // Package reader is the program paictl-history, which reads jobs from the database of a cluster of OpenPAI.
-// In: its PostgreSQL, which is only read, and paictl, which knows the existing jobs. Out: parts of a history, as the job controller takes them;
-// the number of jobs of each person, the jobs that are left out, and why.
+// In: its PostgreSQL, which is only read, and paictl, which knows the existing jobs. Out: parts of a history, in the format that the job
+// controller accepts; the number of jobs of each person, the jobs that are left out, and why.
 package reader
 
 import (
@@ -22,7 +22,7 @@ import (
 // Source is a database of OpenPAI. It is for one goroutine.
 type Source struct {
 	conn *pgx.Conn
-	// columns that there are, as TABLE.COLUMN: earlier releases of OpenPAI had fewer.
+	// columns are the existing columns, as TABLE.COLUMN: earlier releases of OpenPAI had fewer.
 	columns map[string]bool
 }
 
@@ -117,7 +117,7 @@ func mayHidePassword(text string) bool {
 	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
 }
 
-// noPassword refuses an address with a password: others on the machine see arguments of commands.
+// noPassword refuses an address with a password: other users of the machine can see arguments of commands.
 func noPassword(address string) error {
 	u, err := url.Parse(address)
 	if err != nil { // its text may show a password

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// partJobs is how many jobs are passed on at a time, and partBytes about how much memory they take once they are read.
+	// partJobs is how many jobs are passed on at a time, and partBytes approximately how much memory they take when they
+	// are decoded.
 	partJobs  = 1000
 	partBytes = 256 << 20
 	// batchBytes is how much memory jobs that are written together may take; the last of them may exceed it.
@@ -31,7 +32,7 @@ const (
 type Options struct {
 	// Known reports which jobs the history has, by their UIDs.
 	Known func(ctx context.Context, uids []string) ([]bool, error)
-	// Give takes a part of a history of size bytes; nil: it is a dry run.
+	// Give stores a part of a history of size bytes; if it is nil, the run is a dry run.
 	Give func(ctx context.Context, part io.Reader, size int64) error
 	// Told is called after each step with the number of processed jobs and the total; it may be nil.
 	Told func(done, all int)
@@ -40,7 +41,7 @@ type Options struct {
 	Part int
 }
 
-// Take reads all jobs, and passes on those that have ended in parts. Existing jobs are passed on again, to finish an earlier run that was
+// Take reads all jobs, and passes on the finished ones in parts. Existing jobs are passed on again, to complete an earlier run that was
 // interrupted. If an error occurs, the report covers the jobs before it.
 func (s *Source) Take(ctx context.Context, o Options) (*history.Report, error) {
 	t := newTaker(s, o)
@@ -72,7 +73,7 @@ func newTaker(s *Source, o Options) *taker {
 	return &taker{Source: s, o: o, report: &history.Report{LeftOut: []history.LeftOut{}}, people: tally{}, seen: map[string]bool{}, room: semaphore.NewWeighted(maxDecoded)}
 }
 
-// counted is a job that counts in the report once it is passed on.
+// counted is a job that counts in the report when it has been passed on.
 type counted struct {
 	user      string
 	submitted time.Time
@@ -102,7 +103,7 @@ func (t *taker) run(ctx context.Context) error {
 	}
 }
 
-// take takes a page of jobs.
+// take processes a page of jobs.
 func (t *taker) take(ctx context.Context, page []row) error {
 	for len(page) > 0 {
 		var jobs map[string]*job
@@ -122,7 +123,7 @@ func (t *taker) take(ctx context.Context, page []row) error {
 	return nil
 }
 
-// read reads the first of some jobs, as many as fit into memory, and returns the rest.
+// read converts the first rows of a page, as many as fit into memory, and returns the remaining ones.
 func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	jobs = map[string]*job{}
 	weight := int64(0)
@@ -149,7 +150,7 @@ func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	return jobs, nil
 }
 
-// enqueue adds jobs to those that wait until they are passed on.
+// enqueue adds jobs to those that wait until their part is passed on.
 func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -171,7 +172,7 @@ func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// save writes jobs, and all that belongs to them, to the part.
+// save writes jobs, and all data that belongs to them, to the part.
 func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	if err := t.open(ctx); err != nil {
 		return err
@@ -201,7 +202,7 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// write makes the changes of a step concurrently, as far as memory allows, and waits for them.
+// write applies the changes of a step concurrently, as far as memory allows, and waits for them.
 func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(writers)
@@ -222,7 +223,7 @@ func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	return err
 }
 
-// open begins a part, unless one is open.
+// open begins a part, unless one is already open.
 func (t *taker) open(ctx context.Context) (err error) {
 	if t.part != nil {
 		return nil
@@ -242,7 +243,7 @@ func (t *taker) full(ctx context.Context) error {
 	return t.give(ctx)
 }
 
-// give passes on the part, and drops it.
+// give passes on the part, and removes its files.
 func (t *taker) give(ctx context.Context) error {
 	if t.part != nil {
 		file, size, err := t.part.Export(ctx, false)

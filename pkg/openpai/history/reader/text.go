@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// masked returns the text of a job without secrets: OpenPAI didn't find all of them. A text that can't be parsed is left out, because its secrets
-// aren't known.
+// masked returns the text of a job without secrets, because OpenPAI didn't mask all of them. A text that can't be parsed is left out, because the
+// secrets in it can't be found.
 func masked(text string) string {
 	out, err := protocol.MaskStored([]byte(text))
 	if err != nil {
@@ -20,7 +20,8 @@ func masked(text string) string {
 	return string(out)
 }
 
-// writtenRoles are the names of roles as the user wrote them, by those of the job's object, in which OpenPAI kept only small letters and digits.
+// writtenRoles returns the names of roles as the user wrote them, by the names in the job's object, for which OpenPAI kept only small letters
+// and digits.
 func writtenRoles(config string) map[string]string {
 	var file struct {
 		TaskRoles map[string]yaml.Node `yaml:"taskRoles"`
@@ -47,13 +48,14 @@ type claim struct {
 	opportunistic bool
 }
 
-// maxHeld is more GPUs than any machine has.
+// maxHeld is a number of GPUs that no machine has.
 const maxHeld = 1024
 
-// gpuResources are the devices that OpenPAI's tasks had as GPUs if HiveD didn't place them.
+// gpuResources are the resources that counted as GPUs of OpenPAI's tasks if HiveD didn't place them.
 var gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu"}
 
-// claims are the GPUs of a job's tasks by role. A job without GPUs isn't in it, though HiveD gave it cells for its processors.
+// claims returns the GPUs of a job's tasks by role. It is empty for a job without GPUs, even if HiveD allocated cells for its
+// processors.
 func claims(f *v1.Framework) map[string]claim {
 	out := map[string]claim{}
 	if text := f.Annotations[v1.AnnotationGPUs]; text == "" || text == "0" {
