@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// connection lets requests wait until the first one has connected. Then they share its connection by HTTP/2. The standard library opens a connection
-// for each request that begins before that: 28 for "paictl status --once", each with a handshake that takes both sides milliseconds of processor time.
+// connection makes requests wait until the first one has connected. Then they share its connection by HTTP/2. The standard library opens a connection
+// for each request that begins before that: 28 for "paictl status --once", and each handshake takes milliseconds of processor time on both sides.
 type connection struct {
 	connects chan struct{} // full while a request connects
 	ready    chan struct{} // closed when a request has connected
@@ -18,7 +18,7 @@ func newConnection() *connection {
 	return &connection{connects: make(chan struct{}, 1), ready: make(chan struct{})}
 }
 
-// wrap is for rest.Config.Wrap. All transports of a configuration share their connections.
+// wrap returns the function for rest.Config.Wrap. All transports of a configuration share their connections.
 func (c *connection) wrap(next http.RoundTripper) http.RoundTripper { return afterFirst{c, next} }
 
 func (c *connection) done() { c.once.Do(func() { close(c.ready) }) }

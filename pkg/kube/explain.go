@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// RemedyOther is the remedy if a kubeconfig's cluster may be the wrong one.
+// RemedyOther is the remedy if the kubeconfig may be for another cluster.
 const RemedyOther = "to use another cluster, give --kubeconfig and --context"
 
 const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG; for jobs, sign in instead: paictl login https://HOST"
@@ -69,7 +69,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// explainKubeconfig describes a mistake in a kubeconfig, or in a file that it names.
+// explainKubeconfig explains a mistake in a kubeconfig, or in a file that it names.
 func explainKubeconfig(err error, o Options) error {
 	if notKubeconfig(err) {
 		return hint.Errorf(remedyKubeconfig, "%s is not a kubeconfig", kubeconfigName(o))
@@ -84,14 +84,15 @@ func explainKubeconfig(err error, o Options) error {
 	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
 }
 
-// notKubeconfig reports whether a file could be read, and what is in it could not. client-go reports that in terms of its types.
+// notKubeconfig reports whether a file could be read but its content isn't a kubeconfig. client-go reports that in terms of its
+// types.
 func notKubeconfig(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
 // Explain adds advice for the user to an error of the API. It returns other errors and nil
-// as they are.
+// unchanged.
 func (c *Cluster) Explain(err error) error {
 	if err == nil || c.Program || hint.Of(err) != "" {
 		return err
@@ -113,7 +114,7 @@ func (c *Cluster) Explain(err error) error {
 	return err
 }
 
-// unreachable explains why a request wasn't answered. An error that isn't known here is one of the connection.
+// unreachable explains why a request wasn't answered. An unknown error is treated as an error of the connection.
 func unreachable(name string, err error) error {
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, wrongName := errors.AsType[x509.HostnameError](err)
@@ -139,7 +140,7 @@ func unreachable(name string, err error) error {
 	return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, err), "check with: paictl cluster status -p DIR; "+RemedyOther)
 }
 
-// errPage is the error for a web page in the place of an API server's answer.
+// errPage is the error for a web page in place of an API server's answer.
 var errPage = errors.New("a web page was answered, which no API server does")
 
 // apiOnly refuses web pages, except those of services behind the API server's proxy: client-go would describe them in terms of its decoders.

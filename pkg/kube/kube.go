@@ -25,26 +25,27 @@ const (
 	JobNamespace    = "pai-jobs"
 )
 
-// Options choose the cluster. Empty fields mean what KUBECONFIG, ~/.kube/config and their
-// current context say, as for kubectl.
+// Options choose the cluster. Empty fields have kubectl's defaults: KUBECONFIG, ~/.kube/config and
+// their current context.
 type Options struct {
 	Kubeconfig string
 	Context    string
 }
 
-// Cluster is a connection to the API of one cluster. No other cluster is ever asked.
+// Cluster is a connection to the API of one cluster. It sends no requests to other clusters.
 type Cluster struct {
 	Config  *rest.Config
 	Client  kubernetes.Interface
 	Context string // the kubeconfig's context
 	Server  string // https://10.0.0.1:6443
-	// Raw is the kubeconfig with only this context in it, for libraries that want one.
+	// Raw is the kubeconfig with only this context, for libraries that need one.
 	Raw api.Config
-	// Program: a program of the platform asks, and no person with a kubeconfig. Explain leaves its errors as they are.
+	// Program means that a program of the platform sends the requests, not a person with a kubeconfig. Explain then
+	// returns its errors unchanged.
 	Program bool
 }
 
-// Open reads the kubeconfig. It does not ask the cluster anything yet.
+// Open reads the kubeconfig. It doesn't send a request yet.
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -76,7 +77,7 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	if err != nil {
 		return nil, explainKubeconfig(err, o)
 	}
-	// paictl's own concurrency is small; the client's default of 5 per second would be felt.
+	// paictl sends few requests at a time, but the client's default limit of 5 per second would delay them noticeably.
 	config.QPS, config.Burst = 100, 200
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return apiOnly{next} })
 	config.Wrap(newConnection().wrap)
@@ -97,8 +98,8 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	return &Cluster{Config: config, Client: client, Context: name, Server: config.Host, Raw: *only}, nil
 }
 
-// Protobuf returns a copy of the configuration whose clients of Kubernetes' own kinds ask for protobuf, which takes a
-// tenth of the time of JSON to decode.
+// Protobuf returns a copy of the configuration whose clients request protobuf for Kubernetes' own kinds. Decoding it
+// takes a tenth of the time of JSON.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

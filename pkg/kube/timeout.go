@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// answerTimeout bounds how long the API server may take until it begins to answer. The rest of the answer
-// has no limit: watches and logs continue for hours.
+// answerTimeout is how long the API server may take until it begins to answer. The rest of the answer has
+// no limit: watches and logs continue for hours.
 const answerTimeout = 30 * time.Second
 
 type patienceKey struct{}
 
-// WithPatience lets requests of a context wait longer for the beginning of an answer, which takes the server's work on all of it.
+// WithPatience sets another limit for the requests of a context until their answers begin, for answers that begin only after all
+// of the server's work.
 func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, limit)
 }
 
-// patience gives up on a server that doesn't begin to answer. rest.Config.Timeout would also
-// cut every watch and log after that time. While a large body is being sent, it is the server's turn
-// only when nothing more is read of it.
+// patience cancels requests to a server that doesn't begin to answer. rest.Config.Timeout would also
+// interrupt every watch and log after that time. While a large body is being sent, the time starts
+// again with each part.
 type patience struct {
 	next  http.RoundTripper
 	limit time.Duration
@@ -58,7 +59,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	held := &heldBody{ReadCloser: resp.Body, done: func() { cancel(nil) }}
 	resp.Body = held
-	if w, ok := held.ReadCloser.(io.Writer); ok { // a connection that speaks another protocol from now on
+	if w, ok := held.ReadCloser.(io.Writer); ok { // a connection that switches to another protocol
 		resp.Body = struct {
 			*heldBody
 			io.Writer
@@ -67,7 +68,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// sentBody reports when a part of it is sent.
+// sentBody calls read whenever a part of the body is sent.
 type sentBody struct {
 	io.ReadCloser
 	read func()
@@ -79,18 +80,18 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// silence is the error of a server that doesn't answer. It is a net.Error.
+// silence is the error for a server that doesn't answer. It is a net.Error.
 type silence time.Duration
 
 func (s silence) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(s)) }
 
-// Timeout returns true: waiting was the problem.
+// Timeout returns true: the request took too long.
 func (silence) Timeout() bool { return true }
 
-// Temporary is part of net.Error.
+// Temporary implements net.Error.
 func (silence) Temporary() bool { return true }
 
-// heldBody frees the request's context when its body is closed.
+// heldBody releases the request's context when its body is closed.
 type heldBody struct {
 	io.ReadCloser
 	done func()

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/sandbox"
 )
 
-// etcd is a client of etcd's JSON gateway: the few calls that put its data back.
+// etcd is a client of etcd's JSON gateway with the few calls that restore its data.
 type etcd struct {
 	address string
 	client  *http.Client
@@ -37,7 +37,7 @@ func (e etcd) list(ctx context.Context, values bool) ([]entry, error) {
 	var out struct {
 		Kvs []entry `json:"kvs"`
 	}
-	// A range from the zero byte to the zero byte is everything.
+	// A range from the zero byte to the zero byte contains all keys.
 	err := e.post(ctx, "range", map[string]any{"key": []byte{0}, "range_end": []byte{0}, "keys_only": !values}, &out)
 	return out.Kvs, err
 }
@@ -86,18 +86,18 @@ func (e etcd) post(ctx context.Context, call string, in, out any) error {
 	return json.NewDecoder(resp.Body).Decode(out)
 }
 
-// own reports whether the API server alone writes a key, at any time: its leases, its locks and its compactions.
+// own reports whether only the API server writes a key, at any time: its leases, its locks and its compactions.
 func own(key []byte) bool {
 	k := string(key)
 	return k == "compact_rev_key" || strings.HasPrefix(k, "/registry/leases/kube-system/") || strings.HasPrefix(k, "/registry/masterleases/") ||
-		// It makes and removes them itself, for each group of custom resources.
+		// The API server makes and removes these itself, for each group of custom resources.
 		strings.HasPrefix(k, "/registry/apiregistration.k8s.io/")
 }
 
-// lag is how long the API server may apply a deleted policy: it reads them once a second.
+// lag is how long the API server may still apply a deleted policy: it reads policies once a second.
 const lag = 2 * time.Second
 
-// reset puts the data back to those of baseline, and returns the baseline with the revisions that they have now.
+// reset restores the data of baseline, and returns the baseline with its new revisions.
 func (e etcd) reset(ctx context.Context, baseline []entry) ([]entry, error) {
 	before := map[string]entry{}
 	for _, kv := range baseline {

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// M runs the tests of a package, then ends the servers that they started.
+// M runs the tests of a package, then stops the servers that they started.
 type M struct{ m *testing.M }
 
 // Wrap wraps the argument of TestMain.
@@ -59,17 +59,16 @@ var (
 // Nodes is how many nodes a cluster of StartNodes has.
 const Nodes = 3
 
-// Start returns a cluster of etcd and an API server alone, shared by all tests of the
-// package: one of Serve, or one that ends with the test binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments
-// don't make pods, and service accounts don't exist. Tests use their own names, or remove the objects that
-// they made. The kubeconfig is that of Kubeconfig.
+// Start returns a cluster of only etcd and an API server, shared by all tests of the package: one of Serve's, or one that ends with the test
+// binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments create no pods, and service accounts don't exist.
+// Tests use their own names, or remove the objects that they created. Kubeconfig returns its kubeconfig.
 func Start(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return bare.start(t, 0)
 }
 
-// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on which pods run only nominally.
-// It takes more of the machine than Start.
+// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on which pods only seem to run.
+// It needs more memory and processor time than Start.
 func StartNodes(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return full.start(t, Nodes)
@@ -82,8 +81,8 @@ func Kubeconfig(t testing.TB) string {
 	return bare.sandbox.Kubeconfig()
 }
 
-// PriorityClasses makes those of jobs, as the chart cluster-configuration does. Without them no pod of a
-// job can be made.
+// PriorityClasses creates the classes of jobs, as the chart cluster-configuration does. Without them no
+// pod of a job can be created.
 func PriorityClasses(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	for i, name := range v1.Priorities() {
@@ -117,7 +116,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 			s.err = s.borrow(t.Context(), pool)
 			return
 		}
-		// Another program may take a port between its choice and its use.
+		// Another program may take a port after it was chosen and before it is used.
 		for range 2 {
 			if s.err = s.serve(dir, nodes); s.err == nil {
 				return
@@ -128,7 +127,8 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 		t.Fatal(s.err)
 	}
 	t.Cleanup(func() {
-		// A cluster that lost a program, for example to a machine without memory, explains what the test waited for.
+		// If a program of the cluster has exited, for example because memory ran out, that explains why the test
+		// failed.
 		if !t.Failed() {
 			return
 		}
@@ -139,7 +139,8 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	return s.cluster
 }
 
-// bundleFor returns the folder of a bundle that has the programs of a cluster. Without nodes hack/controlplane's is enough.
+// bundleFor returns the folder of a bundle that has the programs of a cluster. If nodes is 0, hack/controlplane's is
+// enough.
 func bundleFor(t testing.TB, nodes int) string {
 	t.Helper()
 	if nodes > 0 {
@@ -149,8 +150,8 @@ func bundleFor(t testing.TB, nodes int) string {
 	return dir
 }
 
-// serve starts the programs from a thread that stays: should the test binary end without
-// notice, so do they.
+// serve starts the programs from a thread that doesn't exit: they are killed when it does, so they
+// also end when the test binary is killed.
 func (s *server) serve(folder string, nodes int) error {
 	dir, err := os.MkdirTemp("", "paictl-kubetest-")
 	if err != nil {

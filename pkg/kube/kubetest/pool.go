@@ -22,7 +22,7 @@ import (
 )
 
 // poolVariable names the folder of the API servers that Serve runs. Packages that use Start borrow one of them, one
-// package after the other, and find it as it was when it started.
+// package after the other, and get it in its initial state.
 const poolVariable = "PAICTL_TEST_SERVERS"
 
 // Serve runs n API servers of a bundle, which packages borrow, until ctx ends. It calls ready when they have started.
@@ -73,7 +73,7 @@ func remove(dir string, n int) error {
 	}
 }
 
-// first is the state to which a server is put back.
+// first is the state to which a server is reset.
 type first struct {
 	Entries []entry  `json:"entries"`
 	Groups  []string `json:"groups"` // the groups of the API
@@ -81,7 +81,7 @@ type first struct {
 
 func firstFile(s *sandbox.Sandbox) string { return filepath.Join(s.Dir(), "first.json") }
 
-// note waits until a new server has made all that it makes by itself, and writes down its state.
+// note waits until a new server has created its initial objects, and writes down its state.
 func note(ctx context.Context, s *sandbox.Sandbox) error {
 	c, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
 	if err != nil {

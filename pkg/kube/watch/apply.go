@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// kept carries the kept part of an object from a list or an event to the Store.
+// kept is the kept part of an object from a list or an event, for the Store.
 type kept[T any] struct {
 	key  string
 	item *Item[T]
 	err  error
 }
 
-// keep reads an object. ok is false if o isn't one.
+// keep extracts the part to keep. ok is false if o isn't an object.
 func (s *Store[T]) keep(o any) (k kept[T], ok bool) {
 	object, ok := o.(runtime.Object)
 	if !ok {
@@ -106,7 +106,7 @@ func (s *Store[T]) Forget(keys ...string) {
 	s.items = rest
 }
 
-// change makes a change and reports it.
+// change applies changes and reports them.
 func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
 	s.mu.Lock()
 	changes := apply(nil)
@@ -116,8 +116,8 @@ func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
 	}
 }
 
-// replace takes a whole list. asked: this program listed it, besides the watch, which may be ahead of it or behind it. Objects that are known
-// to be newer than the list stay.
+// replace applies a whole list. asked means that this program requested the list, in addition to the watch, which may be ahead of it or
+// behind it. Objects that are known to be newer than the list are kept.
 func (s *Store[T]) replace(all []kept[T], version string, asked bool) {
 	s.mu.Lock()
 	missing := make(map[string]bool, len(s.items)+len(s.bad))
@@ -147,8 +147,9 @@ func (s *Store[T]) replace(all []kept[T], version string, asked bool) {
 	s.synced.Store(true)
 }
 
-// put keeps an object. asked: it is a response to this program, which may have waited long. It is ignored if a newer state is known, of this
-// life of the object or of a later one. Events of the watch come in order, and are ignored only if this program is ahead of them.
+// put stores an object. asked means that it is the response to a request of this program, which may have been delayed: it is ignored if a
+// newer state of the object, or a later object of the same name, is known. Events of the watch arrive in order, and are ignored only if this
+// program has seen a newer state in a response.
 func (s *Store[T]) put(changes []Change[T], k kept[T], asked bool) []Change[T] {
 	if t, ok := s.gone[k.item.UID]; ok {
 		if (asked || t.ahead) && t.covers(k.item.Version) {
@@ -194,7 +195,7 @@ func (s *Store[T]) leaveOut(changes []Change[T], k kept[T]) []Change[T] {
 	return changes
 }
 
-// remove drops an object, and reports that it isn't kept even if it wasn't.
+// remove drops an object. It reports the removal even if the object wasn't kept.
 func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Change[T] {
 	was := s.items[key].Item
 	delete(s.items, key)
@@ -203,25 +204,26 @@ func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Chan
 	return append(changes, Change[T]{Key: key, Was: was, Last: last})
 }
 
-// tombstone records a removed object. ahead: this program removed it or listed without it, and the watch may still send events of its life.
+// tombstone records a removed object. ahead means that this program removed it or listed the objects without it, so that the watch may
+// still send earlier events about it.
 type tombstone struct {
 	at      time.Time
-	version string // when it was removed; empty: it isn't known, and the object can't return
+	version string // when it was removed; if empty, the version isn't known and the object can't return
 	ahead   bool
 }
 
-// remember is how long a tombstone stays: responses and events of the object's life may still arrive.
+// remember is how long a tombstone is kept, because responses and events from before the removal may still arrive.
 const remember = 5 * time.Minute
 
-// covers reports whether a version of the object is from before its removal. An object that is labelled again, and so selected again, has
-// a later version.
+// covers reports whether a version of the object is from before its removal. If an object is selected again because its labels changed,
+// it has a later version.
 func (t tombstone) covers(version string) bool {
 	n, err := resourceversion.CompareResourceVersion(version, t.version)
 	return err != nil || n <= 0
 }
 
-// bury records that an object was removed, and drops old records. An object that was deleted here can't return, even if events arrive
-// later.
+// bury records that an object was removed, and drops old records. An object that was deleted by this program can't return, even if
+// events arrive later.
 func (s *Store[T]) bury(uid types.UID, version string, ahead bool) {
 	if s.o.Reads.List == nil {
 		return

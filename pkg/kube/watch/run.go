@@ -20,21 +20,21 @@ import (
 const (
 	// pageSize is how many objects are read at once, so that the decoded data stays small.
 	pageSize = 500
-	// firstWait and maxWait bound the wait before another list or watch after a failure, maxRefused that after an error that a user or an
-	// administrator must correct, except if the Store has to be current (Confirm): then programs refuse to work. An API server that has just
-	// started also refuses requests, until it has read its roles.
+	// firstWait and maxWait bound the wait before another list or watch after a failure. maxRefused bounds it after an error that a user or
+	// an administrator must correct, unless Confirm is set: programs don't work without a current Store. An API server that has just started
+	// also refuses requests, until it has read its roles.
 	firstWait  = 200 * time.Millisecond
 	maxWait    = 3 * time.Second
 	maxRefused = 15 * time.Second
-	// beat is the interval of health checks of the API server while a watch is open, patience their time limit, soon the interval while no
-	// watch is open.
+	// beat is the interval of health checks of the API server while a watch is open, patience the time limit of one, and soon the interval
+	// while no watch is open.
 	beat     = 3 * time.Second
 	patience = 3 * time.Second
 	soon     = 100 * time.Millisecond
 )
 
-// Errors that end a watch: missed changes must be listed. Of kinds that seldom change, such as events, the API server often has no changes any
-// more since the last version that a watch has seen.
+// Errors that end a watch. The objects are listed after them, because changes were missed. For kinds that seldom change, such as events, the
+// API server often no longer keeps the changes since the last version that a watch has seen.
 var (
 	errEnded   = errors.New("the API server ended the watch early")
 	errExpired = errors.New("the API server doesn't keep the changes since the last version that was seen")
@@ -64,7 +64,7 @@ func (s *Store[T]) Run(ctx context.Context) {
 		began := time.Now()
 		err := s.live(ctx)
 		switch {
-		case time.Since(began) > time.Minute: // it worked for long
+		case time.Since(began) > time.Minute: // it worked for a long time
 			pause = firstWait
 		case !s.o.Confirm && (Refused(err) || apierrors.IsNotFound(err)):
 			pause = min(2*pause, maxRefused)
@@ -84,7 +84,8 @@ func (s *Store[T]) Restart() {
 	}
 }
 
-// live lists, and watches until that fails. The reflector keeps the order of versions, and requests missed changes.
+// live lists the objects, and watches them until that fails. The reflector keeps the order of versions, and requests
+// missed changes.
 func (s *Store[T]) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,13 +129,14 @@ func (s *Store[T]) health(err error) {
 	s.o.Health(err)
 }
 
-// pages has lists read in pages, of which little is kept. In a stream of all objects the reflector would keep whole objects.
+// pages makes the reflector list in pages, of which little is kept. If it received all objects as a stream, it would keep
+// whole objects.
 type pages struct{}
 
 // IsWatchListSemanticsUnSupported is called by client-go.
 func (pages) IsWatchListSemanticsUnSupported() bool { return true }
 
-// life sends the requests of a reflector, and takes its events, from a list until the watch fails.
+// life sends the requests of a reflector and receives its events, from one list until the watch fails.
 type life[T any] struct {
 	*Store[T]
 	began   time.Time // of the watch
@@ -145,7 +147,7 @@ type life[T any] struct {
 	last   error
 }
 
-// Replace takes the list that was read last. The reflector gets only its version, so that it keeps nothing.
+// Replace stores the list that was read last. The reflector gets only its version, so that it keeps no objects.
 func (l *life[T]) Replace(_ []any, version string) error {
 	l.mu.Lock()
 	all := l.listed
@@ -184,7 +186,8 @@ func (l *life[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Objec
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
 }
 
-// watch opens one watch. With Relist, one that ended before its time was interrupted: then this life ends.
+// watch opens one watch. With Relist, the life ends if the previous watch ended before its timeout, because it was
+// interrupted.
 func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	now := time.Now()
 	if l.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
@@ -197,7 +200,8 @@ func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Int
 	w, err := l.o.Source.Watch(ctx, o)
 	if err != nil {
 		if err = l.fail(ctx, err); l.o.Relist {
-			// Without wrapping: the reflector would continue after a refused connection from the last version.
+			// Not wrapped, because the reflector would otherwise continue from the last version after a refused
+			// connection.
 			err = fmt.Errorf("watch the %s: %v", l.o.Name, err) //nolint:errorlint // see above
 		}
 		return nil, err
@@ -210,7 +214,7 @@ func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Int
 	return w, nil
 }
 
-// list reads all pages, and keeps only the parts.
+// list reads all pages, and keeps only the parts of the objects.
 func (s *Store[T]) list(ctx context.Context, from Source) (all []kept[T], version string, err error) {
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := from.List(ctx, o)
@@ -261,7 +265,7 @@ func (o *opened) Stop() {
 	o.Interface.Stop()
 }
 
-// current returns which watch is open, 0 if none.
+// current returns the number of the open watch, or 0 if no watch is open.
 func (n *session) current() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -271,21 +275,23 @@ func (n *session) current() int {
 	return n.opened
 }
 
-// Confirmed returns when the Store was last known to have the API server's state; zero: never. It needs Confirm or Load.
+// Confirmed returns when the Store was last known to have the API server's state; zero means never. It needs Confirm or
+// Load.
 func (s *Store[T]) Confirmed() time.Time {
 	s.session.mu.Lock()
 	defer s.session.mu.Unlock()
 	return s.session.confirmed
 }
 
-// confirm asks the API server again and again. A watch over a connection that is dead looks as if nothing happened.
+// confirm sends requests to the API server repeatedly, because a watch over a dead connection looks like one without
+// changes.
 func (s *Store[T]) confirm(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := soon
 		if watched := s.session.current(); watched != 0 {
 			began := time.Now()
 			asked, cancel := context.WithTimeout(ctx, patience)
-			_, err := s.o.Source.List(asked, metav1.ListOptions{Limit: 1}) // past all caches
+			_, err := s.o.Source.List(asked, metav1.ListOptions{Limit: 1}) // not answered from a cache
 			cancel()
 			if err == nil && s.session.confirm(watched, began) {
 				pause = beat

@@ -1,6 +1,6 @@
-// Package watch keeps the objects of one kind as the API server has them.
-// In: a list and a watch of client-go, and the part of an object to keep. Out: the parts, typed, by key; each change; whether they are current.
-// An object that can't be read is left out, without affecting others.
+// Package watch keeps the objects of one kind in the state that the API server has.
+// In: a list and a watch of client-go, and the part of an object to keep. Out: these parts, typed, by key; each change; whether they are
+// current. An object that can't be read is left out, without affecting others.
 //
 // It uses client-go's reflector. An informer doesn't report when it has passed on all of a later list, nor that a connection is lost.
 // Two programs use informers: kube-scheduler shares its own with pkg/scheduler/gangs, and the caches of pkg/job/controller need indexes,
@@ -46,7 +46,7 @@ func From[L runtime.Object](client interface {
 	}
 }
 
-// ErrSkip is returned by Keep for an object of which nothing is kept.
+// ErrSkip is returned by Keep for an object that isn't kept.
 var ErrSkip = errors.New("not kept")
 
 // Options of a Store of objects of type O.
@@ -57,17 +57,18 @@ type Options[O runtime.Object, T any] struct {
 	Keep func(O) (T, error)
 	// Namespaces makes the keys namespace/name, for objects of several namespaces. Otherwise they are names.
 	Namespaces bool
-	// Changed is called with each change after the Store has it, in order: with one, or with all of a list and the list's version. It must
-	// not block.
+	// Changed is called in order after each change was applied to the Store: with one change, or with all changes of a list and the list's
+	// version. It must not block.
 	Changed func(changes []Change[T], list string)
 	// Health is called with nil when a watch begins, and with the reason when a list or watch fails.
 	Health func(error)
-	// Relist begins with a list after an interrupted watch, instead of requesting the changes since then. The result is also right if the API
-	// server was restored from a backup, and has counted past the last version since.
+	// Relist makes the Store list the objects after an interrupted watch, instead of requesting the changes since then. The result is then
+	// correct even if the API server was restored from a backup and has counted past the last version since.
 	Relist bool
-	// Confirm checks every few seconds that the API server answers while the watch is open, for Confirmed.
+	// Confirm makes the Store check every few seconds that the API server answers while the watch is open; see
+	// Confirmed.
 	Confirm bool
-	// Reads lists for Load. A Store with Reads remembers removed objects for some time: see Put.
+	// Reads lists the objects for Load. A Store with Reads remembers removed objects for some time: see Put.
 	Reads Source
 	Log   *slog.Logger // nil discards the log
 }
@@ -79,7 +80,7 @@ type Item[T any] struct {
 	Value   T
 }
 
-// Change is a change of an object. An object that replaces one of its name is two changes.
+// Change is a change of an object. If an object replaces another one of the same name, that is two changes.
 type Change[T any] struct {
 	Key string
 	Was *Item[T] // nil if it wasn't kept
@@ -103,7 +104,8 @@ type Store[T any] struct {
 	loads   chan struct{} // one for each running Load
 }
 
-// entry is a kept object. ahead: this program wrote it or listed it, and the watch may still send earlier versions.
+// entry is a kept object. ahead means that this program wrote or listed it, so that the watch may still send earlier
+// versions.
 type entry[T any] struct {
 	*Item[T]
 	ahead bool
@@ -143,7 +145,7 @@ func (s *Store[T]) Get(key string) (T, bool) {
 	return none, false
 }
 
-// All returns the kept parts of all objects, by key.
+// All returns the kept parts of all objects by key.
 func (s *Store[T]) All() map[string]T {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -154,7 +156,7 @@ func (s *Store[T]) All() map[string]T {
 	return out
 }
 
-// Bad returns why objects are left out, by key.
+// Bad returns the reasons why objects are left out, by key.
 func (s *Store[T]) Bad() map[string]string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -165,5 +167,5 @@ func (s *Store[T]) Bad() map[string]string {
 // current as long as the Version is unchanged.
 func (s *Store[T]) Version() int64 { return s.version.Load() }
 
-// Synced reports whether a whole list has been read, and Changed has returned.
+// Synced reports whether a whole list has been read and passed to Changed.
 func (s *Store[T]) Synced() bool { return s.synced.Load() }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A Load lists everything: more than maxLoads at once would only be slow. Further ones wait for loadWait.
+// Load lists all objects: more than maxLoads at the same time would only be slower. Further calls wait up to loadWait.
 const (
 	maxLoads = 8
 	loadWait = 2 * time.Second
@@ -21,7 +21,7 @@ const (
 // errBusy is returned by a Load if too many others are running.
 var errBusy = errors.New("too many changes at once")
 
-// How often the Stores of a Client may ask. It is far more than they do.
+// Rate limit of the requests of a Client's Stores, per second and in a burst. It is far above their usual rate.
 const (
 	perSecond = 50
 	atOnce    = 100
@@ -34,7 +34,7 @@ func Client(config *rest.Config) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(own)
 }
 
-// Load reads all objects once.
+// Load lists all objects now, and applies the list.
 func (s *Store[T]) Load(ctx context.Context) error {
 	timer := time.NewTimer(loadWait)
 	defer timer.Stop()
@@ -60,15 +60,15 @@ func (s *Store[T]) Load(ctx context.Context) error {
 	return nil
 }
 
-// Put keeps the API server's response to a write, at once. Earlier events don't undo it, and it doesn't undo later ones: it may have waited
-// long.
+// Put applies the API server's response to a write at once. Earlier events don't undo it. It doesn't undo later ones, because the response
+// may have been delayed.
 func (s *Store[T]) Put(o runtime.Object) {
 	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, true) })
 	}
 }
 
-// Drop removes a deleted object at once.
+// Drop removes a deleted object at once, without waiting for the event.
 func (s *Store[T]) Drop(key string, uid types.UID) {
 	s.change(func(changes []Change[T]) []Change[T] {
 		s.bury(uid, "", true)
