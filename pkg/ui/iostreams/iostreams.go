@@ -1,6 +1,6 @@
-// Package iostreams is the seam between commands and the terminal.
-// In: the process's files and environment. Out: streams that know whether a person
-// watches, how wide the screen is and whether colour is wanted. Tests use buffers.
+// Package iostreams connects commands with the terminal.
+// In: the process's files and environment. Out: streams that know whether a person reads them, how
+// wide the screen is and whether colour is wanted. Tests use buffers.
 package iostreams
 
 import (
@@ -59,16 +59,16 @@ func (s *IOStreams) Say(format string, args ...any) {
 // CanPrompt reports whether a person can be asked a question.
 func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
 
-// IsErrTTY reports whether progress is watched by a person.
+// IsErrTTY reports whether the progress stream is a terminal.
 func (s *IOStreams) IsErrTTY() bool { return s.errTTY }
 
 // CanRedraw reports whether the progress stream is a screen on which lines can be replaced.
 func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 
-// IsOutTTY reports whether data is read by a person.
+// IsOutTTY reports whether the data stream is a terminal.
 func (s *IOStreams) IsOutTTY() bool { return s.outTTY }
 
-// Logs is the output for logs. On a terminal, logs may contain colours but no other control sequences, unless raw is set. A file or
+// Logs returns the output for logs. On a terminal, logs may contain colours but no other control sequences, unless raw is set. A file or
 // a pipe gets every byte.
 func (s *IOStreams) Logs(raw bool) io.WriteCloser {
 	if raw || !s.IsOutTTY() {
@@ -77,10 +77,10 @@ func (s *IOStreams) Logs(raw bool) io.WriteCloser {
 	return terminal.Colours(s.Out)
 }
 
-// asItIs changes nothing.
+// asItIs writes text unchanged.
 type asItIs struct{ io.Writer }
 
-// Close has nothing to end.
+// Close does nothing.
 func (asItIs) Close() error { return nil }
 
 // ColourEnabled reports whether progress may be coloured.
@@ -89,7 +89,7 @@ func (s *IOStreams) ColourEnabled() bool { return s.colour }
 // SetTerminal makes the streams behave as a terminal, or not; for tests.
 func (s *IOStreams) SetTerminal(yes bool) { s.inTTY, s.outTTY, s.errTTY = yes, yes, yes }
 
-// Width returns the number of columns of the progress stream, 80 where unknown.
+// Width returns the number of columns of the progress stream, or 80 if it isn't known.
 func (s *IOStreams) Width() int {
 	if n := Columns(s.Err); n > 0 {
 		return n
@@ -97,7 +97,7 @@ func (s *IOStreams) Width() int {
 	return 80
 }
 
-// Columns returns the number of columns of a terminal, 0 of anything else.
+// Columns returns the number of columns of a terminal, or 0 if w isn't one.
 func Columns(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {

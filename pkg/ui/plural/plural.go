@@ -12,7 +12,7 @@ func Of[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Noun(n, noun)
 }
 
-// Noun is the noun alone, in the form that goes with n. Of a noun of several words the last one changes.
+// Noun returns the noun alone, in the form that goes with n. If the noun has several words, the last one changes.
 func Noun[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	last := noun[max(len(noun)-2, 0):]
 	switch {
@@ -26,7 +26,7 @@ func Noun[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	return noun + "s"
 }
 
-// Times is how often something was: "once", "twice", "3 times".
+// Times returns how often something happened: "once", "twice", "3 times".
 func Times[N ~int | ~int32 | ~int64](n N) string {
 	switch n {
 	case 1:

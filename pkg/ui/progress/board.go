@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recentKept limits the lines below the table, and the warnings kept for the end.
+// recentKept limits the number of lines below the table, and of warnings kept for the end.
 const recentKept = 50
 
 type cellState int
@@ -32,8 +32,8 @@ type row struct {
 	name    string
 	state   cellState
 	started time.Time
-	took    time.Duration // once it is over
-	word    string        // its present state: starting, ready, stopped ...
+	took    time.Duration // the duration, set when the row has ended
+	word    string        // its current state: starting, ready, stopped ...
 	reason  string        // why it failed, isn't ready, or became ready
 
 	pods, ready int
@@ -44,18 +44,19 @@ type row struct {
 	over    bool
 }
 
-// note is a line below the table. The last lines of a crashed container are shown at the end: a release that
-// is reverted removes its pods.
+// note is a line below the table. log has the last lines of a crashed container, which are shown at the end:
+// by then the pods may be gone, because a release that is reverted removes them.
 type note struct {
 	state cellState // failed for failures, skipped for warnings, done for changes
 	text  string
 	log   []string
 }
 
-// failure is the reason why a row failed, for the end.
+// failure is the reason why a row failed; it is printed at the end.
 type failure struct{ name, phase, err, hint string }
 
-// outcome is the result of a run: its figures, its failures, the rows that wait for these, and the command that continues.
+// outcome is the result of a run: its figures, its failures, the rows that wait for failed ones, and the command that
+// continues the run.
 type outcome struct {
 	figures string
 	blame   string // the line above the failures
@@ -64,18 +65,18 @@ type outcome struct {
 	retry   string
 }
 
-// drawing is the part of a picture that depends on the kind of run.
+// drawing is the part of the display that depends on the kind of run.
 type drawing interface {
 	// figures returns the counts for the title.
 	figures(b *board) []string
-	// table draws rows, which are all or some of the board's.
+	// table draws the given rows, which are all or some of the board's.
 	table(s screen, b *board, rows []*row) []string
 }
 
 // board is the content of the live table, built only from events.
 type board struct {
 	kind    drawing
-	noun    string // the word for a row
+	noun    string // the noun for a row: host, service
 	title   string
 	started time.Time
 	ended   time.Time

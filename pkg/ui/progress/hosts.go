@@ -73,7 +73,7 @@ func (b hosts) start(e engine.Event) {
 	}
 }
 
-// setAside marks a host as lost. Its phase may not be in the table, such as the dial.
+// setAside marks a host as lost. Its phase may not be a column of the table, for example the dial.
 func (b hosts) setAside(r *row, e engine.Event) {
 	r.aside = true
 	if i := slices.Index(b.phases, e.Phase); i >= 0 {
@@ -118,14 +118,14 @@ func (b hosts) applyPhase(r *row, i int, e engine.Event) {
 	}
 }
 
-// leave clears the current phase if it is i; another one may run at the same time.
+// leave clears the current phase if it is i. Otherwise another phase is current, because phases may overlap.
 func (r *row) leave(i int) {
 	if r.current == i {
 		r.current = -1
 	}
 }
 
-// tell adds a note that names host and phase.
+// tell adds a note with the names of the host and the phase.
 func (b hosts) tell(s cellState, e engine.Event, text string) {
 	where := e.Host
 	if e.Phase != "" {
@@ -154,8 +154,8 @@ func hostsEnding(s *engine.Summary) *outcome {
 	return end
 }
 
-// Plain writes one line for each event of a run on machines that a person wants to read in a log. It leaves
-// out steps without changes: a second run prints its header and its summary.
+// Plain writes one line for each event of a run on machines that a person wants to read in a log. It omits
+// steps without changes, so that a second run prints only its header and its summary.
 type Plain struct {
 	*log
 	told    map[[2]string]time.Time // host, phase: time of the last line

@@ -12,7 +12,7 @@ import (
 
 const (
 	cellMin = 7  // columns of a phase: a sign, a space and "12m05s" without its seconds
-	nowMin  = 18 // columns below which the text of the running step is left out
+	nowMin  = 18 // with fewer columns, the text of the running step is omitted
 )
 
 // grid draws hosts × phases.
@@ -26,7 +26,7 @@ func (grid) figures(b *board) []string {
 	return parts
 }
 
-// table draws the chosen rows, and counts those that were not chosen.
+// table draws the chosen rows, and prints how many others there are.
 func (g grid) table(s screen, b *board, rows []*row) []string {
 	host := s.names("host", rows)
 	var out []string
@@ -41,8 +41,8 @@ func (g grid) table(s screen, b *board, rows []*row) []string {
 	return out
 }
 
-// columns returns the width of each phase's column and of the gap between two, or nil
-// when a grid doesn't fit. Names are shortened, from the last column, before the grid is replaced.
+// columns returns the width of each phase's column and of the gap between two, or nil if a grid
+// doesn't fit. Names are shortened, from the last column, before that happens.
 func (grid) columns(s screen, phases []string, host int) (cols []int, gap int) {
 	if len(phases) == 0 {
 		return nil, 0
@@ -64,7 +64,7 @@ func (grid) columns(s screen, phases []string, host int) (cols []int, gap int) {
 	return cols, gap
 }
 
-// wanted is the width of all columns with whole names.
+// wanted returns the width of all columns with full names.
 func wanted(phases []string, gap int) int {
 	n := 0
 	for _, p := range phases {
@@ -96,7 +96,7 @@ func (grid) cells(s screen, b *board, rows []*row, host int, cols []int, gap int
 	return out
 }
 
-// strips is the table for a narrow screen: one sign per phase, then the current step.
+// strips draws the table for a narrow screen: one sign per phase, then the current step.
 func (grid) strips(s screen, b *board, rows []*row, host int) []string {
 	out := []string{s.p.Faint.Text(tui.Pad("host", host) + "  phases")}
 	for _, r := range rows {
@@ -129,8 +129,8 @@ func (s screen) cell(c cell, w int) string {
 	return sign + " " + tui.Pad(text, w-2)
 }
 
-// doing returns a host's current step with its amount, or the reason of its failure. If named is
-// set, the phase comes first, for tables without columns for phases.
+// doing returns a host's current step with its progress, or the reason of its failure. If named is
+// set, the text begins with the phase, for tables without columns for phases.
 func (s screen) doing(b *board, r *row, w int, named bool) string {
 	if r.state == failed {
 		return s.p.Bad.Text(ansi.Truncate(r.reason, w, "…"))

@@ -25,8 +25,8 @@ func newJSONLines[E any](w io.Writer) *jsonLines[E] {
 	return &jsonLines[E]{enc: enc}
 }
 
-// Emit writes an event. After the first write error nothing more is written: a reader that
-// went away must not stop the run.
+// Emit writes an event. After the first write error it writes nothing: a run must not stop because
+// its reader has exited.
 func (j *jsonLines[E]) Emit(e E) {
 	if j.err == nil {
 		j.err = j.enc.Encode(e)

@@ -26,21 +26,21 @@ type LiveOptions struct {
 	Out    io.Writer // the terminal
 	Colour bool
 	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a signal.
-	// If it is nil, this process gets os.Interrupt: the first ends main's context, the second, sent
-	// when the terminal is restored, ends the program.
+	// If it is nil, this process receives os.Interrupt: the first cancels main's context. The
+	// second is sent after the terminal is restored, and ends the program.
 	Interrupt func()
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
 
 // Live draws hosts × phases on a terminal during the run, and leaves the final table with the
-// summary behind. Emit never waits for the screen.
+// summary on the screen. Emit never waits for the screen.
 type Live struct{ *live[engine.Event] }
 
 // live is a live table of any kind of events.
 type live[E any] struct {
 	opts    LiveOptions
-	lines   func() sinkOf[E] // makes the sink that replaces a screen which ends before the run
+	lines   func() sinkOf[E] // returns the sink that replaces a screen that ends before the run
 	program *tea.Program
 	unwatch func() bool
 	closing chan struct{}
@@ -49,16 +49,16 @@ type live[E any] struct {
 
 	mu    sync.Mutex
 	queue []E
-	plain sinkOf[E] // nil while there is a screen
+	plain sinkOf[E] // nil while the screen is in use
 	last  model[E]
 	err   error
 }
 
-// sinkOf takes events.
+// sinkOf receives events.
 type sinkOf[E any] interface{ Emit(e E) }
 
 // NewLive uses the terminal until Close. When ctx ends, the table shows that the run is finishing
-// its steps, and keeps showing them.
+// its current steps.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
 	return &Live{newLive(ctx, opts, reader[engine.Event](newHosts()), func() sinkOf[engine.Event] { return NewPlain(opts.Out, opts.Colour) })}
 }
@@ -110,8 +110,8 @@ func (l *live[E]) Close() error {
 	return l.err
 }
 
-// run draws until the run is over. If the screen ends early, after a second Ctrl-C or on a terminal
-// that can't be drawn on, plain lines follow.
+// run draws until the run has ended. If the screen ends earlier, after a second Ctrl-C or on a
+// terminal that can't be drawn on, it writes plain lines instead.
 func (l *live[E]) run() {
 	defer close(l.ended)
 	end, err := l.program.Run()
@@ -132,7 +132,7 @@ func (l *live[E]) run() {
 	}
 }
 
-// nextFrame waits for the time of the next frame, or for the end, and empties the queue.
+// nextFrame waits for the time of the next frame, or for the end of the run, and empties the queue.
 func (l *live[E]) nextFrame() tea.Msg {
 	t := time.NewTimer(frameEvery)
 	defer t.Stop()
@@ -149,7 +149,7 @@ func (l *live[E]) nextFrame() tea.Msg {
 	return frame[E]{now: l.opts.Now(), events: events, closed: closed}
 }
 
-// keyboard returns in if it is a terminal, otherwise nil: then Ctrl-C is an ordinary signal.
+// keyboard returns in if it is a terminal, otherwise nil: Ctrl-C is then an ordinary signal.
 func keyboard(in io.Reader) io.Reader {
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f

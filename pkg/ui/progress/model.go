@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// reader holds the present state of a run as a board, and applies events to it.
+// reader keeps the current state of a run in a board, and applies events to it.
 type reader[E any] interface {
 	apply(e E)
 	picture() *board
@@ -27,7 +27,7 @@ type model[E any] struct {
 	width, height int
 	now           time.Time
 	stopping      bool // asked to stop; running steps are finished
-	aborted       bool // asked a second time
+	aborted       bool // Ctrl-C was pressed again
 	over          bool
 
 	next      tea.Cmd // yields the next frame

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Renderer is a sink that must be closed when the run is over, however it ended: the
-// live table gives the terminal back in Close.
+// Renderer is a sink that must be closed when the run has ended, however it ended: the live table
+// restores the terminal in Close.
 type Renderer interface {
 	engine.Sink
 	Close() error
@@ -22,9 +22,9 @@ type ServiceRenderer interface {
 	Close() error
 }
 
-// Open chooses the rendering, in one place for all commands: JSON lines on stdout for
-// format "json", the live table where a person watches stderr on a screen, plain lines otherwise.
-// Ask all questions (passwords, host keys) before, because the live table reads the keyboard.
+// Open chooses the rendering for all commands: JSON lines on stdout for format "json", the live
+// table if stderr is a screen, plain lines otherwise. Ask all questions (passwords, host keys)
+// before, because the live table reads the keyboard.
 func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer {
 	switch {
 	case format == "json":

@@ -9,14 +9,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// progressEvery limits the lines about the progress of a long step.
+// progressEvery is the minimum time between lines about the progress of a long step.
 const progressEvery = 10 * time.Second
 
 // log writes the lines of a run with any kind of events.
 type log struct {
 	w    *errWriter
 	p    tui.Palette
-	wide []int // columns of the longest name before a line, for each place
+	wide []int // columns of the longest name in each position before the text
 }
 
 func newLog(w io.Writer, colour bool) *log {
@@ -26,7 +26,7 @@ func newLog(w io.Writer, colour bool) *log {
 // Close returns the first write error.
 func (r *log) Close() error { return r.w.err }
 
-// align makes room for the names before lines.
+// align widens the columns for the given names.
 func (r *log) align(places ...[]string) {
 	r.wide = make([]int, len(places))
 	for i, names := range places {
@@ -41,7 +41,7 @@ func (r *log) start(title string, figures ...string) {
 	fmt.Fprintf(r.w, "%s: %s\n", r.p.Bold.Text(line(title)), strings.Join(figures, ", "))
 }
 
-// line writes text, after the names of its subject.
+// line writes text, after the names that it is about.
 func (r *log) line(text string, where ...string) {
 	for i, name := range where {
 		if name == "" {

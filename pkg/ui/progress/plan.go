@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// namesShown bounds the list of hosts that share one plan; -o json has them all.
+// namesShown limits the list of hosts that share one plan; -o json has them all.
 const namesShown = 8
 
 // WritePlan prints changes for a person: by host and phase, with + for additions, ~ for changes, -
@@ -83,7 +83,7 @@ func tally(changes []engine.Change) string {
 	return strings.Join(parts, " ")
 }
 
-// planKey is equal for hosts that need the same changes in the same order.
+// planKey returns a text that is equal for hosts that need the same changes in the same order.
 func planKey(changes []engine.Change) string {
 	var b strings.Builder
 	for _, c := range changes {

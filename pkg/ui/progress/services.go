@@ -42,7 +42,7 @@ func (b releases) apply(e services.Event) {
 	}
 }
 
-// service returns a service's row, which waits until an event changes it.
+// service returns a service's row, and adds it as waiting if it doesn't exist.
 func (b releases) service(name string) *row {
 	r := b.row(name)
 	if r.word == "" {
@@ -107,7 +107,7 @@ func (r *row) end(s cellState, word string, took time.Duration, reason string) {
 	r.state, r.word, r.took, r.reason = s, word, took, reason
 }
 
-// readyReason returns the change to a service, if the state doesn't show it.
+// readyReason returns the change to a service if the state doesn't show it.
 func readyReason(e services.Event) string {
 	switch {
 	case e.Message != "":
@@ -138,7 +138,7 @@ const (
 	timeCols  = 6
 )
 
-// states draws a service in a line: its state, its pods, its time, and the reason.
+// states draws a service in one line: its state, its pods, its time, and the reason.
 type states struct{}
 
 func (states) figures(b *board) []string {

@@ -9,7 +9,7 @@ import (
 )
 
 // writeEnding prints the result of a run: the figures, the failures with their causes, the services that
-// wait for these, and the command that continues.
+// wait for failed ones, and the command that continues the run.
 func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 	if e == nil {
 		return

@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// stepsBelow separates the two meanings of an event's Total: a smaller one counts steps, since a transfer of so few bytes takes no time.
+// stepsBelow distinguishes the two meanings of an event's Total: a smaller number counts steps, a larger one bytes. A transfer of so few
+// bytes takes no time.
 const stepsBelow = 1000
 
 // duration formats d for a person: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".
@@ -66,7 +67,7 @@ func mark(action string) string {
 	}
 }
 
-// line makes the answers of hosts safe: escape sequences must not reach the screen.
+// line makes the output of hosts safe: escape sequences must not reach the screen.
 func line(s string) string { return terminal.Line(s) }
 
 func lines(s string) []string { return terminal.Lines(s) }

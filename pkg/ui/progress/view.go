@@ -15,14 +15,14 @@ const (
 	finalMax = 40 // rows in the table that stays on the screen
 )
 
-// screen draws a board for one size at one moment. It holds no state.
+// screen draws a board for one size and one time. It holds no state.
 type screen struct {
 	width, height int
 	now           time.Time
 	p             tui.Palette
 }
 
-// frame returns the picture during the run: at most height-1 lines of width columns.
+// frame returns the display during the run: at most height-1 lines of width columns.
 func (s screen) frame(b *board, footer string) string {
 	if b.title == "" && len(b.rows) == 0 {
 		return ""
@@ -60,7 +60,7 @@ func (s screen) share(count, notes int) (rows, recent int) {
 		return count, min(notesMax, room-count-1)
 	}
 	if notes > 0 && room >= 3*notesMin {
-		return room - notesMin - 2, notesMin // a blank, and the line that counts the rest
+		return room - notesMin - 2, notesMin // a blank line, and the line that counts the remaining rows
 	}
 	return max(room-1, 1), 0
 }
@@ -126,7 +126,7 @@ func (s screen) final(b *board) string {
 		out = append(out, "")
 	}
 	for _, n := range b.warned {
-		out = append(out, s.note(n)) // not cut: the terminal wraps long warnings
+		out = append(out, s.note(n)) // not truncated: the terminal wraps long warnings
 		for _, l := range n.log {
 			out = append(out, "    | "+line(l))
 		}

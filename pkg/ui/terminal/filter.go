@@ -13,23 +13,23 @@ const (
 	maxString  = 4096
 )
 
-// Filter passes text to a terminal, with no control sequences other than colours. Sequences may be
-// split over writes; none reaches the terminal before it is whole.
+// Filter passes text to a terminal, without control sequences except colours. A sequence may be
+// split over several writes; it reaches the terminal only when it is complete.
 type Filter struct {
 	w       io.Writer
 	colours bool
 
 	state    state
-	seq      []byte // the part of a control sequence, after its introducer
-	length   int    // of a control string, so far
-	part     []byte // the part of a character
+	seq      []byte // the incomplete control sequence, after its introducer
+	length   int    // length of a control string, so far
+	part     []byte // the incomplete character
 	out      bytes.Buffer
 	coloured bool
 }
 
 type state int
 
-// The states, as of ECMA-48.
+// The states of the parser, after ECMA-48.
 const (
 	ground  state = iota
 	escape        // after ESC
@@ -38,10 +38,10 @@ const (
 	ending        // after ESC in such a string
 )
 
-// Colours lets colours and carriage returns through: logs have progress bars.
+// Colours returns a filter that also passes colours and carriage returns: logs have progress bars.
 func Colours(w io.Writer) *Filter { return &Filter{w: w, colours: true} }
 
-// Plain lets text and ends of lines through.
+// Plain returns a filter that passes only text and ends of lines.
 func Plain(w io.Writer) *Filter { return &Filter{w: w} }
 
 // Write implements io.Writer.
@@ -65,7 +65,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close turns colours off: the next line on the screen is another program's. It doesn't close the writer.
+// Close turns colours off, because the next line on the screen belongs to another program. It doesn't close the writer.
 func (f *Filter) Close() error {
 	if !f.coloured {
 		return nil
@@ -123,7 +123,7 @@ func (f *Filter) afterEscape(r rune) {
 	}
 }
 
-// again looks at a character that isn't a part of the sequence before it.
+// again processes a character that isn't part of the sequence before it.
 func (f *Filter) again(r rune) {
 	f.state = ground
 	f.take(r)
@@ -145,7 +145,7 @@ func (f *Filter) inControl(r rune) {
 	}
 }
 
-// isColour reports whether the parameters are those of SGR: xterm's own sequences have a mark before them.
+// isColour reports whether a sequence sets graphics (SGR): xterm's own sequences begin with a mark.
 func isColour(seq []byte) bool {
 	for _, c := range seq {
 		if (c < '0' || c > '9') && c != ';' && c != ':' {

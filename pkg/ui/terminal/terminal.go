@@ -1,7 +1,7 @@
-// Package terminal makes text of others fit for a user's terminal: annotations and messages of
-// objects, output of hosts and tasks, logs.
-// In: text that isn't trusted. Out: the same without characters that move the cursor, forge lines or talk to
-// the terminal.
+// Package terminal makes untrusted text safe for a user's terminal: annotations and messages of objects,
+// output of hosts and tasks, logs.
+// In: text that isn't trusted. Out: the same without characters that move the cursor, forge lines or send
+// commands to the terminal.
 package terminal
 
 import (
@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Line makes s fit for one line: white space becomes single spaces, control characters go.
+// Line returns s as one line: white space becomes single spaces, control characters are removed.
 func Line(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
@@ -38,10 +38,10 @@ func Lines(s string) []string {
 	return out
 }
 
-// Text is s in its lines, each of them fit for a terminal.
+// Text returns s with its lines, each of them safe for a terminal.
 func Text(s string) string { return strings.Join(Lines(s), "\n") }
 
-// Word makes s fit for a list that programs take apart at white space.
+// Word returns s as one word, for lists that programs split at white space.
 func Word(s string) string { return strings.ReplaceAll(Line(s), " ", "_") }
 
 // Hidden reports whether a character has an effect other than being visible.

@@ -9,7 +9,7 @@ import (
 // Depth is the number of colours of a terminal.
 type Depth int
 
-// The depths. Without colour there are no control sequences in the output, so every meaning has a sign or a letter as well.
+// The depths. Without colour the output has no control sequences, so every meaning has a sign or a letter as well.
 const (
 	NoColour Depth = iota
 	Colours16
@@ -17,7 +17,7 @@ const (
 	TrueColour
 )
 
-// Style is the style of a text. The zero style leaves it as it is.
+// Style is the style of a text. The zero style changes nothing.
 type Style struct{ on string }
 
 const off = "\x1b[0m"
@@ -30,10 +30,10 @@ func (s Style) Text(t string) string {
 	return s.on + t + off
 }
 
-// With is both styles at once; the second one wins where they say the same.
+// With returns both styles combined; the second one wins if they conflict.
 func (s Style) With(more Style) Style { return Style{s.on + more.on} }
 
-// Over puts the style below a line that contains other styles.
+// Over applies the style to a whole line that contains other styles.
 func (s Style) Over(line string) string {
 	if s.on == "" {
 		return line
@@ -41,7 +41,7 @@ func (s Style) Over(line string) string {
 	return s.on + strings.ReplaceAll(line, off, off+s.on) + off
 }
 
-// Palette holds the styles in use. People who confuse red and green can distinguish the meanings: the colours are those of
+// Palette holds the styles in use. People who confuse red and green can distinguish the meanings: the colours are from
 // Okabe and Ito (https://jfly.uni-koeln.de/color/), lightened or darkened until they can be read on the background.
 type Palette struct {
 	Depth Depth
@@ -50,9 +50,9 @@ type Palette struct {
 	Bold, Faint, Good, Bad, Warn, Busy, Accent, Head Style
 	// Selected is the line that keys act on.
 	Selected Style
-	// Groups tell groups apart, such as virtual clusters; each has a letter besides.
+	// Groups distinguish groups, such as virtual clusters; each group also has a letter.
 	Groups []Style
-	// Heat is from nothing to all.
+	// Heat has the styles of a scale, from nothing to all.
 	Heat []Style
 }
 
@@ -130,10 +130,10 @@ func (p Palette) style(h hue) Style {
 	return Style{"\x1b[" + profile.Color(text).Sequence(false) + "m"}
 }
 
-// Group is the style of the i-th group.
+// Group returns the style of the i-th group.
 func (p Palette) Group(i int) Style { return p.Groups[i%len(p.Groups)] }
 
-// Letter is the sign of the i-th group: A to Z, then a to z, then *.
+// Letter returns the sign of the i-th group: A to Z, then a to z, then *.
 func Letter(i int) string {
 	switch {
 	case i < 26:

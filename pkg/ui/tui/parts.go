@@ -7,7 +7,7 @@ import (
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Spin is the spinner while something runs. It moves ten times a second.
+// Spin returns the spinner at a time. It moves ten times a second.
 func Spin(now time.Time) string {
 	return string(spinner[int(now.UnixMilli()/100%int64(len(spinner)))])
 }
@@ -25,7 +25,7 @@ const (
 
 var eighths = []rune(" ▏▎▍▌▋▊▉█")
 
-// Bar is how much of something is taken, w columns wide.
+// Bar returns a bar, w columns wide, that shows how much of total is used.
 func Bar(w int, used, total int64) string {
 	if w <= 0 {
 		return ""
@@ -44,12 +44,12 @@ func Bar(w int, used, total int64) string {
 
 var levels = []rune("▁▂▃▄▅▆▇█")
 
-// Level is one column for a share between 0 and 1: its height is readable without colour.
+// Level returns one column for a share between 0 and 1, whose height can be read without colour.
 func Level(share float64) string {
 	return string(levels[min(max(int(share*float64(len(levels))), 0), len(levels)-1)])
 }
 
-// Frame makes exactly height lines of at most width columns out of a head, a body and a foot. If they don't fit, the body is
+// Frame returns exactly height lines of at most width columns from a head, a body and a foot. If they don't fit, the body is
 // cut first, then the foot.
 func Frame(width, height int, head, body, foot []string) string {
 	height = max(height, 1)

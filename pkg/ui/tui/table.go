@@ -1,21 +1,21 @@
 package tui
 
-// Column is one of a table.
+// Column is a column of a table.
 type Column struct {
 	Title string
 	// Min is the minimum width in columns, Ideal the preferred width.
 	Min, Ideal int
-	// Priority says what is left out where the screen is narrow: the highest first, 0 never.
+	// Priority defines which columns are omitted if the screen is narrow: the highest first, 0 never.
 	Priority int
-	// Grows: it takes the remaining width.
+	// Grows means that the column takes the remaining width.
 	Grows bool
 	Right bool // numbers
 }
 
-// gap is between two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
-// Layout shares width between columns. A column that is left out gets 0. The result depends on the width alone, so that a table
+// Layout divides width among columns. A column that is omitted gets 0. The result depends on the width alone, so that a table
 // doesn't move when the user scrolls.
 func Layout(cols []Column, width int) []int {
 	out := make([]int, len(cols))
@@ -35,7 +35,7 @@ func Layout(cols []Column, width int) []int {
 		out[drop] = 0
 	}
 	left := width - taken(out)
-	for p := 0; left > 0 && p < 100; p++ { // what matters most grows first
+	for p := 0; left > 0 && p < 100; p++ { // the most important columns grow first
 		for i, c := range cols {
 			if out[i] > 0 && c.Priority == p {
 				more := min(max(c.Ideal-out[i], 0), max(left, 0))
@@ -69,7 +69,7 @@ type Cell struct {
 	Style Style
 }
 
-// Row puts cells beside each other, each cut to its column.
+// Row returns the cells beside each other, each cut to the width of its column.
 func Row(cols []Column, widths []int, cells []Cell) string {
 	b := make([]byte, 0, 256)
 	first := true
@@ -94,7 +94,8 @@ func Row(cols []Column, widths []int, cells []Cell) string {
 	return string(b)
 }
 
-// Titles is the line above the rows. The column that rows are sorted by has an arrow. sorted is -1 if they aren't sorted.
+// Titles returns the line above the rows. The column by which rows are sorted has an arrow; sorted is -1 if they aren't
+// sorted.
 func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	cells := make([]Cell, len(cols))
 	for i, c := range cols {
@@ -111,7 +112,7 @@ func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	return Row(cols, widths, cells)
 }
 
-// Window is which rows of a list are visible: Top to Top+Height of Len, with the cursor among them.
+// Window is the visible part of a list: rows Top to Top+Height of Len, including the cursor.
 type Window struct{ Top, Cursor, Height, Len int }
 
 // Move sets the cursor, and scrolls no further than needed.
@@ -120,7 +121,7 @@ func (w *Window) Move(to int) {
 	w.Settle()
 }
 
-// Settle keeps the cursor on the screen and the screen on the list.
+// Settle moves the window so that the cursor is visible and the window is within the list.
 func (w *Window) Settle() {
 	h := max(w.Height, 1)
 	w.Cursor = min(max(w.Cursor, 0), max(w.Len-1, 0))
@@ -129,5 +130,5 @@ func (w *Window) Settle() {
 	w.Top = min(max(w.Top, 0), max(w.Len-h, 0))
 }
 
-// End is the row behind the last visible one.
+// End returns the index after the last visible row.
 func (w *Window) End() int { return min(w.Top+max(w.Height, 1), w.Len) }

@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Width is how many columns s takes on the screen.
+// Width returns how many columns s takes on the screen.
 func Width(s string) int {
 	if Plain(s) {
 		return len(s)
@@ -16,7 +16,8 @@ func Width(s string) int {
 	return ansi.StringWidth(s)
 }
 
-// Plain reports whether s is printable ASCII, each byte of it one column: most strings are, and measuring is most of drawing a table.
+// Plain reports whether s is printable ASCII, which has one column per byte. Most strings are, and measuring is most of the work of
+// drawing a table.
 func Plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {
@@ -26,7 +27,7 @@ func Plain(s string) bool {
 	return true
 }
 
-// Fill makes s at least w columns wide.
+// Fill pads s to at least w columns.
 func Fill(s string, w int) string {
 	if n := w - Width(s); n > 0 {
 		return s + Spaces(n)
@@ -34,7 +35,7 @@ func Fill(s string, w int) string {
 	return s
 }
 
-// Cut makes s at most w columns wide.
+// Cut shortens s to at most w columns.
 func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -48,10 +49,10 @@ func Cut(s string, w int) string {
 	return ansi.Truncate(s, w, "…")
 }
 
-// Pad makes s exactly w columns wide.
+// Pad pads or cuts s to exactly w columns.
 func Pad(s string, w int) string { return Fill(Cut(s, w), w) }
 
-// PadLeft makes s exactly w columns wide, with the text at the right edge.
+// PadLeft pads or cuts s to exactly w columns, with the text at the right edge.
 func PadLeft(s string, w int) string {
 	s = Cut(s, w)
 	return Spaces(w-Width(s)) + s
@@ -59,7 +60,7 @@ func PadLeft(s string, w int) string {
 
 const blanks = "                                                                                "
 
-// Spaces is n blanks.
+// Spaces returns n blanks.
 func Spaces(n int) string {
 	switch {
 	case n <= 0:
@@ -70,7 +71,7 @@ func Spaces(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// Wrap breaks s into lines of at most w columns, between words where it can.
+// Wrap breaks s into lines of at most w columns, between words if possible.
 func Wrap(s string, w int) []string { return strings.Split(ansi.Wrap(s, max(w, 1), ""), "\n") }
 
 // Beside puts right at the right edge of a line of w columns. If both don't fit, it returns left alone, cut.
@@ -82,7 +83,7 @@ func Beside(left, right string, w int) string {
 	return Pad(left, w-n) + right
 }
 
-// Clock writes d in at most six columns, for a table's cell: "4s", "1m05s", "2h03m", "12d".
+// Clock formats d in at most six columns, for a table's cell: "4s", "1m05s", "2h03m", "12d".
 func Clock(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	switch {
@@ -96,7 +97,7 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Age writes how long ago something was, in its largest unit: "4s", "12m", "5h", "3d".
+// Age formats how long ago something was, in its largest unit: "4s", "12m", "5h", "3d".
 func Age(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
