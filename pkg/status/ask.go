@@ -16,22 +16,23 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Intervals of requests for data that can't be watched, and delays after a change of data that can.
+// Intervals of requests for data that can't be watched, and delays before a request after a change of data that is
+// watched.
 const (
 	schedulerEvery = 10 * time.Second
 	schedulerSoon  = time.Second
 	servicesEvery  = 30 * time.Second
 	servicesSoon   = 2 * time.Second
-	servicesRarely = 5 * time.Minute // while all their changes are watched
+	servicesRarely = 5 * time.Minute // while all changes of services are watched
 	metricsEvery   = 15 * time.Second
 	answerLimit    = 20 * time.Second
 )
 
-// asker sends a request again and again.
+// asker sends a request repeatedly.
 type asker struct {
 	source string
 	every  time.Duration
-	soon   time.Duration // after a kick, so that many kicks make one request
+	soon   time.Duration // the delay after a kick, so that many kicks result in one request
 	remedy string
 	// do sends the request, and returns a function that stores the response, to be called with the lock held.
 	do     func(context.Context) (take func(), err error)
@@ -43,7 +44,7 @@ type asker struct {
 	err          error     // of the last request
 }
 
-// kick makes it send a request soon.
+// kick makes the asker send a request soon.
 func (a *asker) kick() {
 	select {
 	case a.kicked <- struct{}{}:
@@ -83,7 +84,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 		f.mu.Lock()
 		a.asked = f.now()
 		if f.lost == nil || !isSilence(err) {
-			a.err = err // the error from before the API server stopped answering is still valid
+			a.err = err // an error from before the API server stopped answering is still valid
 		}
 		if err == nil {
 			a.heard, a.fresh = a.asked, true
@@ -109,7 +110,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 	case <-a.kicked:
 		f.sleep(ctx, a.soon)
 		select {
-		case <-a.kicked: // kicks during the delay belong to the same request
+		case <-a.kicked: // kicks during the delay cause no further request
 		default:
 		}
 	}
@@ -117,7 +118,7 @@ func (f *Follower) idle(ctx context.Context, a *asker) bool {
 }
 
 func (f *Follower) askScheduler(ctx context.Context) (func(), error) {
-	// A new one each time: it reads its token once, and a scheduler that was installed again has a new token.
+	// A new client for each request: it reads its token only once, and a reinstalled scheduler has a new token.
 	scheduler := f.o.Scheduler
 	if scheduler == nil {
 		scheduler = vc.NewScheduler(f.cluster.Client)
@@ -163,7 +164,7 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 	return func() { f.b.services, f.namespaces, f.b.dirtyOther = rows, namespaces, true }, nil
 }
 
-// known notes the name and the machines of a configuration as soon as it is loaded.
+// known stores the name and the machines of a configuration as soon as it is loaded.
 func (f *Follower) known(name string, l *layout.Layout) {
 	machines := newLayout(l)
 	f.set(func() {

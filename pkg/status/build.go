@@ -18,7 +18,7 @@ import (
 // many is the number of changes from which a list is rebuilt instead of updated one by one.
 const many = 256
 
-// refresh makes the changed parts again. The results share the rest with earlier results.
+// refresh rebuilds the changed parts. The results share all other parts with earlier results.
 func (b *tables) refresh() {
 	b.refreshMachines()
 	b.refreshJobs()
@@ -68,7 +68,7 @@ func (b *tables) refreshMachines() {
 	b.dirtyMachines.Clear()
 }
 
-// machine is a node, a machine of the configuration, or both.
+// machine returns a node, a machine of the configuration, or both merged; false if the name is neither.
 func (b *tables) machine(name string) (Machine, bool) {
 	n, l := b.nodes[name], b.layout[name]
 	if n == nil && l == nil {
@@ -128,7 +128,7 @@ func (b *tables) machine(name string) (Machine, bool) {
 	return m, true
 }
 
-// expires is when the first certificate of a machine does.
+// expires returns when the first certificate of a machine expires.
 func (b *tables) expires(name, address string) time.Time {
 	first := time.Time(b.expiry[name])
 	if at := time.Time(b.expiry[address]); address != "" && !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -137,8 +137,7 @@ func (b *tables) expires(name, address string) time.Time {
 	return first
 }
 
-// gpus returns the GPUs of a machine: those that its agent publishes and reports, and the configured ones if the agent reports nothing
-// about them.
+// gpus returns the GPUs of a machine: those that its agent publishes and reports, or the configured ones if the agent reports no GPUs.
 func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	found := map[int32]*GPU{}
 	at := func(index int32) *GPU {
@@ -205,7 +204,7 @@ func told(g *GPU, d *schedulerapi.Device, missing bool) {
 	}
 }
 
-// own sets the owners of a machine's GPUs, from claims, and from annotations of pods without claims.
+// own sets the owners of a machine's GPUs, from claims, and from the annotations of pods without claims.
 func (b *tables) own(name string, found map[int32]*GPU) {
 	for key := range b.claimsOfNode[name] {
 		c := b.claims[key]
@@ -229,7 +228,8 @@ func (b *tables) own(name string, found map[int32]*GPU) {
 	}
 }
 
-// owner is a pod as the owner of GPUs. Another pod may have taken the name of the one that a claim was for.
+// owner returns a pod as the owner of GPUs. It compares the UID, because a new pod may have the name of the pod that
+// the claim was for.
 func (b *tables) owner(pod, uid string) *Owner {
 	o := &Owner{Pod: pod}
 	p := b.pods[pod]
@@ -273,7 +273,8 @@ func (b *tables) refreshJobs() {
 	b.dirtyJobs.Clear()
 }
 
-// moved replaces a job in a list with its new version; nil means that it doesn't exist. The list belongs to the caller.
+// moved replaces a job in a list with its new version, or removes it if the new version is nil. The list belongs to the
+// caller.
 func moved(list []*Job, was, is *Job) []*Job {
 	if was != nil {
 		if at, found := slices.BinarySearchFunc(list, was, newestFirst); found {
@@ -291,7 +292,7 @@ func moved(list []*Job, was, is *Job) []*Job {
 	return list
 }
 
-// job returns the job of a Framework, or nil if it is gone.
+// job returns the job of a Framework, or nil if it no longer exists.
 func (b *tables) job(name string) *Job {
 	brief := b.jobs[name]
 	if brief == nil {
@@ -328,7 +329,7 @@ func (b *tables) job(name string) *Job {
 	return j
 }
 
-// refreshOwners makes the virtual clusters again if the scheduler's report about them or the number of their sick GPUs has changed.
+// refreshOwners rebuilds the virtual clusters if the scheduler's report about them or the number of their sick GPUs has changed.
 func (b *tables) refreshOwners() {
 	if b.dirtyOwners {
 		b.asked = b.virtualClusters()

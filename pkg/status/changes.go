@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Change is one difference between two models, the later one seen from the earlier.
+// Change is a difference between an earlier model and a later one.
 type Change struct {
 	At   time.Time `json:"at"`
 	Kind string    `json:"kind"` // job, machine, gpu, vc, service, alert, source, cluster
@@ -75,7 +75,7 @@ func Changes(was, is *Cluster) []Change {
 	return d.out
 }
 
-// Text is a problem as one line.
+// Text returns a problem as one line.
 func (p *Problem) Text() string {
 	out := fmt.Sprintf("%s %s: %s", p.Kind, p.Name, p.Message)
 	if p.Others > 0 {
@@ -135,7 +135,7 @@ func (d *differ) machine(was, is *Machine) {
 	d.gpus(is.Name, was.GPUs, is.GPUs)
 }
 
-// CordonText says who cordoned the machine, and why, as far as that is known; "" if it isn't.
+// CordonText returns who cordoned the machine and why, as far as that is known, or "".
 func (m *Machine) CordonText() string { return actionsv1.Cordoned(m.CordonedBy, m.CordonReason) }
 
 // state returns the state of a machine, with its conditions, in words.
@@ -147,7 +147,8 @@ func (m *Machine) state() string {
 	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
-// gpus adds the GPUs whose health changed. For a silent machine it adds nothing, because the change of the machine itself is enough.
+// gpus adds the GPUs whose health changed. For a machine that doesn't answer it adds nothing, because the change of the machine
+// itself is enough.
 func (d *differ) gpus(machine string, was, is []GPU) {
 	walk(was, is, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) }, func(was, is *GPU) {
 		switch {

@@ -5,7 +5,7 @@ import "time"
 // failedFor is how long a failed job counts as news.
 const failedFor = 24 * time.Hour
 
-// Complete sums a model up: its counts and its verdict. It is the last step of making one.
+// Complete computes a model's counts and its verdict. It is the last step of building a model.
 func Complete(c *Cluster) {
 	c.Counts = count(c)
 	c.Verdict = judge(c)

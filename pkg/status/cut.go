@@ -13,7 +13,7 @@ import (
 type View struct {
 	// VC reports whether the reader may use a virtual cluster.
 	VC func(name string) bool
-	// Names shows the jobs that the reader may see.
+	// Names returns the names of the jobs that the reader may see.
 	Names job.NameOf
 }
 
@@ -30,11 +30,11 @@ type Cutter struct {
 	View View
 
 	was, cut *Cluster
-	// owners says of each job that holds a GPU whether the reader saw it when the machines were cut.
+	// owners records for each job that holds a GPU whether the reader saw the job when the machines were cut.
 	owners map[string]bool
 }
 
-// Cut returns a model without the parts that the reader may not see: of machines their addresses, the versions of their programs and the kubelet's messages, of a GPU a holder that the reader
+// Cut returns a model without the parts that the reader may not see: addresses, program versions and kubelet messages of machines, holders of GPUs that the reader
 // may not know, other virtual clusters, services, and events and alerts about other jobs.
 func (t *Cutter) Cut(c *Cluster) *Cluster {
 	if c == t.was {
@@ -80,7 +80,7 @@ func (t *Cutter) Cut(c *Cluster) *Cluster {
 	return out
 }
 
-// same reports whether two lists are one in memory.
+// same reports whether two lists share their memory.
 func same[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
@@ -90,8 +90,8 @@ func (t *Cutter) sees(title string) bool {
 	return ok && t.View.Names(user, name) != ""
 }
 
-// ownersAsCut reports whether the reader sees the owners of GPUs as when the machines were cut: the names that they may know depend on the list of jobs, which
-// learns of a job at another time than the machines.
+// ownersAsCut reports whether the reader still sees the same owners of GPUs as when the machines were cut. That depends on the list of jobs, which may be
+// updated at another time than the machines.
 func (t *Cutter) ownersAsCut() bool {
 	for title, saw := range t.owners {
 		if t.sees(title) != saw {
@@ -108,7 +108,7 @@ func (t *Cutter) seesAlert(a *Alert) bool {
 	return user != "" && name != "" && t.View.Names(user, name) != ""
 }
 
-// labelInstance is the address that Prometheus read a value from.
+// labelInstance is the label with the address from which Prometheus read a value.
 const labelInstance = "instance"
 
 func withoutAddress(a Alert) Alert {
@@ -119,7 +119,7 @@ func withoutAddress(a Alert) Alert {
 	return a
 }
 
-// source removes messages: they have addresses and names of the cluster's inside.
+// source removes messages, because they contain internal addresses and names.
 func (t *Cutter) source(s *Source) {
 	switch {
 	case s.Name == SourceServices, s.Name == SourceAlerts:
@@ -150,7 +150,7 @@ func (t *Cutter) machine(m *Machine) Machine {
 	return out
 }
 
-// holds reports whether the reader sees the job that holds a GPU, and notes it.
+// holds reports whether the reader sees the job that holds a GPU, and records it in owners.
 func (t *Cutter) holds(o *Owner) bool {
 	saw, asked := t.owners[o.Job]
 	if !asked {

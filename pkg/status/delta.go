@@ -23,7 +23,7 @@ func Parts() []string {
 	return []string{PartMachines, PartVirtualClusters, PartServices, PartJobs, PartEvents, PartAlerts}
 }
 
-// CheckParts returns an error for a name that isn't one of a part.
+// CheckParts returns an error if a name isn't one of Parts.
 func CheckParts(parts []string) error {
 	for _, p := range parts {
 		if !slices.Contains(Parts(), p) {
@@ -33,7 +33,8 @@ func CheckParts(parts []string) error {
 	return nil
 }
 
-// Only returns a model with these parts; the other lists are empty. Without parts it returns all. Verdict and counts are those of the whole.
+// Only returns a model with only the given parts; other lists are empty. If parts is empty, it returns all. Verdict and counts describe
+// the whole model.
 func (c *Cluster) Only(parts []string) *Cluster {
 	if len(parts) == 0 {
 		return c
@@ -59,12 +60,12 @@ type Delta struct {
 	At      time.Time `json:"at"`
 	Verdict *Verdict  `json:"verdict,omitempty"`
 	Counts  *Counts   `json:"counts,omitempty"`
-	// Machines and Jobs are the new and the changed ones, GoneMachines (names) and GoneJobs (uids) the removed ones.
+	// Machines and Jobs are the new and changed elements, GoneMachines (names) and GoneJobs (UIDs) the removed ones.
 	Machines     []Machine `json:"machines,omitempty"`
 	Jobs         []*Job    `json:"jobs,omitempty"`
 	GoneMachines []string  `json:"goneMachines,omitempty"`
 	GoneJobs     []string  `json:"goneJobs,omitempty"`
-	// The other lists are whole.
+	// The other lists are complete lists, not differences.
 	Sources         *[]Source         `json:"sources,omitempty"`
 	VirtualClusters *[]VirtualCluster `json:"virtualClusters,omitempty"`
 	Services        *[]Service        `json:"services,omitempty"`
@@ -105,7 +106,7 @@ func changed[T any](was, is []T) *[]T {
 	return &is
 }
 
-// each returns the elements that are new or have changed, and the keys of those that are gone.
+// each returns the elements that are new or have changed, and the keys of the removed ones.
 func each[T any](was, is []T, key func(*T) string) (news []T, gone []string) {
 	if same(was, is) {
 		return nil, nil

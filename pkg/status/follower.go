@@ -27,10 +27,11 @@ import (
 
 // Options of a Follower. Zero values mean the defaults in the comments.
 type Options struct {
-	// Services reads the platform's services, and calls known with the name and the machines of the configuration as soon as that is loaded. services.Reader
-	// returns one.
+	// Services reads the platform's services. It calls known with the name and the machines of the configuration as soon as that is loaded. services.Reader
+	// returns such a function.
 	Services func(ctx context.Context, known func(name string, l *layout.Layout)) ([]state.Status, error)
-	// Web asks a service of the platform, Prometheus or Alertmanager; nil means through the API server. If the cluster doesn't have the service, it returns the error None(service).
+	// Web sends a request to a service of the platform, Prometheus or Alertmanager; nil means through the API server. If the cluster doesn't have the service, it
+	// returns the error None(service).
 	Web func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
 	// Scheduler is the scheduler; nil means through the API server.
 	Scheduler *vc.Scheduler
@@ -47,18 +48,18 @@ type Options struct {
 // Follower keeps a model of a cluster up to date.
 type Follower struct {
 	cluster  *kube.Cluster
-	client   kubernetes.Interface // speaks protobuf
-	metadata metadata.Interface   // the same
+	client   kubernetes.Interface // uses protobuf
+	metadata metadata.Interface   // uses protobuf
 	jobs     *job.Client
 	web      *web.Client
 	o        Options
 
 	current atomic.Pointer[Cluster]
 	changed chan struct{}
-	wake    chan struct{} // something is dirty
+	wake    chan struct{} // signals that a part is dirty
 
 	kinds []*kind
-	// ofServices are the watches that report changes of services.
+	// ofServices are the watches for changes of services.
 	ofServices []servicesWatch
 	askers     []*asker
 	running    sync.WaitGroup
@@ -72,13 +73,14 @@ type Follower struct {
 	name       string    // the name of the configuration
 	namespaces sets.Set[string]
 	sources    map[string]Source
-	touched    map[string]time.Time // when a change of a source was seen last
+	touched    map[string]time.Time // when a change of each source was last seen
 }
 
 const (
 	// every is the default of Options.Every.
 	every = 100 * time.Millisecond
-	// onceEvery is the maximum of Once, and until all sources have answered: readers wait for the last answer.
+	// onceEvery is the maximum interval for Once, and for every follower until all sources have answered: readers wait
+	// for the last answer.
 	onceEvery = 10 * time.Millisecond
 )
 
@@ -127,10 +129,11 @@ func (f *Follower) now() time.Time { return f.o.Now() }
 // Current returns the newest model. It is never nil, and it never changes.
 func (f *Follower) Current() *Cluster { return f.current.Load() }
 
-// Changed returns a channel that receives a value when there is a newer model: once, however many were made since it was last read.
+// Changed returns a channel that receives a value when there is a newer model. Several new models since the last receive are one
+// value.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Run follows the cluster until ctx ends. It runs once.
+// Run follows the cluster until ctx ends. It must be called only once.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer f.web.Close()
@@ -143,7 +146,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		f.running.Go(func() { f.ask(ctx, a) })
 	}
 	f.running.Go(func() { f.probe(ctx) })
-	// How long something is silent shows without an event, too.
+	// A source may become stale without an event.
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -163,7 +166,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// sleep waits, unless ctx ends before.
+// sleep waits for a duration, or until ctx ends.
 func (f *Follower) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -173,7 +176,7 @@ func (f *Follower) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// stir requests a new model soon.
+// stir requests that a new model is published soon.
 func (f *Follower) stir() {
 	select {
 	case f.wake <- struct{}{}:
@@ -181,7 +184,7 @@ func (f *Follower) stir() {
 	}
 }
 
-// publish makes a model of the changes, if there are any, and notifies readers.
+// publish builds a model from the changes, if there are any, and notifies readers.
 func (f *Follower) publish() {
 	f.mu.Lock()
 	now := f.now()
@@ -197,7 +200,7 @@ func (f *Follower) publish() {
 	if c.Name == "" {
 		c.Name = f.cluster.Context
 	}
-	// Lists that are empty are lists in JSON.
+	// Empty lists must be [] in JSON, not null.
 	c.Machines, c.VirtualClusters, c.Services, c.Jobs, c.Alerts = list(c.Machines), list(c.VirtualClusters), list(c.Services), list(c.Jobs), list(c.Alerts)
 	f.mu.Unlock()
 	Complete(c)
@@ -224,7 +227,7 @@ func (f *Follower) change(k *kind, apply func()) {
 	f.stir()
 }
 
-// set applies a change that isn't from a source, such as that a source doesn't exist.
+// set applies a change that doesn't come from a watch or a response, for example that a source doesn't exist.
 func (f *Follower) set(apply func()) {
 	f.mu.Lock()
 	apply()
@@ -235,15 +238,15 @@ func (f *Follower) set(apply func()) {
 // patience is the default of Options.Patience.
 const patience = 10 * time.Second
 
-// Once returns a model as soon as each source has answered, or is known not to, or when Options.Patience ends. The error explains why
-// Kubernetes can't be queried at all; the returned model says the same.
+// Once returns a model as soon as each source has answered or is known to be unavailable, or after Options.Patience. The error
+// explains why Kubernetes can't be queried at all; the returned model has the same explanation.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = f.Run(run) // it ends with run alone
+		_ = f.Run(run) // it only returns when run ends
 	}()
 	defer func() {
 		stop()
@@ -296,7 +299,7 @@ func (c *Cluster) Knows(name string) bool {
 	return s != nil && (s.State == StateCurrent || s.State == StateStale)
 }
 
-// Loading reports whether a part hasn't answered yet, and may.
+// Loading reports whether a source hasn't answered yet and still may.
 func (c *Cluster) Loading() bool {
 	for i := range c.Sources {
 		if c.Sources[i].State == StateLoading {
@@ -306,7 +309,7 @@ func (c *Cluster) Loading() bool {
 	return false
 }
 
-// unreachable returns why nothing is known of a cluster, or nil if something is.
+// unreachable returns why no data of a cluster is known, or nil if some is.
 func (f *Follower) unreachable(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

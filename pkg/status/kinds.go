@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Names of kinds for which it matters whether no objects exist, or whether they aren't known.
+// Names of the kinds for which it matters whether no objects exist or the objects aren't known.
 const (
 	kindPods  = "pods"
 	kindNodes = "nodes"
@@ -35,7 +35,7 @@ func (e *everywhere) namespace() string {
 	return metav1.NamespaceAll
 }
 
-// try asks in all namespaces, or in one if the user isn't allowed more.
+// try sends a request for all namespaces, or for one if the user isn't allowed more.
 func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error) {
 	out, err := ask(e.namespace())
 	if !apierrors.IsForbidden(err) {
@@ -46,7 +46,7 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 	out, other := ask(e.namespace())
 	if other != nil && !was {
 		e.narrow.Store(false)
-		return out, err // its error names the missing permission; the other one is the same for one namespace
+		return out, err // its error names the missing permission; the error for one namespace says the same
 	}
 	return out, other
 }
@@ -63,7 +63,7 @@ func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source
 	}
 }
 
-// allKinds are the objects that are followed.
+// allKinds returns the kinds of objects that are followed.
 func (f *Follower) allKinds() []*kind {
 	core, resource := f.client.CoreV1(), f.client.ResourceV1()
 	nodes := follow(f, &kind{name: kindNodes, source: SourceAPI}, watch.From(core.Nodes(), metav1.ListOptions{}), newNodeRow, into(f.b.nodes, f.b.nodeChanged))

@@ -1,6 +1,6 @@
 // Package status is one model of a whole cluster, kept up to date by watches: machines and their GPUs, virtual clusters, services,
 // jobs, events and alerts. "paictl status" draws it as screens, tables and JSON.
-// In: a connection to a cluster. Out: a Cluster after each change, which says of each of its parts how old it is.
+// In: a connection to a cluster. Out: a Cluster after each change, with the age of each of its parts.
 package status
 
 import (
@@ -97,7 +97,7 @@ type Source struct {
 	Updated time.Time `json:"updated,omitzero"`
 }
 
-// SourceNames are the names of all sources, in the order of a Cluster.
+// SourceNames returns the names of all sources, in the order of a Cluster.
 func SourceNames() []string {
 	return []string{SourceAPI, SourceJobs, SourceScheduler, SourceServices, SourcePrometheus, SourceAlerts}
 }
@@ -253,6 +253,6 @@ type Counts struct {
 	Machines, MachinesReady  int
 	GPUs, GPUsUsed, GPUsSick int
 	Services, ServicesReady  int
-	Running, Waiting, Failed int // jobs; Failed are those of the last day
+	Running, Waiting, Failed int // jobs; Failed counts the last day
 	Alerts                   int // not silenced
 }

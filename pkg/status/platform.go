@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only their metadata is watched: a change
-// means that the services must be read again, and a record contains the manifests of a whole release.
+// Selectors of the objects of services: their workloads, and Helm's records of their releases. Only metadata is watched: a change means
+// that the services must be read again, and a record contains the manifests of a whole release.
 const (
 	ofHelm  = "app.kubernetes.io/managed-by=Helm"
 	records = "owner=helm"
@@ -28,7 +28,7 @@ func newVersionRow(m *metav1.PartialObjectMetadata) *versionRow {
 	return &versionRow{m.Namespace, m.ResourceVersion}
 }
 
-// platformKinds are optional: for users who may not read them, the services are read every half minute.
+// platformKinds returns kinds that are optional: for users who may not read them, the services are read every half minute.
 func (f *Follower) platformKinds() []*kind {
 	apps, core := appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion
 	return []*kind{
@@ -55,13 +55,13 @@ func (f *Follower) platformKind(resource schema.GroupVersionResource, labels str
 	return k
 }
 
-// servicesWatch is a kind of object whose changes are changes of services, and the namespaces in which it is watched.
+// servicesWatch is a kind of object whose changes affect services, and the namespaces in which it is watched.
 type servicesWatch struct {
 	kind  *kind
 	where *everywhere
 }
 
-// pause is how long it takes until an asker asks again by itself.
+// pause returns the time until an asker sends its next request without a kick.
 func (f *Follower) pause(a *asker) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *Follower) pause(a *asker) time.Duration {
 }
 
 // hearsServices reports whether all changes of services are watched. The problems of a service also change with time alone, so services
-// that aren't ready are read again and again. The caller holds the lock.
+// that aren't ready are read repeatedly. The caller holds the lock.
 func (f *Follower) hearsServices() bool {
 	elsewhere := f.namespaces.Len() > 1 || !f.namespaces.Has(kube.SystemNamespace)
 	for _, w := range f.ofServices {

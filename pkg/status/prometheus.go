@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
-// Services that are asked by their HTTP API, by name.
+// Services that are queried through their HTTP API, by name.
 const (
 	servicePrometheus = "prometheus"
 	serviceAlerts     = "alert-manager"
@@ -117,7 +117,7 @@ func addUse(use map[string]map[int32]*Use, s *sample) {
 	}
 }
 
-// query asks Prometheus, and hands on one value after the other: an answer may be megabytes.
+// query sends a query to Prometheus and passes each value to each while it is read: an answer may have megabytes.
 func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
 	body, err := f.o.Web(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
 	if err != nil {

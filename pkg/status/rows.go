@@ -89,7 +89,7 @@ func (r *nodeRow) readConditions(list []corev1.NodeCondition) {
 			if c.Status != corev1.ConditionTrue {
 				r.message = rules.Words(c.Reason) + ": " + c.Message
 			}
-		case c.Status != corev1.ConditionTrue, c.Type == checks.ConditionGPUsUnhealthy: // the GPUs report it one by one
+		case c.Status != corev1.ConditionTrue, c.Type == checks.ConditionGPUsUnhealthy: // the GPUs report this one by one
 		default:
 			if c.Type == checks.ConditionNextBoot {
 				r.message = cmp.Or(r.message, strings.ReplaceAll(c.Message, "\n", "; "))
@@ -135,7 +135,7 @@ func newPodRow(p *corev1.Pod) *podRow {
 		r.memory += c.Resources.Requests.Memory().Value() >> 20
 	}
 	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // it runs next to the others
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways { // a sidecar, which runs beside the other containers
 			r.cpu += c.Resources.Requests.Cpu().MilliValue()
 			r.memory += c.Resources.Requests.Memory().Value() >> 20
 		}

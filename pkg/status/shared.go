@@ -10,9 +10,9 @@ import (
 // linger is how long a Shared follows a cluster after its last reader has left.
 const linger = time.Minute
 
-// Shared lets many readers share one follower. It follows the cluster while someone reads, and for a minute after.
+// Shared lets many readers share one follower. It follows the cluster while it has readers, and a minute longer.
 type Shared struct {
-	// Open makes a follower.
+	// Open creates a follower.
 	Open func() (*Follower, error)
 
 	wait   time.Duration // in place of linger, for tests
@@ -31,7 +31,7 @@ type leader struct {
 	news    chan struct{} // closed when there is a newer model; the lock of Shared guards it
 }
 
-// Run ends the follower when ctx ends. Models can't be read after that.
+// Run stops the follower when ctx ends. Models can't be read after that.
 func (s *Shared) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.mu.Lock()
@@ -76,7 +76,7 @@ func (s *Shared) join() (*leader, error) {
 	return l, nil
 }
 
-// announce wakes all readers for each newer model.
+// announce wakes all readers when there is a newer model.
 func (s *Shared) announce(l *leader) {
 	for {
 		select {
@@ -115,8 +115,8 @@ func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
 	return l.Current(), l.news
 }
 
-// Read returns the model as soon as each source has answered, or is known not to. The error explains why Kubernetes can't be queried
-// at all.
+// Read returns the model as soon as each source has answered or is known to be unavailable. The error explains why Kubernetes can't
+// be queried at all.
 func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	l, err := s.join()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	return c, err
 }
 
-// loaded waits for the first whole model.
+// loaded waits for the first complete model.
 func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct{}, error) {
 	late := time.NewTimer(l.o.Patience)
 	defer late.Stop()
@@ -148,7 +148,7 @@ func (s *Shared) loaded(ctx context.Context, l *leader) (*Cluster, <-chan struct
 	}
 }
 
-// Follow passes the model to give, and then each newer one with at least the time pause between two, until ctx ends or give returns an error.
+// Follow passes the current model to give, and then each newer one, at most one per pause, until ctx ends or give returns an error.
 func (s *Shared) Follow(ctx context.Context, pause time.Duration, give func(*Cluster) error) error {
 	l, err := s.join()
 	if err != nil {

@@ -24,10 +24,11 @@ const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
 	probeLimit  = 5 * time.Second
-	probeMisses = 2 // how many responses may be missing until it counts as away; a refused connection counts at once
+	probeMisses = 2 // how many responses may be missing before the API server counts as unavailable; a refused connection counts at once
 )
 
-// probe requests the API server's version again and again: a silent connection doesn't show whether the API server still answers.
+// probe requests the API server's version repeatedly, because an idle connection doesn't show whether the API server still
+// answers.
 func (f *Follower) probe(ctx context.Context) {
 	for missed := 0; ctx.Err() == nil; {
 		asked, cancel := context.WithTimeout(ctx, probeLimit)
@@ -70,7 +71,8 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered records that the API server has answered. If it had been silent, all requests through it are sent again.
+// answered records that the API server has answered. If it didn't answer before, all requests through it are sent
+// again.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +86,7 @@ func (f *Follower) answered() {
 	}
 }
 
-// silent records that a source doesn't answer. Watches that may hang on a dead connection end.
+// silent records that the API server doesn't answer. Watches that may hang on a dead connection are closed.
 func (f *Follower) silent(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +105,7 @@ func (f *Follower) silent(err error) {
 	f.stir()
 }
 
-// up records that changes of a kind are being watched.
+// up records that a kind is being watched.
 func (f *Follower) up(k *kind) {
 	f.answered()
 	f.mu.Lock()
@@ -118,13 +120,13 @@ func (f *Follower) up(k *kind) {
 	f.stir()
 }
 
-// down records that changes of a kind are no longer watched, and why.
+// down records that a kind is no longer watched, and why.
 func (f *Follower) down(k *kind, err error) {
 	f.mu.Lock()
 	if k.live {
 		k.live, k.heard = false, f.now()
 		if slices.ContainsFunc(f.ofServices, func(w servicesWatch) bool { return w.kind == k }) {
-			f.asker(SourceServices).kick() // from now on it must be read more often
+			f.asker(SourceServices).kick() // services must now be read more often
 		}
 	}
 	if f.starting(err) {
@@ -142,7 +144,8 @@ func (f *Follower) down(k *kind, err error) {
 	f.stir()
 }
 
-// startingFor is how long an API server that has started may refuse requests that it will allow, until it has read its roles.
+// startingFor is how long an API server that has just started may refuse requests that it allows later, after it has read its
+// roles.
 const startingFor = 30 * time.Second
 
 var errStarting = errors.New("the API server has just started")
@@ -152,7 +155,7 @@ func (f *Follower) starting(err error) bool {
 	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
 
-// nowSources returns the current states of all sources, and whether they have changed. The caller holds the lock.
+// nowSources returns the current states of all sources and whether they have changed. The caller holds the lock.
 func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	var out []Source
 	news := false
@@ -177,7 +180,8 @@ func (f *Follower) nowSources(now time.Time) ([]Source, bool) {
 	return out, news
 }
 
-// grace is how long a watch may be interrupted before that is reported: connections end, and the next one begins at once.
+// grace is how long a watch may be interrupted before that is reported: connections end regularly, and the next watch
+// begins at once.
 const grace = 3 * time.Second
 
 func (f *Follower) source(name string) Source {
@@ -189,7 +193,8 @@ func (f *Follower) source(name string) Source {
 	return f.watchedSource(name)
 }
 
-// watchedSource returns the state of a source of several watched kinds. While kinds load, its message describes the others.
+// watchedSource returns the state of a source that consists of several watched kinds. While some kinds are loading, its
+// message is about the others.
 func (f *Follower) watchedSource(name string) Source {
 	var refused, failing, loading []string
 	var reason error
@@ -252,7 +257,7 @@ func (f *Follower) watchedSource(name string) Source {
 	return s
 }
 
-// refusal returns the explanation of an invalid credential, or "" if the user only isn't allowed.
+// refusal returns an explanation if the credential is invalid, or "" if the user only doesn't have the permission.
 func refusal(err error) string {
 	if apierrors.IsUnauthorized(err) {
 		return ": the API server doesn't accept these credentials"
@@ -299,7 +304,7 @@ type AbsentError struct{ Err error }
 func (e *AbsentError) Error() string { return e.Err.Error() }
 func (e *AbsentError) Unwrap() error { return e.Err }
 
-// absent explains that a cluster doesn't have a source; ok is false if it has the source and the error is another problem.
+// absent explains that a cluster doesn't have a source. ok is false if err is about another problem.
 func absent(err error) (message, remedy string, ok bool) {
 	var none *web.NoneError
 	var missing *AbsentError

@@ -15,8 +15,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// tables are all rows, with the indices between them, and the parts of the model that must be made again because of changes since they
-// were made. The follower's lock guards them.
+// tables are all rows, the indices between them, and the parts of the last model with marks for those that must be rebuilt. The
+// follower's lock guards them.
 type tables struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
@@ -48,7 +48,7 @@ type tables struct {
 	dirtyEvents, dirtyOwners bool
 	dirtyOther               bool // something else
 
-	// The last model that was made.
+	// The parts of the last model.
 	machineList []Machine
 	jobList     []*Job
 	jobOf       map[string]*Job // by Framework
@@ -123,7 +123,8 @@ func put[T any](table map[string]*T, key string, is *T, changed func(was, is *T)
 	changed(was, is)
 }
 
-// into returns a function that puts rows into a table, or removes them. It calls changed with the old and the new row.
+// into returns a function that puts a row into a table, or removes it if the row is nil. It calls changed with the old
+// and the new row.
 func into[T any](table map[string]*T, changed func(key string, was, is *T)) func(key string, is *T) {
 	return func(key string, is *T) {
 		put(table, key, is, func(was, is *T) { changed(key, was, is) })
@@ -192,7 +193,7 @@ func (b *tables) jobChanged(key string, was, is *job.Brief) {
 
 func (b *tables) eventChanged(string, *eventRow, *eventRow) { b.dirtyEvents = true }
 
-// maxEventRows is how many events are kept; above it the oldest go.
+// maxEventRows is how many events are kept; if there are more, the oldest are dropped.
 const maxEventRows = 2 * MaxEvents
 
 // trimEvents drops events that no model will show, and returns their keys.
@@ -205,11 +206,11 @@ func trimEvents(events map[string]*eventRow) []string {
 	return keys
 }
 
-// newest selects the events that a model may show, while a list of many is read.
+// newest selects the events that a model may show while a long list is being read.
 type newest struct {
 	mu    sync.Mutex
-	times map[string]time.Time // by UID: an event that occurs again counts once
-	floor time.Time            // more than enough events are later
+	times map[string]time.Time // by UID: a recurring event counts once
+	floor time.Time            // more than enough events are newer
 }
 
 // has reports whether an event may be shown.
@@ -232,14 +233,14 @@ func (n *newest) has(uid string, at time.Time) bool {
 	return true
 }
 
-// reset starts again: later events may be older, if the API server was restored from a backup.
+// reset forgets all times: later events may be older, if the API server was restored from a backup.
 func (n *newest) reset() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.times, n.floor = nil, time.Time{}
 }
 
-// knowPods records that all pods are known. Then jobs' states are more exact.
+// knowPods records that all pods are known. From then on the states of jobs are more exact.
 func (b *tables) knowPods() {
 	if !b.podsKnown {
 		b.podsKnown = true
@@ -247,14 +248,14 @@ func (b *tables) knowPods() {
 	}
 }
 
-// knowNodes records that the list of nodes is known: other machines of the configuration are outside.
+// knowNodes records that the list of nodes is known: configured machines that aren't in it are outside.
 func (b *tables) knowNodes() {
 	if !b.nodesKnown {
 		b.nodesKnown, b.dirtyAll = true, true
 	}
 }
 
-// setQueue takes the scheduler's answers. Only jobs whose place in the queue changed are made again.
+// setQueue stores the scheduler's answers. Only jobs whose place in the queue changed are rebuilt.
 func (b *tables) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
 	was, is := b.waiting, job.NewQueue(queue)
 	if queue == nil {
@@ -279,7 +280,7 @@ func (b *tables) setLayout(l map[string]*layoutRow) {
 	}
 }
 
-// setUse stores measurements. Machines that no longer have any lose theirs.
+// setUse stores measurements, and deletes those of machines that no longer have any.
 func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)
@@ -293,7 +294,7 @@ func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry
 	b.use, b.expiry = use, expires
 }
 
-// platformPods reports whether a change of a pod may be one of a service.
+// platformPods reports whether a change of a pod may change a service.
 func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 	of := func(p *podRow) bool { return p != nil && namespaces.Has(p.namespace) }
 	if !of(was) && !of(is) {
@@ -302,7 +303,7 @@ func platformPods(namespaces sets.Set[string], was, is *podRow) bool {
 	return was == nil || is == nil || was.shown != is.shown
 }
 
-// titleOf names the job of a Framework.
+// titleOf returns the name of a Framework's job.
 func (b *tables) titleOf(object, other string) string {
 	brief := b.jobs[object]
 	if brief == nil || strings.HasSuffix(brief.Title(), "/"+object) {

@@ -53,7 +53,7 @@ func CompareAlerts(a, b Alert) int {
 	return cmp.Or(cmp.Compare(silent(a), silent(b)), cmp.Compare(rank(a.Level()), rank(b.Level())), b.Since.Compare(a.Since), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Summary, b.Summary))
 }
 
-// Level is the alert's severity as a level. Rules of others may say anything.
+// Level returns the alert's severity as a level. Rules of other authors may use any text.
 func (a *Alert) Level() string {
 	switch a.Severity {
 	case "critical", "page", "error":
@@ -64,7 +64,7 @@ func (a *Alert) Level() string {
 	return LevelWarning
 }
 
-// folder collects problems, and counts those of the same kind as one.
+// folder collects problems, and merges problems of the same kind into one with a count.
 type folder struct {
 	problems []Problem
 	at       map[string]int // by the key of equal problems
@@ -86,7 +86,7 @@ func (f *folder) found(same, machine string, c *checks.Finding) {
 	f.add(same, Problem{Level: level[c.Severity], Kind: "machine", Name: machine, Message: c.Message, Hint: c.Remedy})
 }
 
-// judge reports whether a cluster is healthy.
+// judge returns the verdict about a cluster.
 func judge(c *Cluster) Verdict {
 	f := &folder{at: map[string]int{}}
 	judgeSources(f, c.Sources)
@@ -115,7 +115,7 @@ func judge(c *Cluster) Verdict {
 	return v
 }
 
-// judgeSources adds the sources that can't be read, whose data isn't known. Without Kubernetes nothing is known.
+// judgeSources adds the sources that can't be read. Sources that fail for the same reason as Kubernetes are omitted.
 func judgeSources(f *folder, sources []Source) {
 	told := ""
 	for i := range sources {
@@ -167,7 +167,7 @@ func judgeMachine(f *folder, m *Machine, now time.Time) {
 	}
 }
 
-// trouble returns the problem of a GPU, in one line.
+// trouble returns the problem of a GPU in one line.
 func (g *GPU) trouble() string {
 	if g.Reason == "" {
 		return g.Health

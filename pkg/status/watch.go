@@ -19,7 +19,7 @@ type kind struct {
 	source string
 	// optional: this user may not have the permission, and then nothing is reported as missing.
 	optional bool
-	// named: the keys of its rows are names, without the namespace.
+	// named: the keys of its rows are names without the namespace.
 	named bool
 	reset func() // called when a list is complete, and when the connection is lost; may be nil
 	after func() // called after all changes of an event or a list, with the lock held; may be nil
@@ -31,14 +31,15 @@ type kind struct {
 	}
 
 	// The follower's lock guards the fields below.
-	loaded bool      // all were listed once
+	loaded bool      // all were listed at least once
 	live   bool      // changes are being watched
 	heard  time.Time // when it was last live
 	err    error     // why it isn't live
 }
 
-// follow connects a kind to its source. row makes a row of an object; a nil row is ignored. set takes a row, or nil if it no longer exists,
-// and is called with the lock held. After a broken connection the objects are listed: the API server may have been restored from a backup.
+// follow connects a kind to its source. row converts an object to a row; a nil row is ignored. set stores a row, or removes it if the row
+// is nil, and is called with the lock held. After a broken connection the objects are listed again: the API server may have been restored
+// from a backup.
 func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, row func(O) *R, set func(key string, is *R)) *kind {
 	k.store = watch.New(watch.Options[O, *R]{
 		Name: k.name, Source: from, Namespaces: !k.named, Relist: true,
@@ -80,10 +81,11 @@ func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, ro
 	return k
 }
 
-// isRefused reports whether the API server knows this user, or not, and doesn't let it.
+// isRefused reports whether the API server refuses the request of this user: because it doesn't know the user, or
+// because the user isn't allowed.
 func isRefused(err error) bool { return watch.Refused(err) }
 
-// isSilence reports whether the API server didn't say anything at all.
+// isSilence reports whether the API server didn't answer at all.
 func isSilence(err error) bool {
 	var said apierrors.APIStatus
 	var silent net.Error // also url.Error

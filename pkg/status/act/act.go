@@ -45,7 +45,7 @@ type Cluster struct {
 
 var _ view.Actions = (*Cluster)(nil)
 
-// lines writes whole lines of several writers.
+// lines lets several writers write to one stream, each in whole lines.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -108,7 +108,7 @@ func (c *Cluster) ServiceLogs(ctx context.Context, s *status.Service, out io.Wri
 	return c.Kube.Explain(c.Platform.Logs(ctx, services.LogOptions{Name: s.Name, Follow: true, Tail: tailService, Out: w, Problem: func(err error) { w.say("warning: " + err.Error()) }}))
 }
 
-// RestartService implements view.Actions: it replaces the pods even if no value has changed.
+// RestartService implements view.Actions. It replaces the pods even if no value has changed.
 func (c *Cluster) RestartService(ctx context.Context, s *status.Service, out io.Writer) error {
 	w := &lines{w: out}
 	o := services.Options{Names: []string{s.Name}, Wait: restartWait, Renew: true, Command: c.RestartCommand, Again: c.RestartCommand, Sink: sink{w}}
@@ -179,8 +179,8 @@ func (c *Cluster) cordon(ctx context.Context, machine string, yes bool) error {
 	return nil
 }
 
-// Drain implements view.Actions: it cordons the machine and evicts its pods, as "paictl node remove" does. Disruption budgets
-// hold, and pods that nothing would make again stay and are named.
+// Drain implements view.Actions: it cordons the machine and evicts its pods, as "paictl node remove" does. It respects
+// disruption budgets, and names the pods that it leaves because no controller would replace them.
 func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) error {
 	if err := c.Cordon(ctx, machine); err != nil {
 		return err
@@ -210,8 +210,8 @@ func (c *Cluster) Drain(ctx context.Context, machine string, out io.Writer) erro
 	return nil
 }
 
-// MachineJournal implements view.Actions: over SSH if a configuration folder was given, otherwise by the kubelet, which serves journals
-// if its configuration allows it.
+// MachineJournal implements view.Actions: over SSH if a configuration folder was given, otherwise through the kubelet, which serves
+// journals if its configuration allows it.
 func (c *Cluster) MachineJournal(ctx context.Context, m *status.Machine, out io.Writer) error {
 	if c.Journal != nil {
 		return c.Journal(ctx, m.Name, out)

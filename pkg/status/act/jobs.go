@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	tailJob  = 500 // lines of a task's log before those that follow
+	tailJob  = 500 // lines of a task's log before the new ones
 	stopWait = 10 * time.Minute
 	askEvery = 2 * time.Second
 )
@@ -35,11 +35,11 @@ type JobClient interface {
 // Jobs carries out the actions on jobs.
 type Jobs struct {
 	Client JobClient
-	// ShellIn makes the command that opens a shell in a task; "" is the first running task.
+	// ShellIn returns the command that opens a shell in a task; "" is the first running task.
 	ShellIn func(title, task string) tea.ExecCommand
 }
 
-// find reads the job of a row of the model: a new job may have taken its name since.
+// find reads the job of a row and compares the UID, because a new job may have the same name.
 func (c *Jobs) find(ctx context.Context, row *status.Job) (*job.Job, error) {
 	j, err := c.Client.Resolve(ctx, row.User, row.Title())
 	if err != nil && row.Framework != "" && job.IsNotFound(err) {
@@ -115,7 +115,7 @@ func (c *Jobs) StopJob(ctx context.Context, row *status.Job) error {
 	return err
 }
 
-// RetryJob implements view.Actions. A job that is being stopped is retried when it has ended.
+// RetryJob implements view.Actions. If the job is being stopped, it is retried when it has finished.
 func (c *Jobs) RetryJob(ctx context.Context, row *status.Job) error {
 	ctx, cancel := context.WithTimeout(ctx, stopWait)
 	defer cancel()

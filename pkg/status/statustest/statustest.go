@@ -34,16 +34,16 @@ type Options struct {
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int
-	// Stale are the names of sources that answered two minutes ago for the last time, Absent those that the cluster hasn't got.
+	// Stale are the names of sources that last answered two minutes ago, Absent those that the cluster doesn't have.
 	Stale, Absent []string
 }
 
-// Small is a cluster of three machines that has a bit of everything.
+// Small describes a cluster of three machines with at least one of everything.
 func Small() Options {
 	return Options{Seed: 1, Machines: 3, GPUs: 8, NotReady: 1, SickGPUs: 1, VirtualClusters: 2, Jobs: 12, Services: 10, Broken: 1, Alerts: 3, Events: 20}
 }
 
-// Large is as large as clusters are expected to be.
+// Large returns a cluster of the largest expected size.
 func Large() Options {
 	return Options{Seed: 1, Machines: 1000, GPUs: 8, NotReady: 7, Outside: 3, SickGPUs: 40, VirtualClusters: 20, Jobs: 10_000, Services: 12, Broken: 1, Alerts: 60, Events: status.MaxEvents}
 }
@@ -206,7 +206,7 @@ func (m *maker) jobs() {
 	}
 }
 
-// fate decides what a job does.
+// fate sets the state of a job.
 func (m *maker) fate(j *status.Job, vc, i int) {
 	began := j.Submitted.Add(20 * time.Second)
 	ended := began.Add(time.Duration(m.Int64N(int64(max(m.Now.Sub(began), time.Second)))).Truncate(time.Second))

@@ -19,18 +19,18 @@ type Source interface {
 	Changed() <-chan struct{}
 }
 
-// Actions are the requests and actions of the view beyond its model. Calls may take long; they end with their context. A method that
-// follows something writes it to out until it ends.
+// Actions are the requests and actions of the view beyond its model. Calls may take long; they return when their context ends. A
+// method that follows something writes it to out until it returns.
 type Actions interface {
 	Tasks(ctx context.Context, j *status.Job) (*job.Detail, error)
 	Why(ctx context.Context, j *status.Job) (*job.Why, error)
 	JobEvents(ctx context.Context, j *status.Job) ([]api.Event, error)
 	// JobLogs follows the log of a task, ROLE[INDEX], or of all tasks if task is "".
 	JobLogs(ctx context.Context, j *status.Job, task string, out io.Writer) error
-	// Shell returns the command that uses the terminal while the view is suspended.
+	// Shell returns a command that uses the terminal while the view is suspended.
 	Shell(j *status.Job, task string) tea.ExecCommand
 	StopJob(ctx context.Context, j *status.Job) error
-	// RetryJob runs it again; if the job is stopping, it waits for the end first.
+	// RetryJob runs the job again; if it is being stopped, RetryJob waits until it has finished.
 	RetryJob(ctx context.Context, j *status.Job) error
 
 	ServicePods(ctx context.Context, s *status.Service) ([]Pod, error)

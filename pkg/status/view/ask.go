@@ -17,15 +17,15 @@ type answer struct {
 	err   error
 }
 
-// done is the end of a background action, and the notice for it.
+// done reports the end of a background action, with its notice.
 type done struct {
 	err error
 	say notice
-	// away: another program had the terminal.
+	// away means that another program had the terminal.
 	away bool
 }
 
-// ask sends a request in the background. The page receives the answer, if it is still open.
+// ask sends a request in the background. The page receives the answer if it is still open.
 func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
 	ctx := d.ctx
 	d.pending++

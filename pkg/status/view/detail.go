@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// facts puts label and text beside each other, two pairs in a line where there is room.
+// facts formats labels with their texts, two pairs in a line if they fit.
 func facts(d *env, w, h int, pairs ...[2]string) []string {
 	label := 0
 	var kept [][2]string
@@ -120,7 +120,7 @@ func (p *machinePage) refresh(d *env) effect {
 	return p.list.refresh(d)
 }
 
-// key handles the machine's keys, even if the machine has no GPU that the cursor could be on.
+// key handles the machine's keys, even if the machine has no GPU for the cursor.
 func (p *machinePage) key(d *env, k string) (effect, bool) {
 	if e, ok := p.list.key(d, k); ok || p.m == nil {
 		return e, ok
@@ -297,7 +297,7 @@ func (p *vcPage) keys(d *env) []binding {
 	return append([]binding{{"b", "its jobs"}}, p.list.keys(d)...)
 }
 
-// jobsOf are the jobs of a virtual cluster.
+// jobsOf returns the page with the jobs of a virtual cluster.
 func jobsOf(vc string) page {
 	return newJobs("jobs of "+vc, func(j *status.Job) bool { return j.VirtualCluster == vc })
 }
@@ -317,7 +317,7 @@ func (p *vcPage) facts(d *env, w, h int) []string {
 		cells = append(cells, fmt.Sprintf("%d × %s", c.CellNumber, c.CellType))
 	}
 	fragments := ""
-	if v.Fragmentation > 0 && v.Used > 0 { // with all GPUs free, only machines divide them
+	if v.Fragmentation > 0 && v.Used > 0 { // if all GPUs are free, the fragmentation only shows the size of machines
 		fragments = fmt.Sprintf("%.0f %% of the free GPUs", v.Fragmentation*100)
 	}
 	deleted := ""
@@ -382,7 +382,7 @@ func newService(name string) page {
 
 func (p *servicePage) title() string { return p.name }
 
-// refresh asks for the pods again when something about the service has changed.
+// refresh requests the pods again when the service has changed.
 func (p *servicePage) refresh(d *env) effect {
 	if i := slices.IndexFunc(d.cluster.Services, func(s status.Service) bool { return s.Name == p.name }); i >= 0 {
 		p.s = &d.cluster.Services[i]

@@ -84,7 +84,7 @@ func (m *Model) stateLine(w int) string {
 	return tui.Beside(left, m.p.Faint.Text(right), w)
 }
 
-// away warns that the shown state is old.
+// away returns a warning if the shown state is old.
 func (m *Model) away(w int) string {
 	for i := range m.cluster.Sources {
 		s := &m.cluster.Sources[i]
@@ -140,7 +140,7 @@ func (m *Model) path(w int) string {
 	return tui.Beside(left, m.p.Accent.Text(right+" "), w)
 }
 
-// message is the line above the keys: the input, a question or a notice. A question is never truncated.
+// message returns the line above the keys: the input, a question or a notice. A question is never truncated.
 func (m *Model) message(w int) []string {
 	if m.mode != asking {
 		return []string{m.line(w)}
@@ -182,14 +182,14 @@ func (m *Model) line(w int) string {
 	return tui.Cut(text, w)
 }
 
-// typed is the input with its place marked.
+// typed returns the input with the cursor marked.
 func (m *Model) typed() string {
 	v := []rune(m.input.Value())
 	at := min(m.input.Position(), len(v))
 	return clean(string(v[:at])) + m.p.Accent.Text("▏") + clean(string(v[at:]))
 }
 
-// keysLine are the keys that matter here, as many as fit.
+// keysLine returns the available keys, as many as fit.
 func (m *Model) keysLine(w int) string {
 	var all []binding
 	if p := m.page(); p != nil {

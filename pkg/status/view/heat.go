@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// shade is the meaning of the heat map's colours.
+// shade is the meaning of the colours of the heat map.
 type shade int
 
 const (
@@ -26,8 +26,8 @@ func (s shade) String() string {
 	return [...]string{"virtual cluster", "user", "use", "health"}[s]
 }
 
-// heatPage is all GPUs, machine by machine, as many machines next to each other as fit. The last lines explain the cell that the
-// cursor is on.
+// heatPage shows all GPUs by machine, with as many machines beside each other as fit. The last lines explain the cell under the
+// cursor.
 type heatPage struct {
 	shade  shade
 	search string
@@ -46,7 +46,7 @@ type heatPage struct {
 	pitch   int        // columns of a GPU
 	shown   int        // GPUs of a machine that are on the screen
 	left    int        // the first of them
-	at      string     // machine below the cursor
+	at      string     // the machine under the cursor
 	machine int
 	gpu     int
 	top     int
@@ -93,7 +93,7 @@ func (p *heatPage) refresh(d *env) effect {
 	return effect{}
 }
 
-// rank gives the groups their letters. A group keeps its letter as long as the page is open, so that colours don't jump.
+// rank assigns letters to the groups. A group keeps its letter while the page is open, so that colours don't change.
 func (p *heatPage) rank() {
 	if p.groups == nil {
 		p.groups = map[string]int{}
@@ -106,7 +106,7 @@ func (p *heatPage) rank() {
 	p.legend = slices.SortedFunc(maps.Keys(p.counts), func(a, b string) int { return cmp.Or(p.counts[b]-p.counts[a], cmp.Compare(a, b)) })
 }
 
-// group returns the group of a GPU if the map is by group, or "".
+// group returns the group of a GPU if the map is coloured by group, or "".
 func (p *heatPage) group(g *status.GPU) string {
 	if g.Owner == nil {
 		return ""
@@ -120,7 +120,7 @@ func (p *heatPage) group(g *status.GPU) string {
 	return ""
 }
 
-// heatText returns the text for the filter: the machine, and its jobs and users.
+// heatText returns the text that the filter searches: the machine, and its jobs and users.
 func heatText(m *status.Machine) string {
 	parts := []string{m.Name, m.SKU, machineState(m)}
 	last := ""

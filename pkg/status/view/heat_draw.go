@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// cell returns the sign and colour of a GPU. It shows problems with any meaning of the colours.
+// cell returns the sign and colour of a GPU. Problems are shown in every colour mode.
 func (p *heatPage) cell(d *env, g *status.GPU) tui.Cell {
 	if p.shade == byHealth || bad(g) || g.Health == status.GPUUnknown {
 		return healthSign(d, g)
@@ -62,15 +62,15 @@ func (p *heatPage) draw(d *env, w, h int) []string {
 	name, room := min(p.name, nameMax), max(h-explained, 1)
 	for p.pitch = 2; p.pitch > 0; p.pitch-- { // cells have gaps if all machines fit
 		p.block = 1 + name + 1 + p.pitch*p.gpus + 3
-		p.beside = max((w+2)/p.block, 1) // the last one needs no room behind it
+		p.beside = max((w+2)/p.block, 1) // no gap after the last one
 		if len(p.machines) <= p.beside*room && p.block <= w+2 {
 			break
 		}
 	}
 	p.pitch = max(p.pitch, 1)
 	p.shown = p.gpus
-	if p.block > w+2 { // one machine alone is too wide: its cells are shown in part
-		p.shown = max((w-6-name)/p.pitch, 1) // beside the cursor's brackets and the sign that there are more
+	if p.block > w+2 { // even one machine is too wide: show a part of its cells
+		p.shown = max((w-6-name)/p.pitch, 1) // leave room for the cursor's brackets and the sign for further cells
 		p.block = 1 + name + 1 + p.pitch*p.shown + 3
 	}
 	p.top = 0
@@ -145,7 +145,7 @@ func (p *heatPage) current() (*status.Machine, *status.GPU) {
 	return m, &m.GPUs[min(p.gpu, len(m.GPUs)-1)]
 }
 
-// explain describes the cell below the cursor.
+// explain describes the cell under the cursor.
 func (p *heatPage) explain(d *env, w int) []string {
 	m, g := p.current()
 	sign := healthSign(d, g)

@@ -72,7 +72,7 @@ func taskSign(d *env, t *job.Task) tui.Cell {
 	return jobSign(d, &status.Job{Row: job.Row{Job: api.Job{State: string(t.Phase)}}})
 }
 
-// taskState is a task's state in words.
+// taskState returns a task's state in words.
 func taskState(t *job.Task, now time.Time) string {
 	return job.State{Phase: t.Phase, RetryAt: t.RetryAt}.Text(now)
 }
@@ -98,7 +98,8 @@ func endText(t *job.Task) string {
 
 func (p *jobPage) title() string { return p.j.Title() }
 
-// refresh asks for the tasks again when the job has changed: jobs are shared between models as long as they are the same.
+// refresh requests the tasks again when the job has changed. Models share a job until it changes, so comparing pointers
+// is enough.
 func (p *jobPage) refresh(d *env) effect {
 	i := slices.IndexFunc(d.cluster.Jobs, func(j *status.Job) bool { return j.UID == p.j.UID })
 	if p.gone = i < 0; !p.gone {
@@ -211,7 +212,7 @@ func jobLogs(d *env, j *status.Job, task string) effect {
 	return newStream(d, name, false, func(ctx context.Context, out io.Writer) error { return d.act.JobLogs(ctx, j, task, out) })
 }
 
-// shell leaves the terminal to a shell in a task.
+// shell suspends the view and opens a shell in a task.
 func shell(d *env, j *status.Job, task string) effect {
 	if job.Phase(j.State) != job.Running {
 		return effect{say: &notice{text: j.Title() + " " + job.Phase(j.State).Verb() + ": there is no task to open a shell in", bad: true, until: d.now.Add(noticeFor)}}
@@ -224,7 +225,7 @@ func shell(d *env, j *status.Job, task string) effect {
 	})}
 }
 
-// jobKey handles the keys of a job of a list.
+// jobKey handles the keys for a job in a list.
 func jobKey(d *env, j *status.Job, k string) (effect, bool) {
 	switch k {
 	case "l", "L":
@@ -284,7 +285,7 @@ func changes(j *status.Job) []binding {
 	return []binding{{"x", "stop"}}
 }
 
-// openJob goes to a job by its UID, or else by its title.
+// openJob opens a job by its UID, or by its title if the UID isn't found.
 func openJob(d *env, title, uid string) effect {
 	for _, j := range d.cluster.Jobs {
 		if uid != "" && j.UID == uid || uid == "" && j.Title() == title {
@@ -294,7 +295,7 @@ func openJob(d *env, title, uid string) effect {
 	return say(d, "the job "+clean(title)+" is not in the list of jobs")
 }
 
-// openOwner goes to the job that has a GPU.
+// openOwner opens the job that holds a GPU.
 func openOwner(d *env, g *status.GPU) effect {
 	switch {
 	case g.Owner == nil:

@@ -13,7 +13,7 @@ type screenName struct {
 	open        func() page
 }
 
-// screenNames are the screens that a number or a jump goes to.
+// screenNames are the screens that can be opened by number or by name.
 var screenNames = [8]screenName{
 	{"Overview", "Overview", []string{"overview", "home"}, newOverview},
 	{"Machines", "Machines", []string{"machines", "nodes", "hosts"}, newMachines},
@@ -34,7 +34,8 @@ type place struct {
 
 const placesShown = 6
 
-// places returns the places whose names contain text: screens first, then those that begin with it, newest jobs first.
+// places returns the places whose names contain text: first the screens, then the names that begin with it, newest jobs
+// first.
 func places(c *status.Cluster, text string) []place {
 	text = strings.ToLower(strings.TrimSpace(text))
 	var first, rest []place

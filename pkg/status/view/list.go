@@ -14,7 +14,7 @@ import (
 type column[T any] struct {
 	tui.Column
 	cell func(d *env, v T) tui.Cell
-	// order compares two; nil: the list isn't sorted by it. down: the largest comes first.
+	// order compares two objects; if nil, the list can't be sorted by this column. down: the largest comes first.
 	order func(a, b T) int
 	down  bool
 }
@@ -25,7 +25,7 @@ type list[T any] struct {
 	// all returns the objects in the default order.
 	all func(d *env) []T
 	id  func(v T) string
-	// text returns the text for the filter, in lower case.
+	// text returns the text that the filter searches, in lower case.
 	text func(v T) string
 	cols []column[T]
 	// head draws the lines above the table, at most h lines.
@@ -34,16 +34,16 @@ type list[T any] struct {
 	act  func(d *env, v T, k string) (effect, bool)
 	// does returns the keys of act for an object.
 	does  func(d *env, v T) []binding
-	empty string // instead of rows
-	// source is the source without which "empty" isn't true; "" if it always is.
+	empty string // shown if there are no rows
+	// source is the source that must have answered before "empty" is shown; "" if no source is needed.
 	source string
-	// tell returns the texts that the table truncates for the object below the cursor, in full; they are shown below the table.
+	// tell returns the full texts that the table truncates for the object under the cursor. They are shown below the table.
 	tell func(d *env, v T) string
 
 	rows   []T
 	total  int
 	win    tui.Window
-	at     string // id below the cursor
+	at     string // the id under the cursor
 	search string
 	sorted int // column, -1 is the model's order
 	down   bool
@@ -71,7 +71,7 @@ func (l *list[T]) count() string {
 	return s
 }
 
-// refresh reads the objects again. The cursor stays on the one that it was on.
+// refresh reads the objects again. The cursor stays on the same object.
 func (l *list[T]) refresh(d *env) effect {
 	all := l.all(d)
 	l.total = len(all)
@@ -86,7 +86,7 @@ func (l *list[T]) refresh(d *env) effect {
 	}
 	if l.sorted >= 0 {
 		if w := len(l.rows); w == len(all) {
-			l.rows = slices.Clone(l.rows) // the model isn't ours
+			l.rows = slices.Clone(l.rows) // the slice belongs to the model
 		}
 		order := l.cols[l.sorted].order
 		if l.down {
@@ -98,7 +98,7 @@ func (l *list[T]) refresh(d *env) effect {
 	l.win.Len = len(l.rows)
 	if i := l.win.Cursor; l.at != "" && (i >= len(l.rows) || l.id(l.rows[i]) != l.at) {
 		if i := slices.IndexFunc(l.rows, func(v T) bool { return l.id(v) == l.at }); i >= 0 {
-			l.win.Top += i - l.win.Cursor // the screen moves with it, not the cursor on the screen
+			l.win.Top += i - l.win.Cursor // scroll, so that the cursor stays at the same line of the screen
 			l.win.Cursor = i
 		}
 	}
@@ -107,7 +107,7 @@ func (l *list[T]) refresh(d *env) effect {
 	return effect{}
 }
 
-// note remembers the object below the cursor.
+// note records the object under the cursor.
 func (l *list[T]) note() {
 	l.at = ""
 	if v, ok := l.current(); ok {
@@ -164,13 +164,14 @@ func (l *list[T]) draw(d *env, w, h int) []string {
 }
 
 const (
-	toldMax  = 3  // lines about the object below the cursor
+	toldMax  = 3  // lines about the object under the cursor
 	toldLow  = 2  // the same on a low screen
 	lowRoom  = 18 // lines of a page on a low screen
-	toldRoom = 10 // lines below which a table needs them itself
+	toldRoom = 10 // if the page has fewer lines, the table takes them all
 )
 
-// told returns the text of tell as lines. Their number doesn't depend on the object below the cursor, so the table doesn't move.
+// told returns the text of tell as lines. Their number doesn't depend on the object under the cursor, so that the table doesn't
+// move.
 func (l *list[T]) told(d *env, w, h int) []string {
 	v, ok := l.current()
 	if l.tell == nil || !ok || h < toldRoom {
@@ -196,7 +197,7 @@ func (l *list[T]) told(d *env, w, h int) []string {
 	return out
 }
 
-// mark shows which line keys act on: by a sign, and by a background if there are colours.
+// mark marks the selected line with a sign, and with a background if there are colours.
 func mark(d *env, line string, selected bool, w int) string {
 	if !selected {
 		return "  " + line
@@ -248,7 +249,7 @@ func (l *list[T]) key(d *env, k string) (effect, bool) {
 	return effect{}, false
 }
 
-// order sorts by the next column that has an order, and after the last one in the model's order.
+// order sorts by the next column that has an order. After the last one it returns to the model's order.
 func (l *list[T]) order(d *env) {
 	for {
 		l.sorted++
@@ -288,7 +289,7 @@ func (l *list[T]) keys(d *env) []binding {
 	return append(out, binding{"/", "filter"}, binding{"o", "order by"}, binding{"O", "the other way round"})
 }
 
-// move scrolls by the keys that all lists know.
+// move handles the keys that scroll in all lists.
 func move(w *tui.Window, k string) bool {
 	switch k {
 	case "up", "k":
@@ -313,5 +314,5 @@ func move(w *tui.Window, k string) bool {
 	return true
 }
 
-// lower joins strings for the filter.
+// lower joins strings in lower case for the filter.
 func lower(parts ...string) string { return strings.ToLower(strings.Join(parts, " ")) }

@@ -27,7 +27,7 @@ func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	return nil, false
 }
 
-// wheel moves on the page, or in the list of places.
+// wheel scrolls the page, or the list of places to jump to.
 func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	if m.mode == jumping {
 		return m.keyJump(tea.KeyMsg{Type: jump})
@@ -36,7 +36,7 @@ func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	return m.apply(e)
 }
 
-// click ends the input: a filter stays, as with enter, and the list of places closes.
+// click handles a click, which also ends the input: a filter stays, as after enter, and the list of places closes.
 func (m *Model) click(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	_, h := m.size()
 	if m.mode == jumping {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// overviewPage is the cluster at a glance: how much there is, what is wrong, who uses it.
+// overviewPage shows the cluster at a glance: its size, its problems, its users.
 type overviewPage struct {
 	*list[*status.Problem]
 }
@@ -43,7 +43,7 @@ func newOverview() page {
 
 func (*overviewPage) title() string { return "overview" }
 
-// draw puts the virtual clusters below the problems where there is room.
+// draw puts the virtual clusters below the problems if they fit.
 func (p *overviewPage) draw(d *env, w, h int) []string {
 	if h < toldRoom+4 {
 		return p.list.draw(d, w, h)
@@ -60,7 +60,7 @@ func (p *overviewPage) draw(d *env, w, h int) []string {
 	return append(out, foot...)
 }
 
-// virtualClusters returns at most that many of them, with a title.
+// virtualClusters returns at most rows lines about virtual clusters, with a title.
 func (*overviewPage) virtualClusters(d *env, w, rows int) []string {
 	vcs := d.cluster.VirtualClusters
 	if len(vcs) == 0 {
@@ -107,7 +107,7 @@ func (*overviewPage) sources(d *env, w int) string {
 	return tui.Cut("  "+strings.Join(parts, "   "), w)
 }
 
-// figures are the counts, with bars.
+// figures returns the counts, with bars.
 func (*overviewPage) figures(d *env, w, h int) []string {
 	n := d.cluster.Counts
 	bar := min(max((w-56)/2, 8), 40)

@@ -31,9 +31,9 @@ type page interface {
 	refresh(d *env) effect
 	// draw makes at most h lines of w columns.
 	draw(d *env, w, h int) []string
-	// key acts on a key; ok is false for a key that the page doesn't have.
+	// key handles a key; ok is false if the page doesn't use the key.
 	key(d *env, k string) (e effect, ok bool)
-	// keys are the keys of the page, the most useful first.
+	// keys returns the keys of the page, the most useful first.
 	keys(d *env) []binding
 }
 
@@ -42,16 +42,16 @@ type clickable interface {
 	click(d *env, x, y int) effect
 }
 
-// filtered pages show what fits a text.
+// filtered pages show only objects that match a text.
 type filtered interface {
 	filter() string
 	setFilter(d *env, text string)
 }
 
-// counted pages say in the header how much they show.
+// counted pages report for the header how many objects they show.
 type counted interface{ count() string }
 
-// received pages receive the answers to their requests. id is theirs.
+// received pages receive the answers to their requests, by the id of the request.
 type received interface {
 	receive(d *env, a answer) effect
 }
@@ -99,7 +99,7 @@ func complain(d *env, err error) effect {
 	return effect{say: &notice{text: problem(err), bad: true, until: d.now.Add(2 * noticeFor)}}
 }
 
-// problem is an error and its remedy in a line.
+// problem returns an error and its remedy in a line.
 func problem(err error) string {
 	text := err.Error()
 	if h := hint.Of(err); h != "" {
@@ -108,7 +108,7 @@ func problem(err error) string {
 	return clean(text)
 }
 
-// clean makes text of others fit for one line of a screen.
+// clean makes untrusted text fit for one line of a screen.
 func clean(s string) string {
 	if tui.Plain(s) {
 		return s
@@ -116,7 +116,7 @@ func clean(s string) string {
 	return terminal.Line(s)
 }
 
-// level is the sign and the style of a level of pkg/status.
+// level returns the sign and the style of a level of pkg/status.
 func (d *env) level(level string) tui.Cell {
 	switch level {
 	case status.LevelOK:
@@ -136,7 +136,8 @@ func (d *env) age(t time.Time) string {
 	return tui.Age(d.now.Sub(t))
 }
 
-// words are the parts of a filter: all must be in a text, those behind ! must not.
+// words are the parts of a filter: a text must contain all of with and none of without, which begin with ! in the
+// filter.
 type words struct{ with, without []string }
 
 func parseFilter(text string) words {
@@ -155,7 +156,7 @@ func parseFilter(text string) words {
 
 func (w words) empty() bool { return len(w.with)+len(w.without) == 0 }
 
-// match looks at a text in lower case.
+// match reports whether a text in lower case matches the filter.
 func (w words) match(lower string) bool {
 	for _, s := range w.with {
 		if !strings.Contains(lower, s) {

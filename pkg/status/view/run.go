@@ -17,7 +17,7 @@ import (
 // framesPerSecond is how often the terminal is written to at most.
 const framesPerSecond = 30
 
-// Run uses the terminal until the user quits or ctx ends, and restores it, even after a panic. The view's running actions end with it.
+// Run uses the terminal until the user quits or ctx ends, and restores it, even after a panic. Running actions are cancelled.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,7 +25,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
 	m.quit = program.Quit
-	// The program is asked to quit: if it had the context, it would close the keyboard while it is still reading.
+	// Quit the program instead of giving it the context: with the context it would close the keyboard while it still
+	// reads from it.
 	stopped := context.AfterFunc(ctx, program.Quit)
 	defer stopped()
 	_, err := program.Run()
@@ -42,7 +43,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	return nil
 }
 
-// guarded quits the program properly if the view panics: otherwise it would close the keyboard while it is still reading it.
+// guarded quits the program properly if the view panics: otherwise the program would close the keyboard while it still reads
+// from it.
 type guarded struct {
 	*Model
 	quit   func()
@@ -75,13 +77,13 @@ func (g *guarded) recovered() {
 	}
 }
 
-// PaletteFor asks the terminal for its background, and the environment for the number of colours. Call it before Run. It doesn't ask tmux
-// and screen: there COLORFGBG=0;15 in the environment means a light background.
+// PaletteFor queries the terminal for its background, and reads the number of colours from the environment. Call it before Run. It
+// doesn't query tmux and screen: for these, COLORFGBG=0;15 in the environment means a light background.
 func PaletteFor(out io.Writer, colour bool) tui.Palette {
 	if !colour {
 		return tui.NewPalette(tui.NoColour, false)
 	}
-	r := lipgloss.NewRenderer(out, termenv.WithTTY(true)) // colour is wanted of a terminal alone
+	r := lipgloss.NewRenderer(out, termenv.WithTTY(true)) // only for colours of a terminal
 	depth := tui.Colours16
 	switch r.ColorProfile() {
 	case termenv.TrueColor:

@@ -22,7 +22,7 @@ func number(n int) tui.Cell {
 	return text(fmt.Sprint(n))
 }
 
-// share is how much of an amount is taken, in percent.
+// share returns how much of an amount is used, in percent.
 func share(a status.Amount) string {
 	if a.Total <= 0 {
 		return "-"
@@ -53,7 +53,8 @@ func machineState(m *status.Machine) string {
 	return s
 }
 
-// shortState fits in a narrow column: next to a sign of something worse, only this text shows that a machine is cordoned.
+// shortState returns a state that fits in a narrow column. If the sign shows a worse problem, only this text shows that a
+// machine is cordoned.
 func shortState(m *status.Machine) string {
 	if m.State == status.MachineReady && m.Cordoned {
 		return "cordoned"
@@ -217,7 +218,7 @@ func jobSign(d *env, j *status.Job) tui.Cell {
 	return tui.Cell{Text: "…", Style: d.p.Warn} // it waits
 }
 
-// took is how long a job ran, or has been running.
+// took returns how long a job ran, or has been running.
 func took(d *env, j *status.Job) string {
 	switch {
 	case j.Started == nil:
@@ -260,7 +261,7 @@ func gpusOf(j *status.Job) string {
 	return gpus(j.GPUs)
 }
 
-// newJobs lists jobs; of, if not nil, selects some of them, and title describes these.
+// newJobs returns a list of jobs. If of isn't nil, it selects the jobs, and title describes them.
 func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	type j = *status.Job
 	return &jobList{name: title, list: newList(list[j]{
@@ -302,10 +303,11 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	})}
 }
 
-// rememberedMax bounds the remembered texts: those of removed jobs stay until then.
+// rememberedMax limits the number of remembered texts, which includes those of removed jobs. When it is reached, all
+// are dropped.
 const rememberedMax = 50_000
 
-// remembered makes the text of a value once. Models share unchanged jobs, because there are many.
+// remembered returns a function that caches the text of each value. Models share unchanged jobs, and there are many.
 func remembered[T comparable](text func(T) string) func(T) string {
 	known := map[T]string{}
 	return func(v T) string {

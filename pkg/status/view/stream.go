@@ -25,7 +25,7 @@ type stream struct {
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
-	lines []string // those that haven't been taken yet
+	lines []string // lines that haven't been taken yet
 	part  []byte
 	ended bool
 	err   error
@@ -95,7 +95,7 @@ func (s *stream) end(err error) {
 	s.tell()
 }
 
-// next waits for lines. Lines of one moment are shown together.
+// next waits for lines. Lines that arrive at about the same time are shown together.
 func (s *stream) next() tea.Msg {
 	<-s.wake
 	time.Sleep(drawEvery)

@@ -20,7 +20,7 @@ import (
 type textPage struct {
 	name  string
 	lines []string
-	// work: it shows an action that is running, and that continues when the page is left.
+	// work: the text shows a running action, which continues when the page is left.
 	work   bool
 	stream *stream
 	ended  bool
@@ -44,7 +44,7 @@ func newText(name string, lines []string) *textPage {
 	return p
 }
 
-// newStream shows the output of an action. A work continues when its page is left.
+// newStream shows the output of an action. If work is set, the action continues when its page is left.
 func newStream(d *env, name string, work bool, f func(ctx context.Context, out io.Writer) error) effect {
 	s, cmd := begin(d, f)
 	p := &textPage{name: name, stream: s, follow: true, work: work, wrap: work}
@@ -114,7 +114,7 @@ func (p *textPage) news(d *env, n news) tea.Cmd {
 	return p.stream.next
 }
 
-// layout makes the rows again.
+// layout computes the rows again.
 func (p *textPage) layout(w int) {
 	p.width, p.rows = w, nil
 	for _, l := range p.lines {
@@ -122,10 +122,10 @@ func (p *textPage) layout(w int) {
 	}
 }
 
-// show adds a line to the rows, if it fits the filter.
+// show adds a line to the rows if it matches the filter.
 func (p *textPage) show(l string) {
 	if p.width == 0 {
-		return // it is laid out when it is drawn first
+		return // it is laid out when it is first drawn
 	}
 	if w := parseFilter(p.search); !w.empty() && !w.match(strings.ToLower(ansi.Strip(l))) {
 		return

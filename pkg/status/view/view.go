@@ -40,7 +40,7 @@ type Model struct {
 	seen   *status.Cluster
 
 	width, height int
-	screen        int // the one with which the path begins
+	screen        int // the first page of the path
 	stack         []page
 	kept          [8]page // screens that were left, with their cursors
 	mode          mode
@@ -57,19 +57,19 @@ type Model struct {
 	over          bool
 
 	foot int // lines below the page
-	// listed is how many lines of the page's room the places to jump to take, a line above them included.
+	// listed is how many lines of the page the list of places to jump to takes, including the line above it.
 	listed int
 	frame  string // "" if something has changed since it was drawn
 }
 
-// New returns the view. ctx ends with the program; all that runs for the view ends with it.
+// New returns the view. All actions of the view are cancelled when ctx ends.
 func New(ctx context.Context, o Options) *Model {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	in := textinput.New()
 	in.Prompt, in.CharLimit = "", 200
-	in.Cursor.SetMode(2) // hidden: the view draws the place itself, without a blinking that costs frames
+	in.Cursor.SetMode(2) // hidden: the view draws the cursor itself, because blinking costs frames
 	m := &Model{env: env{p: o.Palette, act: o.Actions, ctx: ctx, now: o.Now()}, source: o.Source, clock: o.Now, input: in}
 	return m
 }
@@ -84,7 +84,7 @@ type spinMsg time.Time
 // Init implements tea.Model.
 func (m *Model) Init() tea.Cmd { return tea.Batch(m.watch(), m.second()) }
 
-// watch waits for another model than the last.
+// watch waits for a model that is newer than the last one.
 func (m *Model) watch() tea.Cmd {
 	ctx, source, seen := m.ctx, m.source, m.seen
 	return func() tea.Msg {
@@ -102,7 +102,7 @@ func (m *Model) watch() tea.Cmd {
 	}
 }
 
-// second makes ages grow.
+// second updates the ages every second.
 func (m *Model) second() tea.Cmd {
 	return tea.Every(time.Second, func(t time.Time) tea.Msg { return secondMsg(t) })
 }
@@ -164,7 +164,7 @@ func (m *Model) spin() tea.Cmd {
 	return tea.Tick(200*time.Millisecond, func(t time.Time) tea.Msg { return spinMsg(t) })
 }
 
-// waits reports whether the page waits for the first line of a text, or the first model.
+// waits reports whether the page waits for the first line of a text, or for the first model.
 func (m *Model) waits() bool {
 	p, ok := m.page().(*textPage)
 	return m.cluster == nil || m.cluster.Loading() || ok && !p.ended && len(p.lines) == 0
@@ -215,7 +215,7 @@ func (m *Model) drop() {
 	m.stack = m.stack[:len(m.stack)-1]
 }
 
-// apply does what a page wants.
+// apply carries out the effect that a page returned.
 func (m *Model) apply(e effect) tea.Cmd {
 	cmds := []tea.Cmd{e.cmd}
 	if e.say != nil {
@@ -253,7 +253,8 @@ func (m *Model) finish(f done) {
 	}
 }
 
-// news passes lines to the page that shows them. If the page of a work is gone, its end is reported below.
+// news passes lines to the page that shows them. If the page of a work is no longer open, the end of the work is
+// reported in a notice.
 func (m *Model) news(n news) tea.Cmd {
 	for _, p := range m.stack {
 		t, ok := p.(*textPage)
