@@ -1,6 +1,6 @@
-// Package httpserver serves HTTP to everyone who can connect, within bounds.
-// In: a listener, a handler. Out: answers; no more memory than the bounds allow, and a place for each network however many connections
-// others open.
+// Package httpserver serves HTTP to everyone who can connect, within limits.
+// In: a listener, a handler. Out: answers. Memory stays within the limits, and each network can connect, no matter how many
+// connections other networks open.
 package httpserver
 
 import (
@@ -18,17 +18,19 @@ import (
 type Options struct {
 	// Connections is the maximum number of simultaneous connections.
 	Connections int
-	// Proxies are networks whose addresses stand for many others. Neither they nor this machine have a share of the connections.
+	// Proxies are networks whose addresses represent many clients. Connections from them and from this machine aren't counted
+	// against a share.
 	Proxies []netip.Prefix
-	// Header is how many bytes the header of a request may have; zero is 16 KiB.
+	// Header is the maximum size of a request's header in bytes; zero is 16 KiB.
 	Header int
-	// Read and Write are how long a request and its answer may take; zero is without end, for handlers that set deadlines.
+	// Read and Write limit the time to read a request and to write its answer; zero means no limit, for handlers that set
+	// deadlines.
 	Read, Write time.Duration
-	// Grace is how long responses in progress may take when the server ends; zero is 5 seconds.
+	// Grace is how long responses in progress may take when the server stops; zero is 5 seconds.
 	Grace time.Duration
-	// Ending is called when the server accepts no more requests; it may be nil.
+	// Ending is called when the server stops accepting requests; it may be nil.
 	Ending func()
-	// Log gets the connections that were cut, for debugging; it may be nil.
+	// Log receives debug messages about connections that the server closed; it may be nil.
 	Log *slog.Logger
 }
 
@@ -56,7 +58,7 @@ func HTTP(h http.Handler, o Options) *http.Server {
 	}
 }
 
-// Serve answers on a listener until ctx ends. Responses in progress are completed.
+// Serve answers requests on a listener until ctx ends, and then completes the responses in progress.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, o Options) error {
 	srv := HTTP(h, o)
 	stopped := make(chan error, 1)

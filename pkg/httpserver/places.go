@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Places limit how much is in progress at a time: in total, and for each key.
+// Places limit how many operations run at a time: in total, and for each key.
 type Places struct {
 	total, each int
 
@@ -22,13 +22,13 @@ type waiter struct {
 	ready chan struct{} // closed: it has the place
 }
 
-// NewPlaces returns places, of which one key may have some.
+// NewPlaces returns total places, of which one key may have at most each.
 func NewPlaces(total, each int) *Places {
 	return &Places{total: total, each: each, held: map[string]int{}}
 }
 
-// Take waits for a place that counts towards all keys, until ctx ends. A free place is given to the waiter whose keys have the fewest:
-// many waiters of one key don't delay another key.
+// Take waits until ctx ends for a place, which counts towards all keys. A free place is given to the waiter whose keys have the fewest
+// places, so that many waiters of one key don't delay another key.
 func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err error) {
 	w := &waiter{keys: keys, ready: make(chan struct{})}
 	p.mu.Lock()
@@ -48,7 +48,7 @@ func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err 
 	}
 	p.mu.Unlock()
 	if at < 0 {
-		release() // it arrived at the same moment
+		release() // the place was given at the same moment
 	}
 	return nil, ctx.Err()
 }
@@ -65,7 +65,7 @@ func (p *Places) release(w *waiter) {
 	p.allot()
 }
 
-// allot gives the free places to those that wait.
+// allot gives free places to waiters.
 func (p *Places) allot() {
 	for p.taken < p.total {
 		best, fewest := -1, p.each
@@ -87,7 +87,7 @@ func (p *Places) allot() {
 	}
 }
 
-// most returns how many places the key with the most has.
+// most returns the largest number of places that one of the keys has.
 func (p *Places) most(keys []string) (n int) {
 	for _, k := range keys {
 		n = max(n, p.held[k])

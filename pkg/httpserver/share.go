@@ -10,11 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 )
 
-// shares is the number of parts into which the connections are divided. One network has one part at most: a room full of people is behind
-// one address, and still leaves a place to others.
+// shares is the number of parts into which the connections are divided. One network has at most one part: many people may share one
+// address, and still leave connections to others.
 const shares = 4
 
-// settled is how long a connection is protected from networks with fewer connections: a health check or a short answer takes less.
+// settled is how long a new connection is protected from being closed in favour of a network with fewer connections: a health
+// check or a short answer takes less.
 const settled = 10 * time.Second
 
 // Limit bounds the connections of a listener. Connections of a network above its share are closed. If all connections are open, the
@@ -36,7 +37,7 @@ type shared struct {
 	ended   chan struct{}
 
 	mu   sync.Mutex
-	open map[string][]*part // by network, in the order of their beginning; not those without a share
+	open map[string][]*part // by network, oldest first; without connections that aren't counted
 }
 
 // Accept implements net.Listener.
@@ -61,7 +62,7 @@ func (s *shared) Accept() (net.Conn, error) {
 	}
 }
 
-// enter waits for a place; false if the listener ends.
+// enter waits for a place, and returns false if the listener closes.
 func (s *shared) enter(p *part) bool {
 	select {
 	case s.places <- struct{}{}:
@@ -88,7 +89,7 @@ func (s *shared) Close() error {
 	return s.Listener.Close()
 }
 
-// network returns the network of an address. counted is false for addresses that stand for many, and for this machine: they have no share.
+// network returns the network of an address. counted is false for proxies and for this machine, which have no share.
 func (s *shared) network(a net.Addr) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -101,14 +102,15 @@ func (s *shared) network(a net.Addr) (name string, counted bool) {
 	return clientaddr.Network(address), true
 }
 
-// full reports whether the network of a new connection has its share.
+// full reports whether the network of a new connection has used up its share.
 func (s *shared) full(p *part) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.counted && len(s.open[p.network]) >= s.share
 }
 
-// makeRoom closes a connection for a new one of a network that has fewer, and returns when to look again.
+// makeRoom closes a connection in favour of a new one from a network with fewer, and returns how long to wait before
+// the next attempt.
 func (s *shared) makeRoom(p *part) time.Duration {
 	s.mu.Lock()
 	own := len(s.open[p.network])

@@ -12,29 +12,30 @@ import (
 	"strings"
 )
 
-// The Secret that opens metrics and the programs that read them: Prometheus, Alertmanager, exporters.
+// Names of the Secret with the password for metrics, and for the programs that read them: Prometheus, Alertmanager,
+// exporters.
 const (
 	Secret = "metrics-access"
 	// User is the name that goes with the password under KeyPassword.
 	User        = "pai"
 	KeyPassword = "password"
-	// KeyWeb is the same as --web.config.file of Prometheus' programs reads it, the password hashed.
+	// KeyWeb holds the same user and the hashed password, in the format of --web.config.file of Prometheus' programs.
 	KeyWeb = "web.yml"
 )
 
-// AlertsSecret has the token with which Alertmanager sends alerts to pai-alert-handler, under TokenKey.
+// AlertsSecret holds the token with which Alertmanager sends alerts to pai-alert-handler, under TokenKey.
 const AlertsSecret = "alerts-token"
 
-// The Secret with the token for the job controller's API and the scheduler's API.
+// Names of the Secret with the token for the job controller's API and the scheduler's API.
 const (
 	TokenSecret = "job-controller-token"
 	TokenKey    = "token"
-	// TokenHeader has the token: the API server's proxy removes Authorization.
+	// TokenHeader is the header with the token: the API server's proxy removes Authorization.
 	TokenHeader = "X-Pai-Token"
 )
 
-// Metrics answers clients that send the password in a file, by basic authentication. Without a file it answers
-// everyone: a chart that was installed without paictl doesn't have one.
+// Metrics requires the password in a file, by basic authentication. If file is "", it answers all clients: a
+// chart that was installed without paictl doesn't have a password.
 func Metrics(file string, h http.Handler) http.Handler {
 	return guard(file, h, func(r *http.Request) string {
 		user, password, _ := r.BasicAuth()
@@ -48,14 +49,13 @@ func Metrics(file string, h http.Handler) http.Handler {
 	})
 }
 
-// Token answers clients that send the token in a file in TokenHeader, and calls refuse for all others. Without a file it
-// answers everyone.
+// Token requires the token in a file, in TokenHeader, and calls refuse for all other requests. If file is "", it answers
+// all clients.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
 }
 
-// Bearer answers clients that send the token in a file as a bearer token, as Alertmanager does to its webhooks. Without a file it refuses
-// all clients.
+// Bearer requires the token in a file as a bearer token, which Alertmanager sends to its webhooks. If file is "", it refuses all clients.
 func Bearer(file string, h http.Handler) http.Handler {
 	refuse := func(w http.ResponseWriter) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -70,8 +70,8 @@ func Bearer(file string, h http.Handler) http.Handler {
 	}, refuse)
 }
 
-// guard reads the file each time: a Secret that is renewed reaches it while the program runs. One that
-// can't be read, or is empty, opens nothing.
+// guard reads the file for each request, so that a renewed Secret takes effect while the program runs.
+// If the file can't be read or is empty, all requests are refused.
 func guard(file string, h http.Handler, sent func(*http.Request) string, refuse func(http.ResponseWriter)) http.Handler {
 	if file == "" {
 		return h
@@ -86,13 +86,13 @@ func guard(file string, h http.Handler, sent func(*http.Request) string, refuse 
 	})
 }
 
-// Read reads a secret of one line.
+// Read returns the secret in a file of one line.
 func Read(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	return string(bytes.TrimSpace(text)), err
 }
 
-// same compares in a time that depends neither on the length nor on the beginning.
+// same compares two texts in constant time, so that the time reveals neither their length nor a common prefix.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

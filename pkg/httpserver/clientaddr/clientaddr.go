@@ -29,7 +29,7 @@ func within(a netip.Addr, bits int) string {
 	return a.String()
 }
 
-// NetworkOf is Network of an address as text. A text that isn't an address is its own network.
+// NetworkOf returns the Network of an address as text. A text that isn't an address is returned unchanged.
 func NetworkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
