@@ -17,7 +17,7 @@ type Key struct {
 	public minisign.PublicKey
 }
 
-// ID returns the name by which minisign prints a key.
+// ID returns the key's ID as minisign prints it.
 func (k Key) ID() string { return fmt.Sprintf("%016X", k.public.ID()) }
 
 // String returns the key as one word, as minisign's option -P takes it.
@@ -26,7 +26,8 @@ func (k Key) String() string {
 	return text[strings.LastIndex(text, "\n")+1:]
 }
 
-// ReadKey returns the given key: a word that begins with RW, or a file that minisign wrote. An empty text is PublicKey.
+// ReadKey parses a key: a word that begins with RW, or the name of a file that minisign wrote. If given is empty, it
+// returns PublicKey.
 func ReadKey(given string) (Key, error) {
 	text := given
 	if text == "" {

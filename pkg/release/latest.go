@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Get downloads the list of a release and checks its signature. An empty version is the newest release of the address.
+// Get downloads the list of a release and checks its signature. If version is empty, it gets the newest release at the
+// address.
 func Get(ctx context.Context, c download.Client, address, version string, key Key) (*List, error) {
 	if err := checkAddress(address); err != nil {
 		return nil, err

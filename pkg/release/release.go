@@ -32,7 +32,7 @@ func BundleArchive(version, arch string) string {
 }
 
 // URL returns the address of a file of a release. An empty version is the newest release.
-// The paths are those of a GitHub project, so that a mirror is a folder of plain files.
+// The paths are as in a GitHub project, so that a mirror is a folder of plain files.
 func URL(address, version, file string) string {
 	address = strings.TrimRight(address, "/")
 	if version == "" {

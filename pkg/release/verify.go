@@ -73,8 +73,8 @@ func Find(file string) (string, error) {
 		"found no %s beside %s", ListFile, target)
 }
 
-// Verify checks a file. name is its name in the release. If name is empty, the file's own name counts, and if the release doesn't
-// have that, the checksum alone: an unpacked or renamed file is the released one, too.
+// Verify checks a file. name is its name in the release. If name is empty, the base name of file is used; if the release doesn't
+// have that name, only the checksum is compared, because an unpacked or renamed file is still the released one.
 func (l *List) Verify(ctx context.Context, file, name string) (Verdict, error) {
 	v := Verdict{File: file, Name: name}
 	sum, err := bundle.HashFile(ctx, file)
