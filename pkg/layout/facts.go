@@ -47,7 +47,7 @@ type Facts struct {
 	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver sees them
 	Driver      string        `json:"nvidia-driver,omitempty"`
 	DriverError string        `json:"nvidia-driver-error,omitempty"` // the complaint of nvidia-smi
-	// The script asks for the following facts about NVIDIA's driver only on machines with its GPUs.
+	// The script collects the following facts about NVIDIA's driver only on machines with its GPUs.
 	NVSwitches    []PCIDevice `json:"nvswitches,omitempty"`
 	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" without a driver
 	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" if the firmware doesn't have it
@@ -239,7 +239,7 @@ func (f *Facts) set(key, value string) {
 	}
 }
 
-// add appends to the lists. Keys of a later script are ignored.
+// add sets a fact, or appends to a list. It ignores keys that a later version of the script may send.
 func (f *Facts) add(key, value string) {
 	w := strings.Fields(value)
 	switch {
@@ -283,7 +283,7 @@ func (f *Facts) setOS(line string) {
 	}
 }
 
-// OS is the system's name and version in one word, such as ubuntu22.04.
+// OS returns the system's name and version as one word, such as ubuntu22.04.
 func (f Facts) OS() string {
 	if f.OSID == "" {
 		return "unknown"
@@ -311,7 +311,7 @@ func diskKind(name, rotational string) string {
 	return "ssd"
 }
 
-// number reads a count, 0 if the text isn't a count.
+// number parses a count, and returns 0 if the text isn't one.
 func number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {

@@ -72,13 +72,14 @@ func pciModels() map[string]string {
 	}
 }
 
-// amdModels are the beginnings of the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
+// amdModels returns the prefixes of the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
 func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
 func otherModels() []string {
 	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
 }
 
-// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models as they like, most of them without the vendor.
+// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models in many ways, most of them without the vendor,
+// so a model that isn't known to be another vendor's counts as NVIDIA's.
 func (g *GPU) NVIDIA() bool { return !g.AMD() && !g.begins(otherModels()) }
 
 // AMD reports whether the GPUs are AMD's.
@@ -89,7 +90,8 @@ func (g *GPU) begins(models []string) bool {
 	return slices.ContainsFunc(models, func(m string) bool { return strings.HasPrefix(model, m) })
 }
 
-// PCIModel is the model of a GPU by its ids on the PCI bus, such as 1002 and 74a1. A GPU without a known name is named after the ids.
+// PCIModel returns the model of a GPU for its ids on the PCI bus, such as 1002 and 74a1. If no name is known, the model is made from
+// the ids.
 func PCIModel(vendor, device string) string {
 	if model, ok := pciModels()[vendor+":"+device]; ok {
 		return model
@@ -126,7 +128,7 @@ func (f Facts) NVLink5() bool {
 	return slices.ContainsFunc(f.NVSwitches, func(d PCIDevice) bool { return d.Vendor != pciNVIDIA })
 }
 
-// NVIDIADevices are the machine's GPUs of NVIDIA on the PCI bus.
+// NVIDIADevices returns the machine's NVIDIA GPUs on the PCI bus.
 func (f Facts) NVIDIADevices() []PCIDevice {
 	var out []PCIDevice
 	for _, d := range f.PCIGPUs {
@@ -206,8 +208,8 @@ func (f *Facts) addSMI(line string) {
 	f.Driver = p[3]
 }
 
-// addModel adds a model from /proc/driver/nvidia; nvidia-smi's answer, which comes first
-// and has more details, wins.
+// addModel adds a model from /proc/driver/nvidia. If nvidia-smi has answered, which comes first and
+// has more details, the model is ignored.
 func (f *Facts) addModel(model string) {
 	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
 		return
@@ -215,8 +217,9 @@ func (f *Facts) addModel(model string) {
 	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
 }
 
-// GPU sums the machine's accelerators up, nil if it doesn't have any. The GPUs that the driver counts
-// take precedence over those on the PCI bus: a GPU that the driver lost cannot be used.
+// GPU returns the machine's accelerators as the GPU of a SKU, or nil if it doesn't have any. The GPUs
+// that the driver counts take precedence over those on the PCI bus: a GPU that the driver lost cannot
+// be used.
 func (f Facts) GPU() *GPU {
 	count := map[string]int{}
 	switch {
@@ -245,7 +248,7 @@ func (f Facts) GPU() *GPU {
 	return &GPU{Type: models[0], Count: total, Driver: f.Driver}
 }
 
-// modelWord makes a model's name one word: "NVIDIA A100-SXM4-80GB" becomes
+// modelWord returns a model's name as one word: "NVIDIA A100-SXM4-80GB" becomes
 // NVIDIA-A100-SXM4-80GB, the form of the label nvidia.com/gpu.product.
 func modelWord(model string) string { return word(model, false) }
 

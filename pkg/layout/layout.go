@@ -31,8 +31,8 @@ type Layout struct {
 	MachineList []Machine      `yaml:"machine-list" json:"machine-list"`
 }
 
-// SSH has the settings for reaching machines. In Layout it holds those that all have in common; a
-// machine's own values win, field by field.
+// SSH holds the settings for reaching machines. The Layout's SSH has the defaults for all machines; a
+// machine's own values override them, field by field.
 type SSH struct {
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
 	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`
@@ -77,7 +77,8 @@ type GPU struct {
 	MIG string `yaml:"mig,omitempty" json:"mig,omitempty"`
 }
 
-// Shares is how many jobs can have one of the GPUs at a time. A profile that its card doesn't have is an error of the configuration, and isn't counted.
+// Shares returns how many jobs can share one of the GPUs at a time. It ignores a profile that the card doesn't have, which is an error of the
+// configuration.
 func (g *GPU) Shares() int {
 	if g.MIG != "" {
 		n, err := MIGInstances(g.Type, g.MIG)
@@ -89,7 +90,8 @@ func (g *GPU) Shares() int {
 	return max(g.Parts, 1)
 }
 
-// Leaves is how many jobs of the smallest size can have GPUs of a machine at a time: the number of GPUs for the scheduler.
+// Leaves returns how many jobs of the smallest size can have GPUs of a machine at a time. The scheduler uses it as the
+// number of GPUs.
 func (g *GPU) Leaves() int { return g.Count * g.Shares() }
 
 // Disk is a block device of a SKU.
@@ -135,8 +137,8 @@ func (l *Layout) GPUsForJobs(m Machine) []int {
 	return out
 }
 
-// SSHFor returns the SSH settings of the machine: its own values, otherwise the layout's. A
-// machine that names its own key or password does not inherit the other one.
+// SSHFor returns the SSH settings of the machine: its own values, otherwise the layout's. A machine
+// with its own key or password does not inherit the other one from the layout.
 func (l *Layout) SSHFor(m Machine) SSH {
 	s := l.SSH
 	if m.SSH == nil {

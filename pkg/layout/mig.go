@@ -11,7 +11,7 @@ import (
 type Profile struct {
 	// Name is NVIDIA's: slices of the processors, and memory in GiB, such as 1g.10gb.
 	Name string
-	// Instances is how many instances of the profile fit on a GPU without others.
+	// Instances is how many instances of the profile fit on a GPU that has no other instances.
 	Instances int
 }
 
@@ -24,8 +24,9 @@ type migCard struct {
 	profiles []Profile
 }
 
-// migCards are NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) aren't among them: a GPU has room
-// for one of these, and here all instances of a GPU are alike. GB200 isn't, as its profiles have one name in NVIDIA's manual and another in its tool.
+// migCards returns NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) are left out: a GPU has room for
+// only one such instance, and all instances of a GPU have the same profile here. GB200 is left out, because its profiles have one name in NVIDIA's
+// manual and another in its tool.
 //
 // Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide), and for the details that it leaves open
 // deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
@@ -59,7 +60,7 @@ func migCards() []migCard {
 	}
 }
 
-// migCardsOf returns the cards that a model may be: several if it doesn't say how much memory it has.
+// migCardsOf returns the cards that match a model: several if the model doesn't contain the size of the memory.
 func migCardsOf(model string) (out []migCard) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	has := func(w string) bool { return slices.Contains(words, w) }
@@ -71,7 +72,8 @@ func migCardsOf(model string) (out []migCard) {
 	return out
 }
 
-// MIGProfiles are the profiles of the cards that a model may be, none for a card that can't be split or isn't known.
+// MIGProfiles returns the profiles of the cards that match a model. The list is empty if the card can't be split or
+// isn't known.
 func MIGProfiles(model string) (out []string) {
 	for _, c := range migCardsOf(model) {
 		for _, p := range c.profiles {

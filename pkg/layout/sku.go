@@ -35,7 +35,7 @@ func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	return skus, assigned
 }
 
-// hardwareKey has the properties that must be equal, memory aside.
+// hardwareKey contains the properties that must be equal, except memory.
 func hardwareKey(f Facts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%s|%05d|%s", f.Arch, f.OS(), f.VCores, f.CPUModel)
@@ -49,8 +49,8 @@ func hardwareKey(f Facts) string {
 	return b.String()
 }
 
-// splitByMemory orders the machines by memory, largest first, and starts a new group
-// if one is more than 1 % (at least 64 MiB) below the group's first.
+// splitByMemory sorts the machines by memory, largest first, and starts a new group when a machine
+// has more than 1 % (at least 64 MiB) less than the first of the group.
 func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	slices.SortStableFunc(ids, func(a, b string) int {
 		if c := cmp.Compare(facts[b].MemKiB, facts[a].MemKiB); c != 0 {
@@ -70,7 +70,7 @@ func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	return out
 }
 
-// skuOf describes a group: the smallest memory, and a driver only if all have the same.
+// skuOf describes a group: the smallest memory, and the driver only if all machines have the same one.
 func skuOf(ids []string, facts map[string]Facts) SKU {
 	first := facts[ids[0]]
 	least := first.MemKiB
@@ -107,7 +107,7 @@ func rdma(f Facts) []string {
 	return out
 }
 
-// memQuantity rounds down, to GiB from 8 GiB on and to MiB below.
+// memQuantity rounds down: to GiB from 8 GiB, otherwise to MiB.
 func memQuantity(kib int64) string {
 	if kib >= 8<<20 {
 		return fmt.Sprintf("%dGi", kib>>20)
@@ -122,7 +122,7 @@ func diskSize(bytes int64) string {
 	return fmt.Sprintf("%dMi", bytes>>20)
 }
 
-// skuName describes a SKU's hardware: 8x-a100-sxm4-80gb, or cpu-64c-512g.
+// skuName returns a name for a SKU from its hardware: 8x-a100-sxm4-80gb, or cpu-64c-512g.
 func skuName(f Facts) string {
 	if g := f.GPU(); g != nil {
 		model := word(g.Type, true)
