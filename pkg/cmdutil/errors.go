@@ -40,7 +40,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ExitCode returns ExitUsage.
 func (e *UsageError) ExitCode() int { return ExitUsage }
 
-// Usagef makes a UsageError.
+// Usagef returns a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
@@ -58,8 +58,8 @@ func (e *CodeError) Unwrap() error { return e.Err }
 // ExitCode returns the code.
 func (e *CodeError) ExitCode() int { return e.Code }
 
-// ExitCode maps an error to the program's exit code, in one place for all commands.
-// An error type says its own code by a method ExitCode() int.
+// ExitCode maps an error to the program's exit code, in one place for all commands. An error type
+// sets its own code with a method ExitCode() int.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
@@ -74,8 +74,8 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// remedyOfFile returns the remedy for a local file that can't be read, or "" if the error isn't about a local file. It looks at the path
-// again, because errors of other machines name paths, too.
+// remedyOfFile returns the remedy for a local file that can't be read, or "" if the error isn't about a local file. It checks the path
+// again, because errors from other machines contain paths, too.
 func remedyOfFile(err error) string {
 	p, ok := errors.AsType[*fs.PathError](err)
 	if !ok || p.Path == "-" {

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Factory gives commands the objects that they need. It makes them when they are first used, so that
-// --help touches neither disk nor network.
+// Factory gives commands the objects that they need. It creates them on first use, so that --help
+// touches neither disk nor network.
 type Factory struct {
 	IO      *iostreams.IOStreams
 	Version string
@@ -45,7 +45,7 @@ func getenv(name string) string {
 	return os.Getenv(name)
 }
 
-// ConfigHome is the folder of all programs' settings.
+// ConfigHome returns the folder for the settings of all programs.
 func (f *Factory) ConfigHome() string {
 	if d := f.Getenv("XDG_CONFIG_HOME"); d != "" {
 		return d

@@ -6,8 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// AddKubeFlags adds --kubeconfig and --context, which choose the one cluster that a command
-// talks to.
+// AddKubeFlags adds --kubeconfig and --context, which choose the cluster for a command.
 func AddKubeFlags(cmd *cobra.Command, o *kube.Options) {
 	fl := cmd.Flags()
 	fl.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, or ~/.kube/config)")

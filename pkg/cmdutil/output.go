@@ -36,7 +36,7 @@ func (o *Output) String() string { return o.format }
 // Type names the value in help texts.
 func (o *Output) Type() string { return "format" }
 
-// Set refuses a format that the command doesn't know.
+// Set returns an error for a format that the command doesn't support.
 func (o *Output) Set(s string) error {
 	if !slices.Contains(o.allowed, s) {
 		return fmt.Errorf("%q is not one of %s", s, strings.Join(o.allowed, ", "))
@@ -51,7 +51,7 @@ func (o *Output) Is(f string) bool { return o.format == f }
 // IsTable reports whether the output is a table, fitted to the terminal or whole.
 func (o *Output) IsTable() bool { return o.format == "table" || o.format == "wide" }
 
-// Write prints v as JSON or YAML, or t as a table, fitted or whole, or its first column.
+// Write prints v as JSON or YAML, or t as a table, fitted to the terminal or whole, or only its first column.
 func (o *Output) Write(w io.Writer, v any, t Table) error {
 	switch o.format {
 	case "json":
@@ -81,7 +81,8 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 // WriteJSONLine prints v as JSON on one line, as part of a stream.
 func WriteJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
 
-// writeJSON prints v. encoding/json escapes half of the characters that a terminal obeys; here are the rest.
+// writeJSON prints v. encoding/json escapes only some of the characters with an effect on terminals; writeJSON escapes
+// the rest.
 func writeJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

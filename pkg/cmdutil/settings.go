@@ -22,7 +22,7 @@ type Settings struct {
 	getenv func(string) string
 }
 
-// settingsFile is the content of config.yaml. A value keeps its text: a user may be named 0123.
+// settingsFile is the content of config.yaml. A value keeps its text: 0123 can be a user's name.
 type settingsFile struct {
 	Bundle         string `yaml:"bundle"`
 	Config         string `yaml:"config"`
@@ -33,7 +33,7 @@ type settingsFile struct {
 	User           string `yaml:"user"`
 }
 
-// GetString returns a setting: the variable's value if it has one, or the file's. Viper
+// GetString returns a setting: the variable's value if it is set, otherwise the file's. Viper
 // itself would read the process's environment and not Factory.Getenv.
 func (s *Settings) GetString(key string) string {
 	name := "PAICTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
@@ -43,8 +43,8 @@ func (s *Settings) GetString(key string) string {
 	return s.file.GetString(key)
 }
 
-// Settings returns paictl's own settings. A mistake in the file is an error, because a setting that is ignored gives jobs another owner, or
-// names another cluster.
+// Settings returns paictl's own settings. A mistake in the file is an error, because ignoring a setting could give jobs another owner or
+// select another cluster.
 func (f *Factory) Settings() (*Settings, error) {
 	if f.settings != nil {
 		return f.settings, nil

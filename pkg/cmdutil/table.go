@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Table is a listing as a user sees it: a header and rows of equal length. The
-// first column is the name.
+// Table is a listing for users: a header and rows of equal length. The first column is the name.
 type Table struct {
 	Header []string
 	Rows   [][]string
@@ -21,7 +20,7 @@ type Table struct {
 
 const (
 	gap = 3 // spaces between two columns
-	// minimum is how many characters of a cell stay, at least, if a table is too wide.
+	// minimum is how many characters of a cell remain, at least, if a table is too wide.
 	minimum  = 8
 	ellipsis = "…"
 )
@@ -35,7 +34,8 @@ func (o *Output) WriteTable(w io.Writer, t Table) error {
 	return t.write(w, width)
 }
 
-// write prints the table, fitted to a width. 0 means any width. Cells may come from objects that others wrote.
+// write prints the table, fitted to a width in columns; 0 means no limit. Control characters in cells are replaced,
+// because their text may come from other users.
 func (t Table) write(w io.Writer, width int) error {
 	var rows [][]string
 	if len(t.Header) > 0 {
@@ -80,7 +80,7 @@ func fit(columns, header []int, between, width int) (fitted []int, dropped int) 
 	return []int{min(columns[0], max(width, 1))}, len(columns) - 1
 }
 
-// widest is the widest of the columns that may become narrower, or -1.
+// widest returns the index of the widest column that may become narrower, or -1.
 func widest(columns, header []int) int {
 	at := -1
 	for i, n := range columns {
@@ -99,7 +99,7 @@ func total(columns []int, between int) int {
 	return n
 }
 
-// widths are the widths of the columns, as a terminal shows them: some characters take two places.
+// widths returns the widths of the columns as a terminal shows them: some characters take two places.
 func widths(rows [][]string) []int {
 	var out []int
 	for _, r := range rows {
@@ -151,20 +151,20 @@ type Rows struct {
 	rows [][]string
 }
 
-// NewRows writes to w once it is flushed.
+// NewRows returns Rows that are written to w by Flush.
 func NewRows(w io.Writer) *Rows { return &Rows{w: w} }
 
 // Add adds a pair.
 func (r *Rows) Add(label, text string) { r.rows = append(r.rows, plain([]string{label, text})) }
 
-// Flush aligns the pairs since the last time.
+// Flush writes the pairs that were added since the last Flush, aligned.
 func (r *Rows) Flush() error {
 	rows := r.rows
 	r.rows = nil
 	return writeAligned(r.w, rows, widths(rows), gap)
 }
 
-// plain makes each cell one line of text. What belongs to the row above is indented, and stays so.
+// plain makes each cell one line of text. It keeps the indentation of cells that belong to the row above.
 func plain(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, c := range cells {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ReadTime reads the value of a flag: a time span before now, or a date in the local time zone. Empty is the zero time.
+// ReadTime parses the value of a flag: a duration before now, or a date in the local time zone. An empty text is the
+// zero time.
 func ReadTime(flag, text string, now time.Time, place *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -1,8 +1,9 @@
 // Package garbage delays the first collection of garbage of a short program.
 //
 // Packages allocate some megabytes when the program starts, most of which stay in use. With Go's default, the collector runs several times
-// during the start, for little garbage. Go initializes packages by import path once their imports are initialized. This one imports only
-// package runtime, so that it comes before libraries: package runtime/debug, which has the function for users, comes after most of them.
+// during the start and frees little. Go initializes packages in the order of their import paths, after their imports. This package imports
+// only package runtime, so that it is initialized before libraries: package runtime/debug, which has the public function, comes after most
+// of them.
 package garbage
 
 import (
@@ -30,7 +31,7 @@ func start() {
 	untilFirst(atStart, afterwards)
 }
 
-// setGCPercent is the function below debug.SetGCPercent.
+// setGCPercent returns the function that debug.SetGCPercent calls.
 //
 //go:linkname setGCPercent runtime/debug.setGCPercent
 func setGCPercent(percent int32) int32
@@ -38,7 +39,7 @@ func setGCPercent(percent int32) int32
 // mark is an object that nothing refers to, so that the first collection removes it.
 type mark struct{ _ [64]byte }
 
-// untilFirst sets the percentage of garbage until the first collection, and the one after it.
+// untilFirst sets the percentage until the first collection, and the percentage after it.
 func untilFirst(first, then int32) {
 	setGCPercent(first)
 	runtime.AddCleanup(new(mark), func(percent int32) { setGCPercent(percent) }, then)
