@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// maxAuthRounds limits the connections made for one authentication: OpenSSH hangs up
+// maxAuthRounds limits the connections made for one authentication: OpenSSH closes a connection
 // after six refused keys, and an agent may hold a dozen.
 const maxAuthRounds = 3
 
@@ -30,7 +30,7 @@ var errRefused = errors.New("no authentication method is left")
 type authStep struct {
 	method string // "publickey", "password", "keyboard-interactive"
 	label  string // for errors
-	// make returns the method; an error skips the step and is kept for the message.
+	// make returns the method. If it returns an error, the step is skipped, and the error becomes part of the message.
 	make func() (ssh.AuthMethod, error)
 }
 
@@ -45,12 +45,12 @@ type authenticator struct {
 	skipped []string
 	allowed []string
 	begun   bool   // the server has answered the first request
-	done    bool   // nothing is left
-	asked   string // after the password
+	done    bool   // no method is left to try
+	asked   string // a question of the server that only a person can answer
 }
 
-// authenticator lists the methods to try, in the order that a person expects: the named key, the given password, the agent,
-// the configuration's keys, the usual files.
+// authenticator lists the methods in the order in which they are tried: the given key, the given password, the agent, the
+// configuration's keys, the usual files.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
 	if e.keyFile != "" {
@@ -88,7 +88,7 @@ func (a *authenticator) key(path string, load func() (ssh.Signer, error)) {
 	}})
 }
 
-// file adds a key file that exists and was not named before.
+// file adds a key file if it exists and wasn't named before.
 func (a *authenticator) file(c *Client, path string) {
 	if path == a.e.keyFile || slices.ContainsFunc(a.steps, func(s authStep) bool { return s.label == describe(path) }) {
 		return
@@ -113,8 +113,8 @@ func (a *authenticator) passwords(get func() (string, error)) {
 	}})
 }
 
-// answers gives the password to the first question. Another one is for something that only a person has: a new password for one that
-// has expired, a code.
+// answers gives the password to the first question. It refuses another question, because only a person can answer it: the server
+// wants a new password for an expired one, or a code.
 func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChallenge {
 	answered, said := false, ""
 	return func(_, instruction string, questions []string, echos []bool) ([]string, error) {
@@ -168,7 +168,7 @@ func (a *authenticator) configured(key ssh.PublicKey) bool {
 	return false
 }
 
-// pick is the handshake's callback: it returns the next method to try.
+// pick returns the handshake's callback: it returns the next method to try.
 func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	a.begun = true
 	a.allowed = ctx.AllowedMethods

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Client is the Dialer for real machines. It keeps one connection per host, shared by
-// all who dial it, and one per jump host, shared by all who pass through it.
+// Client is the Dialer for real machines. It keeps one connection per host, shared by all callers
+// of Dial for it, and one per jump host, shared by all hosts behind it.
 type Client struct {
 	o         Options
 	person    *person
@@ -56,8 +56,8 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// Dial connects to a host, or returns the existing connection. It answers within 2 s after
-// the end of ctx. Errors wrap ErrUnreachable, ErrAuth or ErrHostKey.
+// Dial connects to a host, or returns the existing connection. It returns at most 2 s after ctx has
+// ended. Errors wrap ErrUnreachable, ErrAuth or ErrHostKey.
 func (c *Client) Dial(ctx context.Context, t Target) (Host, error) {
 	start := c.o.Now()
 	h, err := c.dial(ctx, t)
@@ -147,7 +147,7 @@ func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	return en, true, nil
 }
 
-// broken reports whether the connection was made and is gone.
+// broken reports whether the connection was made and has ended since.
 func (en *entry) broken() bool {
 	select {
 	case <-en.ready:
@@ -157,7 +157,7 @@ func (en *entry) broken() bool {
 	}
 }
 
-// forget drops an entry that could not be connected.
+// forget drops an entry whose connection could not be made.
 func (c *Client) forget(en *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +166,7 @@ func (c *Client) forget(en *entry) {
 	}
 }
 
-// release counts one user less and closes the connection after the last.
+// release removes one user of the connection, and closes it after the last.
 func (c *Client) release(en *entry) {
 	c.mu.Lock()
 	en.refs--

@@ -20,17 +20,19 @@ type clientConfig struct {
 	includes map[int][]*clientConfig // by line
 }
 
-// setting is a value of the configuration and its place.
+// setting is a value of the configuration and its position.
 type setting struct {
 	value string
 	file  string
 	line  int
 }
 
-// maxIncludes is OpenSSH's limit on the depth of Include, which the files could make endless. The library has a lower one.
+// maxIncludes is OpenSSH's limit on the depth of Include: files that include each other would have no end. The library's
+// own limit is lower.
 const maxIncludes = 16
 
-// including takes the place of Include in the text that the library parses: it reports no place in included files, and knows no Match there.
+// including replaces the keyword Include in the text for the library, which reports no positions in included files and doesn't support Match
+// there.
 const including = "PaictlInclude"
 
 // configReader reads a configuration. It reports lines that have no effect here.
@@ -147,7 +149,7 @@ func (c *clientConfig) all(host, key string) []setting {
 	return out
 }
 
-// first returns the value of a keyword for a host that counts, or none.
+// first returns the first value of a keyword for a host, which is the one that counts, or an empty setting.
 func (c *clientConfig) first(host, key string) setting {
 	if all := c.all(host, key); len(all) > 0 {
 		return all[0]
@@ -155,7 +157,7 @@ func (c *clientConfig) first(host, key string) setting {
 	return setting{}
 }
 
-// keywords are those of ssh_config(5), OpenSSH 10, and of the versions of distributions.
+// keywords are the keywords of ssh_config(5) in OpenSSH 10, and those that distributions add.
 var keywords = strings.Fields(`
 addkeystoagent addressfamily batchmode bindaddress bindinterface canonicaldomains canonicalizefallbacklocal canonicalizehostname
 canonicalizemaxdots canonicalizepermittedcnames casignaturealgorithms certificatefile challengeresponseauthentication channeltimeout checkhostip

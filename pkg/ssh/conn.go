@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// conn is one connection to a host, shared by all Hosts that mean the same machine.
+// conn is one connection to a host, shared by all Hosts for the same machine.
 type conn struct {
 	o      Options
 	name   string
@@ -81,7 +81,7 @@ func (c *conn) fail(cause error) {
 	_ = c.client.Close()
 }
 
-// lost returns the error of an operation that the end of the connection interrupted.
+// lost returns the error of an operation that was interrupted by the end of the connection.
 func (c *conn) lost(what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func (c *conn) lost(what string) error {
 		"%s on %s: %w: %w", what, c.name, ErrClosed, c.cause)
 }
 
-// session opens a session once one is free. The caller releases it with free. A server
-// that allows fewer than we thought lowers the limit for the rest of the run.
+// session opens a session when one is free. The caller releases it with free. If a server allows
+// fewer sessions than expected, the limit is lowered for the rest of the run.
 func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err error) {
 	const tries = 40
 	for i := 0; ; i++ {
@@ -116,7 +116,7 @@ func (c *conn) session(ctx context.Context) (s *ssh.Session, free func(), err er
 		if c.slots.lower() {
 			continue
 		}
-		// The server had more open before: it may still be closing the last.
+		// The server allowed more before, so it may still be closing the last session.
 		c.slots.free()
 		select {
 		case <-time.After(time.Duration(i+1) * 5 * time.Millisecond):
@@ -134,7 +134,7 @@ type slots struct {
 	mu     sync.Mutex
 	limit  int
 	open   int
-	most   int // that were open at a time
+	most   int // the maximum that was open at a time
 }
 
 func newSlots(n int) *slots {
@@ -169,8 +169,8 @@ func (s *slots) closed() {
 	s.free()
 }
 
-// lower keeps the caller's token forever, unless the server has granted as many
-// sessions before, and reports whether it did.
+// lower keeps the caller's token forever, which lowers the limit by one, and reports whether it
+// did. It doesn't if the server has granted as many sessions before.
 func (s *slots) lower() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type Files struct {
 	stop func()
 }
 
-// Files reaches a machine as Dial does, and opens a session of SFTP there. The gate counts it as a change. The session ends with ctx; the
+// Files connects to a machine as Dial does, and opens an SFTP session. The gate counts it as a change. The session ends with ctx; the
 // caller closes it.
 func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	if err := c.o.Gate.Check(t.String(), Script{Name: "files", Mutates: true}); err != nil {
@@ -47,7 +47,7 @@ func (f *Files) Explain(ctx context.Context, what string, err error) error {
 	return err
 }
 
-// Close ends the session, and the connection with its last user.
+// Close ends the session. The connection is closed when its last user releases it.
 func (f *Files) Close() error {
 	f.stop()
 	return f.host.Close()

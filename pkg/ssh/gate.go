@@ -17,7 +17,7 @@ type Gate interface {
 // DryRunGate refuses everything that would change a host.
 type DryRunGate struct{}
 
-// Check refuses scripts that mutate with ErrDryRun.
+// Check refuses scripts that change the host, with ErrDryRun.
 func (DryRunGate) Check(host string, s Script) error {
 	if !s.Mutates {
 		return nil

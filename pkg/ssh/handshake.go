@@ -44,7 +44,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 		case a.done:
 			return nil, a.error()
 		case a.begun && hungUp(err):
-			// Too many refused keys: continue with the next in a new connection.
+			// Too many keys were refused: continue with the next one in a new connection.
 			if rounds++; rounds > maxAuthRounds || a.next >= len(a.steps) || a.next == first {
 				return nil, a.error()
 			}
@@ -60,7 +60,8 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 	}
 }
 
-// turn waits until another connection may be made, of all and through this jump host.
+// turn waits until another connection may be made: within the limit for all connections, and within the one for this
+// jump host.
 func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(), err error) {
 	queues := []chan struct{}{c.dials}
 	if via != nil {
@@ -83,8 +84,8 @@ func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(),
 	}, nil
 }
 
-// pause waits before the n-th retry: 0.1 s, doubled each time, with jitter, so that many
-// clients that were dropped together don't come back together.
+// pause waits before the n-th retry: 0.1 s, doubled each time, with jitter, so that clients that
+// were dropped at the same time don't all return at the same time.
 func pause(ctx context.Context, n int) error {
 	d := 100 * time.Millisecond << (n - 1)
 	d = d/2 + rand.N(d) //nolint:gosec // the jitter isn't a secret
@@ -167,13 +168,13 @@ type dialError struct{ err error }
 func (d *dialError) Error() string { return d.err.Error() }
 func (d *dialError) Unwrap() error { return d.err }
 
-// hungUp reports whether the server ended the connection.
+// hungUp reports whether the server closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
 		strings.Contains(err.Error(), "ssh: disconnect")
 }
 
-// dropped reports whether the server accepted the connection and ended it at once.
+// dropped reports whether the server accepted the connection and closed it immediately.
 func dropped(err error) bool {
 	if _, ok := errors.AsType[*dialError](err); ok {
 		return errors.Is(err, syscall.ECONNRESET)
@@ -222,7 +223,7 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	return hint.Errorf(remedy, "reach %s (%s)%s%s: %w: %w", e.name, e.address(), through, e.origin("HostName", "Port", "ProxyJump"), ErrUnreachable, err)
 }
 
-// missedKeepAlives is how many unanswered questions end a connection.
+// missedKeepAlives is the number of unanswered requests after which a connection is considered lost.
 const missedKeepAlives = 3
 
 // keepAlive sends the server a request every interval to check that it is alive. It returns when the

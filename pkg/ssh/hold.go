@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// closeGrace is how long Session.Close waits for the script after the end of its input.
+// closeGrace is how long Session.Close waits for the script to exit after its input was closed.
 const closeGrace = 5 * time.Second
 
-// Hold starts a script and returns when its first line has arrived. Both the end of ctx
-// and the script's Timeout count up to then only; afterwards the session lives until
-// Close, its own end, or the end of the connection.
+// Hold starts a script and returns when its first line has arrived. ctx and the script's Timeout
+// apply only until then; afterwards the session lives until Close, until the script exits, or until
+// the connection ends.
 func (h *host) Hold(ctx context.Context, s Script) (Session, error) {
 	if err := h.check(s); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 	case <-p.exited:
 	}
 	select {
-	case <-line.complete: // both at once: the line arrived first
+	case <-line.complete: // if both are ready, the line arrived first
 		return &session{p: p, line: line.text()}, nil
 	default:
 	}
@@ -90,7 +90,7 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 		s.Name, h.name, errNoFirstLine, code, strings.TrimSpace(string(said[:min(len(said), 500)])))
 }
 
-// errNoFirstLine means that a held script ended silently.
+// errNoFirstLine means that a held script exited without output.
 var errNoFirstLine = errors.New("it ended before its first line")
 
 // session is a held script.
@@ -104,11 +104,11 @@ type session struct {
 // FirstLine returns the first line that the script printed.
 func (s *session) FirstLine() string { return s.line }
 
-// Done is closed when the script has ended or the connection is lost.
+// Done returns a channel that is closed when the script has ended or the connection is lost.
 func (s *session) Done() <-chan struct{} { return s.p.exited }
 
-// Close ends the script's input and waits for its end, for five seconds; then it ends
-// the session. The error is ErrClosed if the connection was lost before.
+// Close closes the script's input and waits up to five seconds for it to exit; then it ends the
+// session. The error is ErrClosed if the connection was lost before.
 func (s *session) Close() error {
 	s.once.Do(func() {
 		go func() { // may block on a dead network
@@ -136,7 +136,7 @@ type firstLine struct {
 	complete chan struct{} // closed with the newline
 }
 
-// Write looks for the newline.
+// Write keeps bytes up to the first newline.
 func (f *firstLine) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

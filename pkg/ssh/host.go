@@ -1,6 +1,7 @@
-// Package ssh runs scripts on machines and puts files there, over one connection per host.
-// In: targets (address, user, ways to authenticate) and scripts. Out: their answers.
-// A gate gets every script before it is sent, a tracer afterwards; tests use sshtest's hosts.
+// Package ssh runs scripts on machines and uploads files to them, over one connection per host.
+// In: targets (address, user, ways to authenticate) and scripts. Out: their results.
+// A gate checks every script before it is sent, a tracer receives it afterwards; tests use
+// sshtest's hosts.
 package ssh
 
 import (
@@ -67,8 +68,8 @@ type UploadResult struct {
 type Host interface {
 	// Name is the machine's name in events and errors.
 	Name() string
-	// Run runs a script and waits for its end. The error is one of transport, gate,
-	// sudo or context; the script's own outcome is in Result.
+	// Run runs a script and waits until it exits. The error is one of transport, gate, sudo or
+	// context; the script's own outcome is in Result.
 	Run(ctx context.Context, s Script) (Result, error)
 	// Hold starts a script and keeps its session open, for as long as the returned
 	// Session lives. The script is expected to print a first line and then to wait for

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// hostKeys checks host keys against known_hosts files, each of which is read once per
-// run; keys that are accepted during the run are kept in accepted.
+// hostKeys checks host keys against known_hosts files. Each file is read once per run; keys that
+// are accepted during the run are kept in accepted.
 type hostKeys struct {
 	confirm func(host, fingerprint string) (bool, error)
 	person  *person
@@ -31,7 +31,7 @@ type hostKeys struct {
 // knownFiles is the content of a list of known_hosts files.
 type knownFiles struct {
 	check ssh.HostKeyCallback
-	// originals maps the path that was parsed to the path that a person knows.
+	// originals maps the path of the parsed copy to the original path.
 	originals map[string]string
 	// authorities are the lines that name a certificate authority, as path:line.
 	authorities map[string]bool
@@ -56,7 +56,7 @@ func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// probe is a key that no file holds: checking it makes knownhosts list the keys that it wants.
+// probe is a key that isn't in any file: the error of a check with it lists the known keys.
 type probe struct{}
 
 func (probe) Type() string                        { return "paictl-probe" }
@@ -119,7 +119,7 @@ func preferred(types, all []string) []string {
 	return first
 }
 
-// verify decides about a key that a host has shown.
+// verify accepts or refuses a key that a host presented.
 func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	if known := h.recall(e); known != nil {
 		return h.compare(e, known, key)
@@ -147,7 +147,7 @@ func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	return h.unknown(e, key)
 }
 
-// compare checks against a key that was accepted during this run.
+// compare checks a key against one that was accepted during this run.
 func (h *hostKeys) compare(e *endpoint, known, key ssh.PublicKey) error {
 	if bytes.Equal(known.Marshal(), key.Marshal()) {
 		return nil
@@ -171,7 +171,7 @@ func cutLine(where string) int {
 	return len(where)
 }
 
-// unknown accepts, asks or refuses, according to the policy.
+// unknown accepts an unknown key, asks a person, or refuses it, according to the policy.
 func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
 		return h.refuse(e, key)

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// errNoTerminal means that a question can't be asked without a terminal.
+// errNoTerminal means that a question can't be asked because there is no terminal.
 var errNoTerminal = errors.New("no terminal to ask at")
 
-// questions asks a person each question once, one after the other.
+// questions asks a person each question only once, and one question at a time.
 type questions struct {
 	ask     func(question string) (secret.String, error)
 	person  *person
@@ -61,8 +61,8 @@ type keyring struct {
 	signers   map[string]ssh.Signer
 }
 
-// load returns the key in a file. A key that needs a passphrase asks for it only when a
-// host has accepted its public half.
+// load returns the key in a file. If it needs a passphrase, the person is asked for it only when a
+// host has accepted the public key.
 func (k *keyring) load(path string, passphrase secret.String) (ssh.Signer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +128,7 @@ func open(path string, pem []byte, passphrase secret.String) (ssh.Signer, error)
 	return s, nil
 }
 
-// publicHalf reads the .pub file beside a key, or returns nil.
+// publicHalf returns the public key in the .pub file beside a key, or nil.
 func publicHalf(path string) ssh.PublicKey {
 	line, err := os.ReadFile(path + ".pub")
 	if err != nil {
@@ -141,7 +141,7 @@ func publicHalf(path string) ssh.PublicKey {
 	return key
 }
 
-// lazySigner knows the public half and unlocks the private one when it signs.
+// lazySigner holds the public key, and unlocks the private key when it signs.
 type lazySigner struct {
 	public ssh.PublicKey
 	unlock func() (ssh.Signer, error)

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// readKnownHosts parses the files. A line that cannot be read counts as absent, as it
-// does for ssh: a future key type in one line must not lock out every host.
+// readKnownHosts parses the files. Lines that can't be read are ignored, as ssh does: one line with
+// a future key type must not make every host unreachable.
 func readKnownHosts(paths []string) (*knownFiles, error) {
 	k := &knownFiles{originals: map[string]string{}, authorities: map[string]bool{}}
 	var readable []string
@@ -74,7 +74,7 @@ func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
 	return bytes.Join(lines, []byte("\n")), authorities
 }
 
-// validHosts reports whether the host patterns can be parsed; a hashed one must be the only one.
+// validHosts reports whether the host patterns can be parsed; a hashed pattern must be the only one.
 func validHosts(hosts []string) bool {
 	for _, h := range hosts {
 		if strings.HasPrefix(h, "|") {
@@ -104,7 +104,7 @@ func writeTemp(text []byte) (string, error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
-// appendLine adds one line to a file that other programs may be extending too.
+// appendLine adds one line to a file that other programs may extend at the same time.
 func appendLine(path, line string) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

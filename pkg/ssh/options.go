@@ -27,12 +27,12 @@ const (
 // None disables a path setting of Options, as "ssh -F none" does.
 const None = "none"
 
-// Options are the settings of a Client. The zero value behaves as a person expects of ssh
-// on this machine: ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
+// Options are the settings of a Client. The zero value behaves like ssh on this machine:
+// ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
 type Options struct {
-	// Home is the folder that contains .ssh and that ~ means; the user's home if empty.
+	// Home is the folder that contains .ssh and that ~ stands for; the user's home if empty.
 	Home string
-	// LocalUser is the login name for targets and configuration without one.
+	// LocalUser is the login name for hosts for which neither the target nor the configuration names one.
 	LocalUser string
 	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config if empty, or None.
 	ConfigFile string
@@ -67,9 +67,9 @@ type Options struct {
 	UploadFiles  int   // files in flight to one host; 4 if zero
 	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB if zero
 
-	// Gate is asked before a script or an upload is sent; nil allows all.
+	// Gate checks a script or an upload before it is sent; nil allows all.
 	Gate Gate
-	// Tracer receives every operation when it has ended; may be nil.
+	// Tracer receives every finished operation; may be nil.
 	Tracer Tracer
 
 	// NetDial makes TCP connections, Now returns the time. Tests replace them.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// person records when a person at the terminal was last asked, so that the time
-// to think doesn't count against any limit.
+// person records when a person at the terminal was last asked, so that the time until the answer
+// doesn't count against any limit.
 type person struct {
 	now func() time.Time
 
@@ -35,8 +35,8 @@ func (p *person) busy(d time.Duration) bool {
 	return p.pending > 0 || p.now().Sub(p.answered) < d
 }
 
-// limit calls stop after d, but not while a prompt is open. The function that it
-// returns cancels that; it reports whether stop has been called.
+// limit calls stop after d, but not while a question is open. The returned function cancels that;
+// it reports whether stop has been called.
 func (p *person) limit(d time.Duration, stop func()) (cancel func() bool) {
 	var mu sync.Mutex
 	var timer *time.Timer

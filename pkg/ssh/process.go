@@ -36,13 +36,13 @@ type process struct {
 	stop   sync.Once
 }
 
-// access defines with which rights a command runs.
+// access defines the rights with which a command runs.
 type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person types; nil if no person can answer. forget reports
-	// that it was wrong.
+	// ask returns a password that a person types; nil if no person can answer. forget drops a wrong
+	// password, so that the next ask asks again.
 	ask    func() (secret.String, error)
 	forget func()
 }
@@ -106,16 +106,16 @@ func (p *process) write(program string) {
 	close(p.wrote)
 }
 
-// abort ends the session at once. The host sees the end of standard input; the watcher
-// of wire.Run then ends the processes that still run there. It does not wait, and may be called from
-// anywhere.
+// abort ends the session at once. The host sees the end of standard input; the watcher of wire.Run
+// then ends the processes that still run there. abort doesn't wait, and may be called from any
+// goroutine.
 func (p *process) abort() {
 	p.stop.Do(func() {
 		go func() { _ = p.session.Close() }() // may block on a dead network
 	})
 }
 
-// wait waits for the end of the command and returns its exit code.
+// wait waits until the command exits and returns its exit code.
 func (p *process) wait(ctx context.Context) (int, error) {
 	select {
 	case <-p.exited:
@@ -159,8 +159,8 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 	return c.lost(what)
 }
 
-// settle gives a connection that has just broken the moment it needs to notice its end, so
-// that a caller that dials again at once does not get it back.
+// settle waits briefly until a connection that has just failed is marked as ended, so that a caller
+// that dials again immediately doesn't get the same connection.
 func (c *conn) settle() {
 	select {
 	case <-c.done:
@@ -181,10 +181,11 @@ type output struct {
 
 	to     io.Writer // takes all; nil: buf keeps it
 	passed int64
-	failed error // of to
+	failed error // the error of the writer to
 }
 
-// Write keeps b, or passes it on. At the limit, or if to fails, it fails, and full ends the session.
+// Write keeps b, or passes it on. If the limit is reached or the writer fails, it returns an error and calls full,
+// which ends the session.
 func (o *output) Write(b []byte) (int, error) {
 	if o.to != nil {
 		return o.pass(b)

@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// maxJumps limits a chain of jump hosts, which the configuration could make endless.
+// maxJumps limits a chain of jump hosts, since the configuration could contain a cycle.
 const maxJumps = 8
 
-// endpoint is a Target with everything filled in from the configuration and defaults.
+// endpoint is a Target whose empty fields are filled in from the configuration and the defaults.
 type endpoint struct {
 	name string
 	host string
@@ -40,7 +40,8 @@ type endpoint struct {
 	configured map[string]string // the settings in use, by key
 }
 
-// origin marks a value that comes from OpenSSH's configuration.
+// origin names the settings of OpenSSH's configuration from which a value comes, for messages; "" if it doesn't come
+// from there.
 func (e *endpoint) origin(keys ...string) string {
 	var parts []string
 	for _, key := range keys {
@@ -54,7 +55,7 @@ func (e *endpoint) origin(keys ...string) string {
 	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
 }
 
-// field names the place of a value: a field of layout.yaml, or the key in OpenSSH's configuration that replaced it.
+// field names the setting to change: a field of layout.yaml, or the key in OpenSSH's configuration that replaced it.
 func (e *endpoint) field(own, key string) string {
 	if e.configured[key] == "" {
 		return own
@@ -74,7 +75,7 @@ func (e *endpoint) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// resolver fills targets in. config is nil without a configuration file.
+// resolver fills in targets. config is nil if there is no configuration file.
 type resolver struct {
 	o      Options
 	config *clientConfig
@@ -98,7 +99,7 @@ func newResolver(o Options) (*resolver, error) {
 	return r, err
 }
 
-// once passes each text on once. Machines are resolved at the same time.
+// once returns a function that passes each distinct text to warn only once. It may be called concurrently.
 func once(warn func(string)) func(string) {
 	var said sync.Map
 	return func(text string) {
@@ -210,8 +211,8 @@ func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	return files
 }
 
-// policy considers StrictHostKeyChecking if the caller left the policy open. "no"
-// means accept-new: a changed key is never accepted.
+// policy applies StrictHostKeyChecking if the caller has not set a policy. "no" is read as
+// accept-new: a changed key is never accepted.
 func (r *resolver) policy(host string) HostKeyPolicy {
 	if r.o.HostKeys != HostKeyAsk {
 		return r.o.HostKeys
@@ -225,7 +226,7 @@ func (r *resolver) policy(host string) HostKeyPolicy {
 	return HostKeyAsk
 }
 
-// path expands ~ and the tokens that OpenSSH knows in file names.
+// path expands ~ and the tokens of OpenSSH in file names.
 func (r *resolver) path(p string, e *endpoint) string {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		p = filepath.Join(r.o.Home, p[1:])
@@ -241,9 +242,8 @@ func (r *resolver) proxyJump(host string) string {
 	return ""
 }
 
-// chain resolves a list of jump hosts, outermost first. Its hosts take user, key and
-// password of the target if they don't have their own: one account for the whole
-// cluster is the usual case.
+// chain resolves a list of jump hosts, outermost first. Jump hosts use the user, key and password
+// of the target if they don't have their own: one account for the whole cluster is the usual case.
 func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
@@ -277,7 +277,7 @@ func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) 
 	return out, nil
 }
 
-// parseJump parses [user@]host[:port], optionally with ssh:// in front.
+// parseJump parses [user@]host[:port], optionally with the prefix ssh://.
 func parseJump(spec string) (Target, error) {
 	bad := func() (Target, error) {
 		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", secret.Address(spec))

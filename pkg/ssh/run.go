@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// host is one user's handle on a connection.
+// host is one user's reference to a connection.
 type host struct {
 	name    string
 	client  *Client
@@ -23,13 +23,13 @@ type host struct {
 // Name returns the target's name.
 func (h *host) Name() string { return h.name }
 
-// Close releases the connection, which ends with its last user.
+// Close releases the connection, which is closed when its last user releases it.
 func (h *host) Close() error {
 	h.release()
 	return nil
 }
 
-// Run runs a script in one round trip. When ctx or the script's time ends, Run returns
+// Run runs a script in one round trip. When ctx ends or the script's timeout expires, Run returns
 // the output so far, and the script's process group is ended on the host.
 func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	if err := h.check(s); err != nil {
@@ -49,8 +49,8 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	return r, err
 }
 
-// run sends the program and collects the answer. Everything that may block happens in
-// a separate goroutine, so that the end of ctx is answered even on a dead network.
+// run sends the program and collects its output. All calls that may block run in a separate
+// goroutine, so that run returns when ctx ends even on a dead network.
 func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
@@ -130,7 +130,7 @@ func (h *host) access(root bool) access {
 	return as
 }
 
-// timeoutError is the cause of a context that ends at a script's timeout.
+// timeoutError returns the cause of a context that ends at a script's timeout.
 func timeoutError(limit time.Duration) error {
 	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
 }

@@ -24,13 +24,13 @@ const (
 	// writesInFlight is the number of 32 KiB packets of one file that are sent without waiting for replies. With
 	// one, 16 MiB take 52 s at 100 ms of delay; with 64, 1.2 s.
 	writesInFlight = 64
-	// resumeFrom is the size from which an unfinished file is continued, and resumeBack
-	// how far before its end: packets arrive out of order, so its end may have holes.
+	// resumeFrom is the size from which an unfinished file is resumed. resumeBack is how far before
+	// its end the transfer restarts: packets arrive out of order, so the end may have holes.
 	resumeFrom = 8 << 20
 	resumeBack = 4 << 20
 )
 
-// send writes the files beside their targets, the largest first, some at a time.
+// send writes the files beside their targets, the largest first, several at a time.
 func (u *upload) send(ctx context.Context, files []pending, root string) error {
 	select {
 	case u.h.client.uploads <- struct{}{}:
@@ -51,7 +51,7 @@ func (u *upload) send(ctx context.Context, files []pending, root string) error {
 	select {
 	case err = <-finished:
 	case <-ctx.Done():
-		select { // the session is being ended; don't wait for a dead network
+		select { // the session is being closed; don't wait for a dead network
 		case <-finished:
 		case <-time.After(abortGrace):
 		}
@@ -155,7 +155,7 @@ func skip(r io.Reader, n int64) error {
 }
 
 // sftp opens an SFTP session for the named operation. sudo can't start a subsystem, so the server is started
-// by its path; the same serves hosts without the subsystem.
+// by its path; that also works on hosts without the subsystem.
 func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
 		client, stop, err := h.subsystem(ctx, what)
@@ -224,7 +224,7 @@ func sftpOptions() []sftp.ClientOption {
 	return []sftp.ClientOption{sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(writesInFlight)}
 }
 
-// meter counts the bytes of all files of an upload and reports them one call at a time.
+// meter counts the bytes of all files of an upload and reports them, one call at a time.
 type meter struct {
 	mu       sync.Mutex
 	sent     int64

@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// sudoPatience limits the wait for sudo's next word: PAM delays a refusal by some seconds, and a prompt for something other than a
-// password would never end.
+// sudoPatience limits the wait for sudo's next output: PAM delays a refusal by some seconds, and a prompt for something other than
+// a password would never be answered.
 const sudoPatience = 30 * time.Second
 
-// sudoFront reads standard error until the command has started as root: before that,
-// sudo speaks; after it, everything belongs to the command.
+// sudoFront reads standard error until the command has started as root: before that, the output is
+// sudo's; after it, the command's.
 type sudoFront struct {
 	ready  []byte
 	prompt []byte
@@ -64,7 +64,7 @@ func (f *sudoFront) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stdout returns the writer for standard output, the beginning of which is kept until the command has started.
+// stdout returns the writer for standard output. Its first bytes are kept until the command has started.
 func (f *sudoFront) stdout(next io.Writer) io.Writer { return &earlyOutput{f, next} }
 
 type earlyOutput struct {
@@ -95,14 +95,15 @@ func (f *sudoFront) state() (passed bool, prompts int) {
 	return f.passed, f.prompts
 }
 
-// words returns sudo's messages, without our prompt, on one line.
+// words returns sudo's messages without our prompt, on one line.
 func (f *sudoFront) words() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return lastWords(strings.ReplaceAll(string(f.said), string(f.prompt), ""))
 }
 
-// shellWords returns the words of a login shell that refused the command before sudo ran, and whether it was so: sudo never ends silently.
+// shellWords returns the message of a login shell that refused the command before sudo ran, and whether that happened: sudo never exits
+// without a message.
 func (f *sudoFront) shellWords() (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +178,7 @@ func (p *process) answer(as access) error {
 	return nil
 }
 
-// sudoEnded explains a sudo that ended without starting the command.
+// sudoEnded explains why sudo exited without starting the command.
 func (p *process) sudoEnded(ctx context.Context, as access) error {
 	code, err := p.exit(ctx)
 	if err != nil {
@@ -198,7 +199,7 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 		return p.sudoError(as, "the user's password has expired", changePassword(as.user, p.c.name))
 	case has("doas:"):
 		return p.sudoError(as, "sudo on this machine is doas: "+said, "install sudo: doas can't read a password from a program")
-	case code == 127: // of env
+	case code == 127: // env didn't find the program
 		return p.sudoError(as, "sudo is not installed", "install sudo on the machine, or log in as root")
 	case has("not in the sudoers", "not allowed", "may not run", "i'm sorry"):
 		return p.sudoError(as, "the user may not become root", "add it: "+sudoersLine(as.user, "ALL"))
@@ -210,7 +211,8 @@ func (p *process) sudoEnded(ctx context.Context, as access) error {
 	return p.sudoError(as, fmt.Sprintf("it ended with exit code %d: %s", code, said), "run 'sudo true' on the machine to see why; if the user has no rights: "+sudoersLine(as.user, "ALL"))
 }
 
-// sudoersLine is a command of root that lets a user become root. sudo ignores files in sudoers.d whose names have a dot or end in ~.
+// sudoersLine returns a command for root that lets a user become root. sudo ignores files in sudoers.d whose names have a dot or end
+// in ~.
 func sudoersLine(user, what string) string {
 	file := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
@@ -221,7 +223,7 @@ func sudoersLine(user, what string) string {
 	return fmt.Sprintf("printf '%%s\\n' %s > /etc/sudoers.d/%s", wire.Quote(sudoersName(user)+" ALL=(ALL) "+what), file)
 }
 
-// sudoersName is a user's name with a backslash before the characters that sudoers would read as its own.
+// sudoersName returns a user's name with a backslash before the characters that have a meaning in sudoers.
 func sudoersName(user string) string {
 	var name strings.Builder
 	for i, r := range user {

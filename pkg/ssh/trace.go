@@ -36,10 +36,10 @@ type Event struct {
 	Err        error
 }
 
-// Tracer receives every operation when it has ended. Trace is called concurrently.
+// Tracer receives every finished operation. Trace is called concurrently.
 type Tracer interface{ Trace(Event) }
 
-// Tracers passes each event to all of them.
+// Tracers passes each event to all its elements.
 type Tracers []Tracer
 
 // Trace passes e on.
@@ -49,7 +49,7 @@ func (ts Tracers) Trace(e Event) {
 	}
 }
 
-// Count has a Counter's values of one host.
+// Count holds a Counter's values for one host.
 type Count struct {
 	Dials, RoundTrips, Errors int
 	BytesOut, BytesIn         int64

@@ -35,18 +35,18 @@ type pending struct {
 	part int64  // bytes of it that an earlier attempt has left
 }
 
-// Upload asks the host in one round trip which files differ. If none of them does, it is
-// done; otherwise the bytes follow over SFTP, and one script checks them and puts them in
-// their places: three round trips, regardless of the number of files. If an upload
-// of a large file was interrupted, the next one resumes it. The host keeps the sums of its
-// files in /var/lib/paictl/sums.
+// Upload checks in one round trip which files differ on the host. If none of them does, it is done;
+// otherwise it sends the bytes over SFTP, and one script checks them and moves them to their
+// places: three round trips, regardless of the number of files. If an upload of a large file was
+// interrupted, the next one resumes it. The host keeps the sums of its files in
+// /var/lib/paictl/sums.
 func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
 	u := &upload{h: h, progress: progress}
 	err := u.traced(ctx, files, u.all)
 	return u.result, err
 }
 
-// Missing is the first of Upload's round trips.
+// Missing returns the first of Upload's round trips.
 func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	u := &upload{h: h}
 	var out []Missing
@@ -60,7 +60,8 @@ func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	return out, err
 }
 
-// traced runs do while no other upload over this connection works on the same files.
+// traced calls do when no other upload over this connection works on the same files, and reports the operation to the
+// tracer.
 func (u *upload) traced(ctx context.Context, files []File, do func(context.Context, []File) error) error {
 	h := u.h
 	if len(files) == 0 {
@@ -96,8 +97,7 @@ type upload struct {
 	scriptBytes, bytesIn int64
 }
 
-// all uploads files. Files that resumed an earlier attempt and have the wrong
-// checksum are sent once more from the start.
+// all uploads files. If a resumed file has the wrong checksum, it is sent again from the start.
 func (u *upload) all(ctx context.Context, files []File) error {
 	todo, root, err := u.check(ctx, files)
 	if err != nil {
@@ -114,7 +114,7 @@ func (u *upload) all(ctx context.Context, files []File) error {
 	if err != nil || len(again) == 0 {
 		return err
 	}
-	return u.all(ctx, again) // from the start: their remains are removed
+	return u.all(ctx, again) // from the start: the unfinished files were removed
 }
 
 // check returns the files to send, and the prefix of every path on the host, which
@@ -152,7 +152,7 @@ func (u *upload) check(ctx context.Context, files []File) (todo []pending, root 
 	return todo, root, nil
 }
 
-// finish puts the files in their places and returns those to send again.
+// finish moves the files to their places and returns those to send again.
 func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err error) {
 	var manifest strings.Builder
 	for _, f := range sent {
@@ -187,7 +187,7 @@ func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err 
 	return again, errors.Join(bad...)
 }
 
-// corrupted determines on which side a file was corrupted.
+// corrupted determines whether a file was corrupted here or during the transfer.
 func (u *upload) corrupted(f File, got string) error {
 	sum, err := hashOf(f)
 	if err != nil {
@@ -227,8 +227,8 @@ func (u *upload) confused(line string) error {
 		"upload to %s: the machine answered %q", u.h.name, line)
 }
 
-// tempName returns the name of a file's unfinished content beside it: the same for the
-// same content, so that an upload can be continued.
+// tempName returns the name of a file's unfinished content beside it. The same content has the same
+// name, so that an upload can be resumed.
 func tempName(f File) string {
 	sum := sha256.Sum256([]byte(f.Path + "\x00" + f.SHA256))
 	return ".paictl-" + hex.EncodeToString(sum[:10])
@@ -272,7 +272,7 @@ func checkFiles(files []File) error {
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
 
-// claim waits until no other upload over this connection has one of the same paths.
+// claim waits until no other upload over this connection writes to one of the same paths.
 func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
 	for {
 		c.mu.Lock()
@@ -318,5 +318,5 @@ func (c *conn) unclaim(files []File, mine chan struct{}) {
 // errStalled means that an upload makes no progress.
 var errStalled = fmt.Errorf("%w: no byte was taken for %s", ErrTimeout, stallLimit)
 
-// stallLimit is how long a host may take no byte of an upload; the whole may take long.
+// stallLimit is how long a host may accept no bytes of an upload. The whole upload may take longer.
 const stallLimit = 2 * time.Minute

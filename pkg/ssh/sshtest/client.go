@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options returns options for a client that knows the servers and uses no settings of the person
+// Options returns options for a client that knows the servers and ignores the settings of the user
 // who runs the test: no agent, no configuration, no home.
 func Options(t testing.TB, servers ...*Server) ssh.Options {
 	t.Helper()
@@ -30,13 +30,13 @@ func Options(t testing.TB, servers ...*Server) ssh.Options {
 	}
 }
 
-// Dialer returns a client for the servers. It is closed with the test.
+// Dialer returns a client for the servers. It is closed when the test ends.
 func Dialer(t testing.TB, servers ...*Server) *ssh.Client {
 	t.Helper()
 	return NewClient(t, Options(t, servers...))
 }
 
-// NewClient returns a client that is closed with the test.
+// NewClient returns a client that is closed when the test ends.
 func NewClient(t testing.TB, o ssh.Options) *ssh.Client {
 	t.Helper()
 	c := ssh.NewClient(o)

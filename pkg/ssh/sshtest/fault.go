@@ -26,12 +26,12 @@ type Fault struct {
 	HangBanner bool
 	// RefuseAuth refuses every login.
 	RefuseAuth bool
-	// Silent answers no keepalive.
+	// Silent leaves keepalives unanswered.
 	Silent bool
 	// Delay is added before each command.
 	Delay time.Duration
-	// Exec counts commands from 1, over all connections since SetFault; the connection
-	// is cut at that one, at the point that When says.
+	// Exec is the number of the command at which the connection is cut, counted from 1 over all
+	// connections since SetFault. When is the point within that command.
 	Exec int
 	When When
 	// Then is called after the cut; it may be nil.

@@ -12,12 +12,12 @@ import (
 
 // Step is a script that a fake host expects, and its answer.
 type Step struct {
-	// Match finds the script: a regular expression on its body.
+	// Match selects the script: a regular expression for its body.
 	Match string
 	// Stdout, Stderr and Exit are the answer.
 	Stdout, Stderr string
 	Exit           int
-	// Func makes the answer instead, if it is set. It gets the body.
+	// Func, if set, makes the answer instead. It gets the body.
 	Func func(e *Exec, body string) int
 	// Times limits how often the step answers; zero means without limit.
 	Times int
@@ -36,8 +36,8 @@ type step struct {
 	used  int
 }
 
-// Scripted returns a handler that answers the given steps, the first that matches, and
-// fails the test on everything else.
+// Scripted returns a handler that answers a script with the first step that matches it, and fails
+// the test if no step does.
 func Scripted(t testing.TB, steps ...Step) Handler {
 	t.Helper()
 	h := &scripted{t: t}

@@ -1,6 +1,6 @@
 // Package sshtest is a machine for tests: an SSH server inside the test's process.
 // In: accounts, a handler for commands, and faults. Out: a Target to dial and the received commands.
-// Nothing is simulated on the wire; package ssh cannot tell it from OpenSSH.
+// No protocol is simulated; package ssh can't distinguish it from OpenSSH.
 package sshtest
 
 import (
@@ -64,8 +64,8 @@ type Sudo struct {
 
 // Handler runs the commands of sessions.
 type Handler interface {
-	// Exec runs a command and returns its exit code. It returns soon after ctx or
-	// Stdin has ended. Sudo has been dealt with already.
+	// Exec runs a command and returns its exit code. It returns soon after ctx or Stdin has ended.
+	// The server has already handled sudo.
 	Exec(ctx context.Context, e *Exec) int
 }
 
@@ -216,7 +216,7 @@ func (s *Server) Drop() {
 	}
 }
 
-// Close stops the machine and waits for its commands to end.
+// Close stops the machine and waits until its commands exit.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true

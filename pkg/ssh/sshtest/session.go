@@ -110,7 +110,7 @@ func (l *link) requests(ch cssh.Channel, requests <-chan *cssh.Request) {
 	}
 }
 
-// command runs one command, with the faults that are due.
+// command runs one command, with the faults that apply to it.
 func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <-chan *cssh.Request) {
 	fault, when := l.s.nextExec()
 	cut := sync.OnceFunc(func() {
@@ -180,7 +180,7 @@ func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	return e, nil
 }
 
-// sudo emulates sudo if the command line contains it; ok reports that the command may start.
+// sudo emulates sudo if the command line contains it; ok reports whether the command may start.
 func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	c, err := wire.ParseCommand(line)
 	if err != nil || !c.Sudo {
@@ -223,7 +223,7 @@ func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	return 0, true
 }
 
-// readLine reads up to a newline and no byte further, as sudo does.
+// readLine reads up to a newline and not a byte further, as sudo does.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	b := make([]byte, 1)
@@ -249,8 +249,8 @@ func (s *Server) handler() Handler {
 // sftpCut is how many bytes of an SFTP session are sent before it is interrupted.
 const sftpCut = 16 << 10
 
-// cutInput makes the input of a command end as a fault wants it: in the middle of the
-// script, or right after it. An SFTP session is interrupted during its handshake or its data.
+// cutInput ends the input of a command as a fault requires: in the middle of the script, or right
+// after it. An SFTP session is interrupted during its handshake or its data.
 func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin

@@ -23,7 +23,7 @@ func (h Shell) sftp(e *Exec) int {
 	return 0
 }
 
-// channel joins a session's two directions; closing it does nothing, the session does that.
+// channel joins a session's two directions. Its Close does nothing, because the session closes them.
 type channel struct {
 	io.Reader
 	io.Writer

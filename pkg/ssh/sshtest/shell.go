@@ -63,7 +63,7 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 	return exitCode(cmd.Wait())
 }
 
-// environment is the environment of the test, with HOME and the path replaced.
+// environment returns the environment of the test, with HOME and the path replaced.
 func (h Shell) environment() []string {
 	path := strings.Join(append(append([]string(nil), h.Path...), os.Getenv("PATH")), ":")
 	env := []string{"PATH=" + path, "HOME=" + h.Root, "PAICTL_ROOT=" + h.Root, "TMPDIR=" + os.TempDir()}

@@ -24,33 +24,32 @@ const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/s
 	`/usr/lib/ssh/sftp-server /usr/libexec/sftp-server /usr/lib/sftp-server; do ` +
 	`if [ -x $p ]; then exec $p; fi; done; exit 127`
 
-// end is the last line of every program. Its brace closes the group that the first line opens: sh runs nothing before it has read this
-// line, so an interrupted transfer has no effect.
+// end is the last line of every program. Its brace closes the group that the first line opens: sh runs no command before it has read
+// this line, so an interrupted transfer has no effect.
 const end = "} # paictl: end of program"
 
 // environment is set before the body runs: messages in English, and the sbin folders,
 // which a login user's PATH doesn't contain on some distributions.
 const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH\n"
 
-// Run returns the program that runs body with an empty standard input. The session's
-// input stays open while it runs: its end tells the host that the operator is gone, and a
-// watcher then ends the whole process group, TERM first, KILL five seconds later.
-// The body is an argument of eval, so that an error in its syntax ends the program
-// instead of waiting for more input.
+// Run returns the program that runs body with an empty standard input. The session's input stays
+// open while it runs: when it is closed, the operator has disconnected, and a watcher ends the
+// whole process group, TERM first, KILL five seconds later. The body is an argument of eval, so
+// that a syntax error ends the program instead of making it wait for more input.
 func Run(body string) string {
 	return "{\n" + environment +
 		"exec 3<&0 </dev/null\n" + watched("", 5, body)
 }
 
-// Hold returns the program that runs body with the session's input as its own, so that
-// body can wait for the end of it; the watcher comes five seconds after that, and leaves
-// it twenty to tidy up, since a busy machine takes its time.
+// Hold returns the program that runs body with the session's input as its standard input, so that
+// body can wait until it is closed. Five seconds after that the watcher sends TERM, and KILL twenty
+// seconds later: on a busy machine, cleaning up takes time.
 func Hold(body string) string {
 	return "{\n" + environment +
 		"exec 3<&0\n" + watched("sleep 5; ", 20, body)
 }
 
-// watched is the rest of a program, in which fd 3 is the session's input. Its number is the seconds between TERM and KILL.
+// watched returns the rest of a program, in which fd 3 is the session's input. Its number is the seconds between TERM and KILL.
 func watched(grace string, tidies int, body string) string {
 	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep " + strconv.Itoa(tidies) + "; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
@@ -72,11 +71,11 @@ func Check(body string) error {
 // Quote quotes s as one word for sh.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Ready is the line on standard error that announces that the command is about to start with
+// Ready returns the line on standard error that announces that the command is about to start with
 // the rights it needs; no secrets or data are written to the host before it.
 func Ready(nonce string) string { return "paictl-ready-" + nonce }
 
-// Prompt is the prompt that sudo prints when it wants the password.
+// Prompt returns the prompt that sudo prints when it wants the password.
 func Prompt(nonce string) string { return "paictl-sudo-" + nonce + ":" }
 
 // Sudo returns the command line that runs inner, which holds no single quote, as root.
