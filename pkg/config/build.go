@@ -39,8 +39,8 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	return c, r.findings
 }
 
-// sections are the sections of services-configuration.yaml. A section without settings stays, as
-// an empty one: it names a service to start.
+// sections returns the sections of services-configuration.yaml. A section without settings is kept
+// as an empty one, because it names a service to start.
 func (q *QuickStart) sections() map[string]any {
 	if len(q.Services) == 0 {
 		return nil
@@ -55,8 +55,8 @@ func (q *QuickStart) sections() map[string]any {
 	return out
 }
 
-// nameImages adds sections that name images, except where the file has the service's image,
-// or says whether the service runs.
+// nameImages adds settings that name images to sections, unless the quick-start file sets the
+// service's image or whether the service runs.
 func (q *QuickStart) nameImages(sections map[string]map[string]any) {
 	for name, settings := range sections {
 		section := q.Services[name]
@@ -76,8 +76,8 @@ func (q *QuickStart) nameImages(sections map[string]map[string]any) {
 	}
 }
 
-// portablePath rewrites a path that is relative to the quick-start file as one relative
-// to the generated folder.
+// portablePath converts a path that is relative to the quick-start file to one relative to the
+// generated folder.
 func portablePath(p, from, to string) string {
 	if p == "" || filepath.IsAbs(p) || p == "~" || strings.HasPrefix(p, "~/") {
 		return p
@@ -115,8 +115,8 @@ func (q *QuickStart) addMachines(c *Cluster, facts map[string]layout.Facts, port
 // unknownSKU is the SKU of machines that were not queried.
 const unknownSKU = "unknown"
 
-// hostname is the given one, otherwise the machine's own in small letters, and otherwise one made from
-// the address.
+// hostname returns the given host name, otherwise the machine's own in small letters, and otherwise
+// one made from the address.
 func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) string {
 	if m.Hostname != "" {
 		return m.Hostname
@@ -129,9 +129,9 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 
 func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
-// rolesOf gives each machine its roles: its own, otherwise master for those under masters (or the
-// first machine if the file names no masters) and worker for the others. If that leaves no worker, the masters are also workers: one
-// machine is a whole cluster.
+// rolesOf returns the roles of each machine: its own, otherwise master for those under masters (or the first machine if the file
+// names no masters) and worker for the others. If no machine is a worker then, the masters are also workers: a single machine is a
+// whole cluster.
 func (q *QuickStart) rolesOf() [][]string {
 	out := make([][]string, len(q.Machines))
 	masters := map[int]bool{}
@@ -171,8 +171,8 @@ func (q *QuickStart) rolesOf() [][]string {
 	return out
 }
 
-// applyGPU drops or simulates GPUs. Machines that run jobs and machines that do not may
-// share hardware, so simulation splits their SKUs.
+// applyGPU drops or simulates GPUs. A machine that runs jobs and one that doesn't may have the same
+// SKU, so simulation splits such SKUs.
 func (q *QuickStart) applyGPU(c *Cluster) {
 	mode := cmp.Or(q.GPU, GPUAuto)
 	if mode == GPUAuto {
@@ -219,8 +219,8 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 	}
 }
 
-// dnsServers are the given ones, otherwise those of the first machine of the control plane
-// that knows any.
+// dnsServers returns the given servers, otherwise those of the first machine of the control plane
+// that reports any.
 func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []string {
 	if len(q.DNS) > 0 {
 		return q.DNS
@@ -233,8 +233,8 @@ func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []str
 	return []string{}
 }
 
-// chooseNetworks takes the given ranges, otherwise the first usual one that is free and large
-// enough.
+// chooseNetworks uses the given ranges, otherwise the first of the usual ranges that is free and
+// large enough.
 func (q *QuickStart) chooseNetworks(r *reporter, c *Cluster) {
 	k := &c.Kubernetes.Kubernetes
 	busy := slices.Clone(k.ClusterDNS)
@@ -265,12 +265,12 @@ func podRanges() []string {
 	return []string{defaultPodCIDR, "10.224.0.0/12", "10.192.0.0/11", "172.20.0.0/14", "100.64.0.0/10", "10.0.0.0/9"}
 }
 
-// freeRange returns the first range that doesn't contain the addresses, does not meet the
-// other range and serves that many machines.
+// freeRange returns the first range that contains none of the addresses, doesn't overlap other and
+// has enough addresses for the machines.
 func freeRange(ranges []string, addresses []netip.Addr, other string, machines int) string {
 	for _, s := range ranges {
 		p := netip.MustParsePrefix(s)
-		// A quarter stays free for machines that are added later.
+		// A quarter is kept free for machines that are added later.
 		if !overlap(s, other) && !slices.ContainsFunc(addresses, p.Contains) && (machines == 0 || nodeBlocks(s) >= machines+machines/4) {
 			return s
 		}

@@ -1,7 +1,7 @@
-// Package config reads, checks, makes and explains a cluster's configuration: the
-// quick-start file and the four files that are generated from it.
-// In: YAML files. Out: typed values with defaults filled in, or findings that name file,
-// line, field and remedy.
+// Package config reads, checks, generates and explains a cluster's configuration: the quick-start
+// file and the four files that are generated from it.
+// In: YAML files. Out: typed values with defaults filled in, or findings that name file, line,
+// field and remedy.
 package config
 
 import (
@@ -29,10 +29,10 @@ type Cluster struct {
 	Roles      Roles
 	Services   Services
 
-	// docs are the files as they were read, for the positions of findings; nil in a
-	// configuration that was made, not read.
+	// docs are the files as they were read, for the positions of findings; nil if the configuration
+	// was generated.
 	docs map[string]*strictyaml.Document
-	// quick is the quick-start file that it was made of, nil otherwise.
+	// quick is the quick-start file from which the configuration was generated, or nil.
 	quick *QuickStart
 }
 
@@ -61,10 +61,11 @@ type KubernetesSpec struct {
 	// APIServerPort is 6443.
 	LoadBalanceIP string `yaml:"load-balance-ip,omitempty" json:"load-balance-ip,omitempty"`
 	APIServerPort int    `yaml:"api-servers-port" json:"api-servers-port"`
-	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. If it is empty, the address is LoadBalanceIP if that isn't a master's,
-	// local with several masters, and otherwise the master's address.
+	// APIEndpoint is APIEndpointLocal, or HOST[:PORT] of a load balancer. If it is empty, the endpoint is LoadBalanceIP if that isn't a master's
+	// address, local if there are several masters, and otherwise the master's address.
 	APIEndpoint string `yaml:"api-endpoint,omitempty" json:"api-endpoint,omitempty"`
-	// APIVIP is a virtual address that one of the masters has, for people and programs outside of the cluster. Machines still use their own endpoint.
+	// APIVIP is a virtual address for people and programs outside of the cluster, which one of the masters holds. Machines still use their own
+	// endpoint.
 	APIVIP string `yaml:"api-vip,omitempty" json:"api-vip,omitempty"`
 	// APIServerCertSANs are further names and addresses in the API server's certificate.
 	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
@@ -72,27 +73,27 @@ type KubernetesSpec struct {
 	// DockerRegistry is where Kubernetes images come from. The bundle's images are
 	// imported under that name, so that nothing is pulled.
 	DockerRegistry string `yaml:"docker-registry" json:"docker-registry"`
-	// NetworkPlugin is flannel, or none when the operator installs another, or the path of a
+	// NetworkPlugin is flannel, or none if the operator installs another plugin, or the path of a
 	// manifest to apply, relative to the file's folder or absolute.
 	NetworkPlugin string `yaml:"network-plugin" json:"network-plugin"`
 	// MetadataAddress is MetadataClosed, the default, or MetadataOpen.
 	MetadataAddress string `yaml:"metadata-address,omitempty" json:"metadata-address,omitempty"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
-	// Proxy is how machines reach addresses outside of the cluster.
+	// Proxy is the proxy through which machines reach addresses outside of the cluster.
 	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
 	// GPUDriver is NVIDIA's driver on machines with its GPUs.
 	GPUDriver GPUDriver `yaml:"gpu-driver,omitempty" json:"gpu-driver,omitzero"`
 	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
-// APIEndpointLocal gives each machine its own address, where it reaches the API of any master that is ready.
+// APIEndpointLocal means that each machine has a local address at which it reaches the API of any master that is ready.
 const (
 	APIEndpointLocal = "local"
 	LocalAPIPort     = 6444
 )
 
-// PeerPort is the TCP port at which machines pass files on to each other while paictl works on them.
+// PeerPort is the TCP port through which machines pass files to each other during a run of paictl.
 const PeerPort = 6445
 
 // Whether pods reach the cloud's metadata service.
@@ -101,8 +102,8 @@ const (
 	MetadataOpen   = "open"
 )
 
-// Proxy is only for containerd and apt on the machines. The URLs may hold a
-// password, so the whole URLs are secrets.
+// Proxy is used only by containerd and apt on the machines. The URLs may contain a password, so
+// whole URLs are secrets.
 type Proxy struct {
 	HTTP  secret.String `yaml:"http,omitempty" json:"http,omitempty"`
 	HTTPS secret.String `yaml:"https,omitempty" json:"https,omitempty"`
@@ -114,8 +115,8 @@ type Proxy struct {
 type GPUDriver struct {
 	// Policy is GPUDriverKeep, the default, GPUDriverInstall or GPUDriverNone.
 	Policy string `yaml:"policy,omitempty" json:"policy,omitempty"`
-	// Version is a branch, "535", or one release of it, "535.261.03"; empty is the newest that
-	// the source has for the machine's GPUs. With the policy keep it is the oldest accepted version.
+	// Version is a branch, "535", or one release of it, "535.261.03"; empty is the newest that the
+	// source has for the machine's GPUs. If the policy is keep, it is the oldest accepted version.
 	Version string `yaml:"version,omitempty" json:"version,omitempty"`
 	// Module selects one of NVIDIA's two kernel modules: GPUModuleAuto, GPUModuleOpen, GPUModuleClosed.
 	Module string `yaml:"module,omitempty" json:"module,omitempty"`
@@ -131,7 +132,7 @@ const (
 	GPUDriverNone    = "none"
 )
 
-// NVIDIA's kernel modules: with the sources published, or not.
+// NVIDIA's two kernel modules: open (with published sources) and closed.
 const (
 	GPUModuleAuto   = "auto"
 	GPUModuleOpen   = "open"
@@ -146,7 +147,7 @@ const (
 	GPUSourceBundle       = "bundle"
 )
 
-// Extra are settings handed through, merged over those that paictl writes.
+// Extra are settings that are passed through, merged over those that paictl writes.
 type Extra struct {
 	Kubelet    map[string]any `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`       // KubeletConfiguration
 	KubeProxy  map[string]any `yaml:"kube-proxy,omitempty" json:"kube-proxy,omitempty"` // KubeProxyConfiguration
@@ -178,8 +179,8 @@ type Role struct {
 	Workloads bool `yaml:"workloads" json:"workloads"`
 }
 
-// Services is services-configuration.yaml. Sections of services other than cluster are
-// kept unchanged until their charts define them.
+// Services is services-configuration.yaml. Sections other than cluster are kept unchanged; the
+// charts of the services define them.
 type Services struct {
 	APIVersion string          `yaml:"apiVersion" json:"apiVersion"`
 	Kind       string          `yaml:"kind" json:"kind"` // ServicesConfiguration
@@ -213,8 +214,8 @@ type DockerRegistry struct {
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
 }
 
-// Source returns one of the four files as it was read. It returns nil if the configuration was made, not
-// read, or comes from a quick-start file.
+// Source returns one of the four files as it was read. It returns nil if the configuration was
+// generated, or comes from a quick-start file.
 func (c *Cluster) Source(file string) []byte {
 	if c.quick != nil {
 		return nil
@@ -222,7 +223,7 @@ func (c *Cluster) Source(file string) []byte {
 	return c.docs[file].Text()
 }
 
-// WithServices returns the configuration that was read, with another services-configuration.yaml.
+// WithServices returns a copy of a configuration that was read, with another text of services-configuration.yaml.
 func (c *Cluster) WithServices(text []byte) (*Cluster, error) {
 	data := map[string][]byte{}
 	for name, doc := range c.docs {
@@ -232,8 +233,8 @@ func (c *Cluster) WithServices(text []byte) (*Cluster, error) {
 	return Parse(c.Dir, data)
 }
 
-// IsManaged reports whether paictl installs, changes and removes Kubernetes. If it
-// does not, the machines are those of a cluster that existed before.
+// IsManaged reports whether paictl installs, changes and removes Kubernetes. If it doesn't, the
+// cluster existed before.
 func (c *Cluster) IsManaged() bool {
 	m := c.Kubernetes.Kubernetes.Managed
 	return m == nil || *m
@@ -253,8 +254,8 @@ func (c *Cluster) LabelsOf(m layout.Machine) map[string]string {
 	return out
 }
 
-// TaintsOf returns the node taints of a machine: those of its roles, unless one of them
-// runs ordinary pods, then its own.
+// TaintsOf returns the node taints of a machine: those of its roles, unless one of the roles runs
+// ordinary pods, then its own.
 func (c *Cluster) TaintsOf(m layout.Machine) []string {
 	var out []string
 	if !c.runsWorkloads(m) {
@@ -285,8 +286,8 @@ func (c *Cluster) IsControlPlane(m layout.Machine) bool {
 	return false
 }
 
-// ControlPlane returns the machines that run the control plane, in the layout's order.
-// The first one is where the cluster is initialised.
+// ControlPlane returns the machines that run the control plane, in the layout's order. The cluster
+// is initialised on the first one.
 func (c *Cluster) ControlPlane() []layout.Machine {
 	var out []layout.Machine
 	for _, m := range c.Layout.MachineList {

@@ -16,13 +16,15 @@ var systemFolders = []string{
 	"/home", "/media", "/mnt", "/opt", "/root", "/srv", "/usr", "/usr/local", "/usr/share", "/usr/src", "/var", "/var/cache", "/var/lib", "/var/log", "/var/opt", "/var/spool",
 }
 
-// foreignFolders may not contain one either: they hold programs, settings or the state of another program, or are emptied when the machine starts.
+// foreignFolders may not even contain a folder with data: they hold programs, settings or the state of another program, or are emptied when the
+// machine starts.
 var foreignFolders = []string{
 	"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr/bin", "/usr/lib", "/usr/local/bin", "/usr/sbin",
 	"/var/lib/apt", "/var/lib/cni", "/var/lib/containerd", "/var/lib/docker", "/var/lib/dpkg", "/var/lib/kubelet", "/var/lib/paictl", "/var/lib/systemd", "/var/run", "/var/tmp",
 }
 
-// badDataFolder checks a folder that "cluster up" fills and "cluster down" erases.
+// badDataFolder returns the reason why a folder can't be used for data, or "". "cluster up" fills such a folder and
+// "cluster down" erases it.
 func badDataFolder(p string) string {
 	if !dataPath.MatchString(p) {
 		return fmt.Sprintf("%q is not an absolute path of a folder", p)
@@ -44,7 +46,7 @@ const dataFolderRemedy = "choose a separate folder of letters, digits and _@%+=,
 // within reports whether a clean path is a folder or below it.
 func within(p, folder string) bool { return p == folder || strings.HasPrefix(p, folder+"/") }
 
-// UsableDataPath reports whether a folder may hold volumes. For other folders, the paths made of them don't need a second error.
+// UsableDataPath reports whether a folder may hold volumes. If it returns false, paths below the folder need no separate error.
 func UsableDataPath(dir string) bool { return badDataFolder(dir) == "" }
 
 // BadEtcdFolder returns the reason why etcd can't have its data in etcd-data-path and the remedy, or "".

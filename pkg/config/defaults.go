@@ -40,7 +40,7 @@ func controlPlaneComponents() []string {
 	return []string{"etcd", "apiserver", "controller-manager", "scheduler"}
 }
 
-// DefaultRoles is the k8s-role-definition.yaml that generate writes.
+// DefaultRoles returns the k8s-role-definition.yaml that generate writes.
 func DefaultRoles() Roles {
 	return Roles{APIVersion: APIVersion, Kind: KindRoles, Roles: map[string]Role{
 		layout.RoleMaster: {
@@ -57,7 +57,7 @@ func DefaultRoles() Roles {
 	}}
 }
 
-// fillDefaults sets the fields that the files leave open.
+// fillDefaults sets the fields that the files leave empty.
 func (c *Cluster) fillDefaults() {
 	c.Layout.APIVersion = cmp.Or(c.Layout.APIVersion, APIVersion)
 	c.Layout.Kind = cmp.Or(c.Layout.Kind, layout.Kind)
@@ -76,7 +76,7 @@ func (c *Cluster) fillKubernetes() {
 	s := &c.Services
 	k := &c.Kubernetes.Kubernetes
 	if !c.IsManaged() {
-		// Unknown settings of a cluster stay so: a guess would be taken for a fact.
+		// Settings of an existing cluster that aren't known stay empty: a guess would be taken for a fact.
 		k.ClusterName = cmp.Or(k.ClusterName, nameOf(s.Cluster.Common.ClusterID))
 		k.DNSDomain = cmp.Or(k.DNSDomain, defaultDNSDomain)
 		return
@@ -112,7 +112,7 @@ func (c *Cluster) fillServices() {
 	r.SecretName = cmp.Or(r.SecretName, defaultRegistrySecret)
 }
 
-// nameOf turns a cluster id into a name that kubeadm accepts.
+// nameOf converts a cluster id to a name that kubeadm accepts.
 func nameOf(id string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Format of a configuration folder, in words that continue "the configuration is of".
+// Format of a configuration folder, as a phrase that continues "the configuration is of".
 type Format string
 
 // Formats of a configuration folder.
@@ -18,13 +18,13 @@ const (
 	G1      Format = "the format of OpenPAI 0.10 to 0.17"
 	G15     Format = "the format of OpenPAI 1.0 to 1.4 (master.csv, worker.csv)"
 	G2      Format = "the format of OpenPAI 1.5 and later"
-	// Unknown has no field by which the others are recognized.
+	// Unknown is the format of a folder without a field by which the other formats are recognized.
 	Unknown Format = "no format that paictl knows"
 )
 
-// Detect returns the format of a folder's configuration. Two incompatible formats of the
-// original share the name layout.yaml: the machines of the older have k8s-role, nodename or a login;
-// those of the later pai-master or pai-worker, and its SKUs computing-device.
+// Detect returns the format of a folder's configuration. Two incompatible formats of the original
+// have a file layout.yaml: machines of the older format have k8s-role, nodename or a login; machines
+// of the later one have pai-master or pai-worker, and its SKUs computing-device.
 func Detect(dir string) (Format, error) {
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(dir, name))

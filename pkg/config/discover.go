@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// discoverParallel is how many machines are queried at a time. Each costs little more than one connection;
-// the limit spares the operator's open files.
+// discoverParallel is how many machines are queried at a time. A query costs little more than a
+// connection; the limit is for the operator's open files.
 const discoverParallel = 128
 
 // HostFailure is a machine that could not be queried.
@@ -57,14 +57,14 @@ func (e *DiscoveryError) Unwrap() []error {
 	return out
 }
 
-// ExitCode is 1. It overrides the exit code of a cause.
+// ExitCode returns 1, instead of the exit code of a cause.
 func (e *DiscoveryError) ExitCode() int { return 1 }
 
-// Discover collects the facts of machines, in parallel, in one round trip each, and returns
-// the answers by the targets' address. All machines are queried even if some fail; the
-// error is then a *DiscoveryError, or the context's. timeout is for the script alone, zero
-// means 60 s. The dialer limits the time of a connection, since it knows which connections
-// wait for others or for a person. progress may be nil and is called, one call at a time, after each machine.
+// Discover collects the facts of machines in parallel, in one round trip each, and returns them by the
+// targets' addresses. All machines are queried even if some fail; the error is then a *DiscoveryError, or the
+// context's. timeout is for the script alone; zero means 60 s. The dialer limits the time of a connection,
+// since it knows which connections wait for other connections or for a person. progress may be nil; it is
+// called after each machine, one call at a time.
 func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
 	if timeout <= 0 {
 		timeout = time.Minute
@@ -128,7 +128,8 @@ func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration)
 	if err != nil || f.Sudo != "password" && f.Sudo != "refused" {
 		return f, err
 	}
-	// sudo -n fails in the same way if the user needs a password and if it has no rights: only an attempt shows which.
+	// sudo -n fails in the same way if the user needs a password and if the user has no rights: only an attempt shows
+	// which.
 	_, err = h.Run(ctx, ssh.Script{Name: "discover/sudo", Body: "true", Timeout: timeout})
 	switch {
 	case errors.Is(err, ssh.ErrSudo):

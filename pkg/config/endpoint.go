@@ -9,10 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LocalAPI is where a machine reaches the API if the endpoint is local.
+// LocalAPI returns the address at which a machine reaches the API if the endpoint is local.
 func LocalAPI() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(LocalAPIPort)) }
 
-// Endpoint is the address, HOST:PORT, at which the machines reach the API: LocalAPI if they do so by their own proxies.
+// Endpoint returns the address, HOST:PORT, at which the machines reach the API: LocalAPI if they use their local
+// proxies.
 func (c *Cluster) Endpoint() string {
 	k := c.Kubernetes.Kubernetes
 	port := strconv.Itoa(cmp.Or(k.APIServerPort, defaultAPIPort))
@@ -35,5 +36,5 @@ func (c *Cluster) Endpoint() string {
 	return net.JoinHostPort(k.LoadBalanceIP, port)
 }
 
-// EndpointIsLocal reports whether each machine reaches the API by its own proxy.
+// EndpointIsLocal reports whether each machine reaches the API through its local proxy.
 func (c *Cluster) EndpointIsLocal() bool { return c.Endpoint() == LocalAPI() }

@@ -30,8 +30,8 @@ type Existing struct {
 	Configured bool
 }
 
-// GenerateExisting makes the four files for an existing cluster. It doesn't use g's quick-start
-// file and options for machines. It writes all files, or none.
+// GenerateExisting generates the four files for an existing cluster. It ignores g's quick-start
+// file and its options for machines. It writes all files, or none.
 func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	if !g.DryRun && !g.Force {
 		if err := refuseExisting(g.OutDir); err != nil {
@@ -53,7 +53,7 @@ func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	return out, g.write(out)
 }
 
-// configuration is the content of the files; the findings are warnings.
+// configuration returns the content of the files; the findings are warnings.
 func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
 	managed := false
 	c := &Cluster{Dir: dir}
@@ -93,9 +93,9 @@ func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
 	}
 }
 
-// clusterIDOf makes an id of the name of a cluster in a kubeconfig: the last part of
-// arn:aws:eks:eu-west-1:1234:cluster/lab, the whole of others. Names that all clusters of a
-// kind share don't identify one and give "".
+// clusterIDOf makes an id from the name of a cluster in a kubeconfig: the last part of
+// arn:aws:eks:eu-west-1:1234:cluster/lab, or the whole of other names. It returns "" for names that
+// are the same for all clusters of a kind.
 func clusterIDOf(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if slices.Contains([]string{"kubernetes", "default", "cluster", "local"}, name) {
@@ -113,7 +113,7 @@ func clusterIDOf(name string) string {
 	return id
 }
 
-// apiAddress is where the API is reached, zero if that is a name, or only valid on the
+// apiAddress returns the address of the API, or zero values if it is a name, or valid only on the
 // operator's machine.
 func apiAddress(server string) (ip string, port int) {
 	u, err := url.Parse(server)
@@ -130,7 +130,7 @@ func apiAddress(server string) (ip string, port int) {
 	return a.String(), port
 }
 
-// firstRange is the IPv4 range of a list with commas, otherwise the first one.
+// firstRange returns the first IPv4 range of a comma-separated list, or the first range if none is IPv4.
 func firstRange(list string) string {
 	first := ""
 	for s := range strings.SplitSeq(list, ",") {
@@ -146,8 +146,8 @@ func firstRange(list string) string {
 	return first
 }
 
-// rangeOfNodes is the smallest IPv4 range that contains those of all nodes, but no smaller than
-// a /16: nodes that are added later have addresses next to them.
+// rangeOfNodes returns the smallest IPv4 range that contains the ranges of all nodes, but at least
+// a /16, because nodes that are added later have neighbouring addresses.
 func rangeOfNodes(nodes []corev1.Node) string {
 	var all netip.Prefix
 	for _, n := range nodes {
@@ -168,8 +168,8 @@ func rangeOfNodes(nodes []corev1.Node) string {
 	return all.String()
 }
 
-// existingRoles are the roles of a cluster whose control plane paictl doesn't run. taints are the taints of the machines
-// of the control plane.
+// existingRoles returns the roles of a cluster whose control plane isn't managed by paictl. taints are the taints of the
+// machines of the control plane.
 func existingRoles(taints []string) Roles {
 	roles := DefaultRoles()
 	master := roles.Roles[layout.RoleMaster]

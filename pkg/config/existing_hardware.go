@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// nodeFacts returns the facts that discovery would find on a node's machine, as far as the API reports them.
+// nodeFacts returns the facts of a node's machine, as far as the API reports them.
 func nodeFacts(n corev1.Node) layout.Facts {
 	id, version := osOf(n.Status.NodeInfo.OSImage)
 	f := layout.Facts{
@@ -19,16 +19,16 @@ func nodeFacts(n corev1.Node) layout.Facts {
 	}
 	count, model := nodeGPUs(n)
 	for range count {
-		// GPUs of any vendor: the listed GPUs are counted unchanged.
+		// This field is used for GPUs of any vendor: listed GPUs are counted unchanged.
 		f.NVIDIA = append(f.NVIDIA, layout.NVIDIAGPU{Model: model})
 	}
 	return f
 }
 
-// maxGPUs of one node; no machine has more.
+// maxGPUs is more GPUs than any node has.
 const maxGPUs = 1024
 
-// nodeGPUs counts a node's GPUs and names their model, as far as its labels say.
+// nodeGPUs returns the number of a node's GPUs, and their model if its labels contain it.
 func nodeGPUs(n corev1.Node) (count int, model string) {
 	for _, vendor := range []struct {
 		resource corev1.ResourceName
@@ -46,7 +46,7 @@ func nodeGPUs(n corev1.Node) (count int, model string) {
 		for _, label := range vendor.labels {
 			model = cmp.Or(model, n.Labels[label])
 		}
-		// With time slicing, a node offers each GPU several times.
+		// With time slicing, a node reports each GPU several times.
 		if product, ok := strings.CutSuffix(model, "-SHARED"); ok {
 			model = product
 			if built, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"]); err == nil && built > 0 && built < count {
@@ -71,8 +71,8 @@ func driverOf(n corev1.Node) string {
 	return strings.Join(parts, ".")
 }
 
-// osOf takes the name of a system apart, "Ubuntu 22.04.4 LTS", into the ID and the
-// VERSION_ID of its os-release, which the API does not report.
+// osOf splits the name of a system, "Ubuntu 22.04.4 LTS", into the ID and the VERSION_ID of its
+// os-release, which the API does not report.
 func osOf(image string) (id, version string) {
 	words := strings.FieldsFunc(strings.ToLower(image), func(r rune) bool { return r == ' ' || r == '/' || r == '(' || r == ')' })
 	if len(words) == 0 {

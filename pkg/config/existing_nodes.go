@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Labels and taints by which Kubernetes marks nodes of the control plane; the second is the
-// name before 1.24.
+// controlPlaneKeys returns the keys of the labels and taints by which Kubernetes marks nodes of the
+// control plane; the second is the name before 1.24.
 func controlPlaneKeys() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// usableNodes leaves out nodes on which no service can run, and reports them.
+// usableNodes removes nodes on which no service can run, and reports them.
 func usableNodes(nodes []corev1.Node, r *reporter) []corev1.Node {
 	var out []corev1.Node
 	leftOut := map[string][]string{}
@@ -49,7 +49,7 @@ func whyLeftOut(n corev1.Node) string {
 	return ""
 }
 
-// some names a few of many.
+// some lists the first few names, and the number of the others.
 func some(names []string) string {
 	const few = 5
 	if len(names) <= few {
@@ -94,9 +94,9 @@ func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) erro
 	return nil
 }
 
-// masters are the nodes that get the role master: those of the control plane, those that
-// had the role before, and the requested ones. Without any of these, as in managed
-// clouds, one is chosen.
+// masters returns the nodes that get the role master: those of the control plane, those that
+// already have the role, and the requested ones. If there are no such nodes, as in managed clouds,
+// one is chosen.
 func (e Existing) masters(nodes []corev1.Node, r *reporter) (map[string]bool, error) {
 	out, byName := map[string]bool{}, map[string]bool{}
 	roleLabels := DefaultRoles().Roles[layout.RoleMaster].Labels
@@ -137,8 +137,8 @@ func isControlPlaneNode(n corev1.Node) bool {
 	})
 }
 
-// bestMaster is the first node that is ready and takes pods, without GPUs
-// if possible: GPUs are for jobs.
+// bestMaster returns the first node that is ready and takes pods, if possible without GPUs, which
+// are for jobs.
 func bestMaster(nodes []corev1.Node) string {
 	cost := func(n corev1.Node) int {
 		cost := 0
@@ -162,7 +162,7 @@ func isReady(n corev1.Node) bool {
 	})
 }
 
-// nodeRoles: a node of the control plane that refuses ordinary pods runs no jobs.
+// nodeRoles returns the roles of a node. A node of the control plane that refuses ordinary pods runs no jobs.
 func nodeRoles(n corev1.Node, master bool) []string {
 	switch {
 	case !master:
@@ -177,8 +177,8 @@ func refusesPods(n corev1.Node) bool {
 	return isControlPlaneNode(n) && slices.ContainsFunc(lastingTaints(n), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lastingTaints are a node's taints but those of a passing state: not ready, no
-// memory, about to be removed.
+// lastingTaints returns a node's taints without those for a temporary state: not ready, under
+// memory pressure, about to be removed.
 func lastingTaints(n corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 		for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/", "ToBeDeletedBy", "DeletionCandidateOf"} {
@@ -190,7 +190,7 @@ func lastingTaints(n corev1.Node) []corev1.Taint {
 	})
 }
 
-// taintText is key[=value]:Effect.
+// taintText formats a taint as key[=value]:Effect.
 func taintText(t corev1.Taint) string {
 	if t.Value != "" {
 		return t.Key + "=" + t.Value + ":" + string(t.Effect)
@@ -198,7 +198,7 @@ func taintText(t corev1.Taint) string {
 	return t.Key + ":" + string(t.Effect)
 }
 
-// masterTaints are the taints of masters that refuse ordinary pods: services must tolerate them.
+// masterTaints returns the taints of masters that refuse ordinary pods: services must tolerate them.
 func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	found := map[string]bool{}
 	for _, n := range nodes {
@@ -211,7 +211,7 @@ func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	return sortedKeys(found)
 }
 
-// ownTaints are a node's taints that do not come from its roles.
+// ownTaints returns a node's taints that do not come from its roles.
 func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 	fromRoles := c.TaintsOf(m)
 	var out []string
@@ -223,8 +223,8 @@ func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 	return out
 }
 
-// ownLabels are those labels of a node that are the platform's and do not come from its
-// roles. All others are left to the programs and people that set them.
+// ownLabels returns a node's labels of the platform that do not come from its roles. All other
+// labels are left to the programs and people that set them.
 func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	out := map[string]string{}
 	fromRoles := c.LabelsOf(m)
@@ -244,8 +244,8 @@ func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	return out
 }
 
-// nodeAddress is the address of the node inside the cluster's network, IPv4 if it has
-// one, "" if it has no address.
+// nodeAddress returns the internal address of a node, IPv4 if it has one, or "" if it has no
+// address.
 func nodeAddress(n corev1.Node) string {
 	first := ""
 	for _, a := range n.Status.Addresses {

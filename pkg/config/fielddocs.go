@@ -1,8 +1,7 @@
 package config
 
-// fieldDocs has the descriptions of the fields of a file. The comments of generated files, the
-// JSON schemas and "config show" take their texts from here. A * stands for any name, []
-// for the entries of a list.
+// fieldDocs returns the descriptions of the fields of a file. The comments of generated files, the
+// JSON schemas and "config show" use these texts. A * matches any name, [] the entries of a list.
 func fieldDocs(file string) map[string]string {
 	switch file {
 	case LayoutFile:

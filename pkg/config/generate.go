@@ -18,24 +18,24 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Generation is a request to make a configuration from a quick-start file.
+// Generation is a request to generate a configuration from a quick-start file.
 type Generation struct {
 	QuickStart string // path of the file
 	OutDir     string
 	Force      bool // replace existing files
-	Offline    bool // ask no machine
+	Offline    bool // query no machine
 	DryRun     bool // write nothing
 	// Timeout for one machine; zero means 60 s.
 	Timeout time.Duration
-	// Reference documents the services' sections, as comments; services-configuration.yaml
-	// ends with it.
+	// Reference documents the services' sections, as comments. It is appended to
+	// services-configuration.yaml.
 	Reference []byte
 	// Checks are further rules for the generated files, in addition to those of Validate.
 	Checks []Check
-	// Dialer reaches the machines; not used offline.
+	// Dialer connects to the machines; not used offline.
 	Dialer ssh.Dialer
-	// Images gives, for the folder of a bundle, sections of services that name its images;
-	// those of the quick-start file win. It may be nil.
+	// Images returns sections of services that name the images of the bundle in a folder; settings
+	// of the quick-start file override them. It may be nil.
 	Images func(bundle string) map[string]map[string]any
 	// Progress may be nil; it is called after each machine that was queried.
 	Progress func(done, total int, host string, err error)
@@ -51,7 +51,7 @@ type Generated struct {
 	reference []byte
 }
 
-// Generate makes the four files. It writes all of them, or none and returns an error:
+// Generate generates the four files. It writes all of them, or writes none and returns an error:
 // Findings, a *DiscoveryError, or one that names existing files.
 func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	q, warnings, err := LoadQuickStart(g.QuickStart)
@@ -66,14 +66,14 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		return nil, err
 	}
 	if !g.DryRun && !g.Force {
-		// Before the machines are queried: that may take a while.
+		// Check this before the machines are queried, which may take a while.
 		if err := refuseExisting(g.OutDir); err != nil {
 			return nil, err
 		}
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// Mistakes that don't depend on the machines' answers are found before they are queried.
+		// Report mistakes that don't depend on the machines' answers before they are queried.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func refuseExisting(dir string) error {
 	return WriteFolder(dir, files, func(string) bool { return true }, false)
 }
 
-// generate turns the file and the machines' answers into the four files.
+// generate makes the four files from the quick-start file and the machines' facts.
 func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Generated, error) {
 	c, warnings, err := q.assemble(facts, g.OutDir, g.Checks)
 	if err != nil {
@@ -120,7 +120,7 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Gen
 	return g.render(&Generated{Cluster: c, Facts: facts, Warnings: warnings})
 }
 
-// render fills in the files.
+// render sets out.Files.
 func (g Generation) render(out *Generated) (*Generated, error) {
 	files, err := out.Cluster.Render()
 	if err != nil {
@@ -138,7 +138,7 @@ func withReference(files map[string][]byte, reference []byte) map[string][]byte 
 	return files
 }
 
-// Masked returns the files without secrets, for a person to look at. secrets are paths in
+// Masked returns the files without secrets, for display. secrets are paths in
 // services-configuration.yaml, as for Cluster.Masked.
 func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error) {
 	files, err := g.Cluster.Masked(secrets...).Render()
@@ -148,7 +148,7 @@ func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error
 	return withReference(files, g.reference), nil
 }
 
-// assemble makes the configuration and applies all rules to it.
+// assemble builds the configuration and applies all rules to it.
 func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, checks []Check) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)
@@ -166,8 +166,8 @@ func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, chec
 	return c, findings.Warnings(), nil
 }
 
-// inOwnTerms moves findings about generated files, which the user hasn't seen yet, to the
-// fields of the quick-start file that caused them.
+// inOwnTerms converts findings about generated files, which the user hasn't seen yet, to findings
+// about the fields of the quick-start file that caused them.
 func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	for i := range fs {
 		field, i0 := fs[i].Field, -1
@@ -212,8 +212,8 @@ func withoutRule(fs Findings, rules ...string) Findings {
 	return out
 }
 
-// checkFiles finds paths of key files that don't exist. Offline that is a
-// warning: the keys may be on the machine that will run "cluster up".
+// checkFiles finds paths of key files that don't exist. With --offline that is only a warning: the
+// keys may be on the machine that will run "cluster up".
 func (q *QuickStart) checkFiles(offline bool) Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	check := func(p fieldPath, file string) {
@@ -231,7 +231,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 			r.fail(p, "quick-start/no-file", fmt.Sprintf("%s can't be read: %v", resolvePath(q.dir, file), cause(err)), "check the path, and the permissions of the folders above it")
 		}
 	}
-	// A known_hosts file may be absent: accepting a host's key makes it.
+	// A known_hosts file may be absent: it is created when a host's key is accepted.
 	check(fieldPath{"ssh-keyfile-path"}, q.SSHKeyFile)
 	for i, m := range q.Machines {
 		check(fieldPath{"machines", i, "ssh-keyfile-path"}, m.SSHKeyFile)
@@ -239,7 +239,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 	return r.findings
 }
 
-// factsFindings warns about facts of the machines that "cluster up" will stumble over.
+// factsFindings warns about facts of the machines that will cause problems in "cluster up".
 func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	r := &reporter{file: filepath.Join(c.Dir, LayoutFile)}
 	for i, m := range c.Layout.MachineList {
@@ -267,7 +267,7 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	return r.findings
 }
 
-// obstacles are problems that an installation of NVIDIA's driver meets on a machine.
+// obstacles lists the problems that an installation of NVIDIA's driver would have on a machine.
 func obstacles(f layout.Facts) string {
 	var out []string
 	if f.SecureBoot == "on" {
@@ -302,7 +302,7 @@ func countVendor(devices []layout.PCIDevice, vendor string) int {
 	return n
 }
 
-// Path of one of the files.
+// Path returns the path of one of the files.
 func (g *Generated) Path(name string) string { return filepath.Join(g.Cluster.Dir, name) }
 
 // Summary counts the machines by SKU.

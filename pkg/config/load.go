@@ -17,12 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Files are the names of the four files, in the order in which they are read.
+// Files returns the names of the four files, in the order in which they are read.
 func Files() []string { return []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile} }
 
 // Load reads the four files of a configuration folder strictly and fills in defaults. It returns all
-// mistakes in their form as Findings. It does not apply the rules
-// of Validate; LoadValid does.
+// mistakes of form as Findings. It does not apply the rules of Validate; LoadValid does.
 func Load(dir string) (*Cluster, error) {
 	data, err := readFiles(dir)
 	if err != nil {
@@ -45,8 +44,8 @@ func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// LoadReadable loads a folder for a command that only reads. Mistakes that don't keep paictl from finding the machines are returned as findings, with
-// the cluster loaded without the mistaken parts; all others are an error of type Findings.
+// LoadReadable loads a folder for a command that only reads. If paictl can find the machines in spite of the mistakes, it returns them as findings,
+// and the cluster without the affected parts; other mistakes are an error of type Findings.
 func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	data, err := readFiles(dir)
 	if err != nil {
@@ -57,7 +56,7 @@ func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	findings := form
 	if form.Err() == nil {
 		findings = append(findings, Validate(c, checks...)...)
-	} else { // most rules would report mistakes of form a second time
+	} else { // most rules would report the mistakes of form again
 		findings = append(findings, slices.DeleteFunc(Validate(c), func(f Finding) bool { return !hidesMachines(f) })...)
 	}
 	if slices.ContainsFunc(findings, hidesMachines) {
@@ -66,7 +65,7 @@ func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// hidesMachines reports whether a mistake may hide machines, or the way to reach them.
+// hidesMachines reports whether a mistake may hide machines, or how to connect to them.
 func hidesMachines(f Finding) bool {
 	if f.Severity != strictyaml.Error {
 		return false
@@ -128,7 +127,7 @@ func readFiles(dir string) (map[string][]byte, error) {
 // nameFolder is the remedy if the wrong folder was read.
 const nameFolder = "name the configuration's folder with -p or PAICTL_CONFIG"
 
-// place describes a folder so that a person recognizes it.
+// place describes a folder in words that a person recognizes.
 func place(dir string) string {
 	if filepath.Clean(dir) != "." {
 		return dir
@@ -139,11 +138,11 @@ func place(dir string) string {
 	return dir
 }
 
-// Parse decodes the four files. dir is their folder, by which findings name them.
+// Parse decodes the four files. dir is their folder, which findings name.
 func Parse(dir string, data map[string][]byte) (*Cluster, error) {
 	c, findings := parse(dir, data)
 	if findings.Err() != nil {
-		// The names of components can be checked even if the form has other mistakes.
+		// The names of components can be checked even if the files have mistakes of form.
 		k := &checker{c: c, roles: &reporter{file: filepath.Join(dir, RolesFile), doc: c.docs[RolesFile]}}
 		k.checkRoles()
 		return nil, append(findings, k.roles.findings.Errors()...).Err()
@@ -187,8 +186,8 @@ func checkKind(doc *strictyaml.Document, name string) Findings {
 	return r.findings
 }
 
-// resolve makes a path of a file in the folder absolute or relative to the process: ~ is
-// the operator's home, and a relative path starts in the folder.
+// resolve makes a path in the configuration absolute, or relative to the process: ~ is the
+// operator's home, and a relative path starts in the configuration folder.
 func (c *Cluster) resolve(p string) string { return resolvePath(c.Dir, p) }
 
 func resolvePath(dir, p string) string {

@@ -19,13 +19,12 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not
-// written yet. Everything but these machines stays as the operator wrote it: order,
-// comments, blank lines.
+// LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not written
+// yet. All other text stays as the operator wrote it: order, comments, blank lines.
 type LayoutEdit struct {
 	// Cluster is the whole configuration as it will be.
 	Cluster *Cluster
-	// Machines are those that are added or removed.
+	// Machines are the added or removed machines.
 	Machines []layout.Machine
 
 	fileEdit
@@ -40,9 +39,9 @@ type fileEdit struct {
 	before, after []byte
 }
 
-// AddMachines adds machines to a folder's layout. A machine without a host name takes the
-// one that it reports, and one without a SKU takes that of equal hardware, or a new one; facts are by
-// address. Machines that are already in the layout stay unchanged.
+// AddMachines adds machines to a folder's layout. A machine without a host name gets the name that it
+// reports, and one without a SKU gets the SKU of equal hardware, or a new one; facts are by address.
+// Machines that are already in the layout stay unchanged.
 func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -181,8 +180,8 @@ func cloneSKUs(in map[string]layout.SKU) map[string]layout.SKU {
 	return out
 }
 
-// addSKU returns the name of the SKU of a machine with these facts, and adds one if no
-// other has the same hardware.
+// addSKU returns the name of the SKU for a machine with these facts. It adds a SKU if no other has
+// the same hardware.
 func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	found, _ := layout.SKUs(map[string]layout.Facts{"": f})
 	for base, sku := range found {
@@ -201,8 +200,8 @@ func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	return ""
 }
 
-// sameHardware compares SKUs as layout.SKUs compares machines: memory may differ by 1 %,
-// and the rounding to GiB.
+// sameHardware compares SKUs as layout.SKUs compares machines: memory may differ by 1 %, plus the
+// rounding to GiB.
 func sameHardware(a, b layout.SKU) bool {
 	am, err1 := resource.ParseQuantity(a.Mem)
 	bm, err2 := resource.ParseQuantity(b.Mem)
@@ -235,9 +234,9 @@ func sameHardware(a, b layout.SKU) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// editLayout edits the text of a layout so that it has the machines of want. It first edits
-// the text itself. If the file's style doesn't allow that, it edits the parsed document
-// and rewrites that, which keeps comments but not blank lines.
+// editLayout edits the text of a layout so that it has the machines of want. It first tries to edit
+// lines of the text. If the file's style doesn't allow that, it edits the parsed document and
+// encodes it again, which keeps comments but not blank lines.
 func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -253,7 +252,7 @@ func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	return out, err
 }
 
-// says reports whether a text has the machines and SKUs of want.
+// says reports whether a text contains exactly the machines and SKUs of want.
 func says(text []byte, want layout.Layout) bool {
 	var have layout.Layout
 	if _, found := strictyaml.Decode(LayoutFile, text, &have); found.Err() != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// NewMachines describes machines to add, as a person names them.
+// NewMachines describes machines to add, as given on the command line.
 type NewMachines struct {
 	// Hosts are IPv4 addresses, NAME=ADDRESS, or names in DNS.
 	Hosts []string
@@ -28,7 +28,7 @@ type NewMachines struct {
 	SKU     string // "auto" or "" to detect it on the machine
 }
 
-// Machines returns them as entries of a layout, without the facts that only the machines know.
+// Machines returns entries of a layout for the machines, without the facts that must be read from the machines.
 func (n NewMachines) Machines() ([]layout.Machine, error) {
 	var out []layout.Machine
 	for _, h := range n.Hosts {
@@ -63,7 +63,7 @@ func (n NewMachines) machine(host string) (layout.Machine, error) {
 	return n.with(layout.Machine{Hostname: name, HostIP: address})
 }
 
-// with fills in the flags' values that the entry doesn't set.
+// with fills in the values of flags that the entry doesn't set.
 func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	if len(m.Roles) == 0 {
 		m.Roles = n.Roles
@@ -94,7 +94,7 @@ func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	return m, nil
 }
 
-// machineFile is a file with machines. An entry may have the original's fields.
+// machineFile is a file with machines. An entry may have fields of OpenPAI.
 type machineFile struct {
 	MachineList []machineEntry `yaml:"machine-list"`
 }
@@ -109,7 +109,7 @@ type machineEntry struct {
 	SSH      *layout.SSH       `yaml:"ssh"`
 	ForPods  []int             `yaml:"gpus-for-pods"`
 
-	// The original's. Fields that had no effect are accepted and dropped.
+	// Fields of OpenPAI. Those that had no effect are accepted and dropped.
 	Username string        `yaml:"username"`
 	Password secret.String `yaml:"password"`
 	KeyFile  string        `yaml:"keyfile-path"`

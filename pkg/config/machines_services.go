@@ -10,13 +10,14 @@ import (
 
 // ServiceRules adapt services-configuration.yaml to a change of machines.
 type ServiceRules struct {
-	// Settle returns the text of the file that fits the machines after the change; nil leaves the file as it is.
+	// Settle returns a text of the file that fits the machines after the change; nil means that the file needn't
+	// change.
 	Settle func(before, after *Cluster) ([]byte, error)
 	// Check checks the result against the rules of the services.
 	Check Check
 }
 
-// settle makes the edit of the services' file, and applies all rules to both.
+// settle prepares the edit of services-configuration.yaml, and applies all rules to both files.
 func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRules) error {
 	dir := e.Cluster.Dir
 	e.services = fileEdit{path: filepath.Join(dir, ServicesFile), before: data[ServicesFile], after: data[ServicesFile], secret: before.HoldsSecret(ServicesFile)}
@@ -46,7 +47,8 @@ func (e *LayoutEdit) settle(data map[string][]byte, before *Cluster, s ServiceRu
 	return nil
 }
 
-// Write replaces the files. The services come first: with fewer cells they also fit the former machines.
+// Write replaces the files. services-configuration.yaml comes first: with fewer cells it also fits the machines before
+// the change.
 func (e *LayoutEdit) Write() error {
 	if err := e.services.Write(); err != nil {
 		return err

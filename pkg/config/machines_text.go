@@ -12,11 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// errStyle means that lines of a text can't be removed and inserted because of its layout.
+// errStyle means that lines can't be removed or inserted because of the text's YAML style.
 var errStyle = errors.New("not in block style")
 
-// editText removes the lines of machines that are no longer wanted and inserts lines for
-// new ones, and for new SKUs. The caller checks the result.
+// editText removes the lines of machines that aren't in want, and inserts lines for new machines
+// and SKUs. The caller checks the result.
 func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) {
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")
 	if list == nil || skus == nil || list.Kind != yaml.SequenceNode || skus.Kind != yaml.MappingNode ||
@@ -38,7 +38,7 @@ func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) 
 	return t.apply(), nil
 }
 
-// textEdit collects cuts and insertions by line number, from 0.
+// textEdit collects removals and insertions by line number, from 0.
 type textEdit struct {
 	lines  []string
 	cut    map[int]bool
@@ -100,8 +100,8 @@ func (t *textEdit) addSKUs(skus *yaml.Node, want map[string]layout.SKU) error {
 	return err
 }
 
-// extent returns the line after an entry that begins at first: it continues while lines are
-// indented deeper, blank lines at its end aside.
+// extent returns the line after an entry that begins at first: the entry continues while lines are
+// indented deeper, without blank lines at its end.
 func (t *textEdit) extent(first, indent int) int {
 	end := first + 1
 	for i := first + 1; i < len(t.lines); i++ {

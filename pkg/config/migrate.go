@@ -20,7 +20,7 @@ import (
 // oldConfigFile is the original's file with SSH and kubespray settings, since 1.5.
 const oldConfigFile = "config.yaml"
 
-// Migration is an old configuration turned into ours.
+// Migration is an old configuration converted to ours.
 type Migration struct {
 	From     Format
 	Cluster  *Cluster
@@ -45,9 +45,9 @@ const (
 	noteDropped = "dropped"
 )
 
-// Migrate reads a folder in one of the original's formats. Every value is either in
-// the result, or in Notes with the reason why not. The new services-configuration.yaml ends
-// with reference; checks are further rules for the result.
+// Migrate reads a folder in one of the original's formats. Every value is either in the result, or
+// in Notes with the reason why not. reference is appended to the new services-configuration.yaml;
+// checks are further rules for the result.
 func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migration, error) {
 	format, err := Detect(oldDir)
 	switch {
@@ -91,7 +91,7 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	return out, nil
 }
 
-// inOldTerms returns the mistakes with their places in the old files, since the new ones aren't written.
+// inOldTerms returns the mistakes with their positions in the old files, since the new files aren't written.
 func (m *migrator) inOldTerms(checks []Check) error {
 	old := *m.c
 	old.Dir, old.docs = m.dir, map[string]*strictyaml.Document{}
@@ -134,7 +134,7 @@ func (m *migrator) read() error {
 		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
 			findings = nil
 		}
-		// OpenPAI reads a number with a leading 0 as Python does. Text fields take the text as it was written.
+		// OpenPAI parses a number with a leading 0 as Python does. Text fields use the text as it was written.
 		findings = append(findings, withoutRule(doc.Decode(&root), strictyaml.RuleNumber)...)
 		if err := findings.Err(); err != nil {
 			return err
@@ -165,13 +165,13 @@ func (d *oldDoc) get(steps ...any) any {
 	return v
 }
 
-// take returns a value and marks it, and everything below it, as done.
+// take returns a value, and marks it and all values below it as migrated.
 func (d *oldDoc) take(steps ...any) any {
 	d.taken[fieldPath(steps).String()] = true
 	return d.get(steps...)
 }
 
-// text takes a scalar as it was written.
+// text returns a scalar as it was written, and marks it as migrated.
 func (d *oldDoc) text(steps ...any) string {
 	switch d.take(steps...).(type) {
 	case nil, map[string]any, []any:
@@ -203,7 +203,7 @@ func (d *oldDoc) keys(steps ...any) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// note records the migration of a field, which then counts as done.
+// note records the migration of a field, which then counts as migrated.
 func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	p := fieldPath(steps)
 	d.taken[p.String()] = true
@@ -228,14 +228,14 @@ func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	m.notes = append(m.notes, MigrationNote{File: d.name, Line: line, Field: p.String(), Value: value, Action: action, Reason: reason})
 }
 
-// drop notes the field, if it exists.
+// drop records that the field is dropped, if it exists.
 func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
 	if d.get(steps...) != nil {
 		m.note(d, noteDropped, reason, steps...)
 	}
 }
 
-// finish reports the fields that were not taken over, and fills in the rest.
+// finish reports the fields that were not migrated, and fills in the rest.
 func (m *migrator) finish() {
 	for _, name := range slices.Sorted(maps.Keys(m.docs)) {
 		d := m.docs[name]
@@ -273,13 +273,13 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	}
 }
 
-// sshKey distinguishes ways to reach a machine, so that the most common one can be found.
+// sshKey returns a text that is equal for equal SSH settings, to find the most common ones.
 func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }
 
-// hoistSSH moves the most common ssh settings of machines to the layout, so that machines only have the differences.
-// It does nothing if a machine could then no longer say "none".
+// hoistSSH moves the most common SSH settings of machines to the layout, so that machines contain only the
+// differences. It does nothing if a machine has no user name or no login, because it would inherit the layout's.
 func hoistSSH(l *layout.Layout, all []layout.SSH) {
 	count := map[string]int{}
 	best := -1

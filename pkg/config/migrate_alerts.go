@@ -34,7 +34,7 @@ func (s *sectionMigration) alertManager() {
 	s.drop("only the old alert handler needed it", "use-pylon")
 }
 
-// emailKeys are the old keys of the settings of mails, of one of the original's releases.
+// emailKeys are the keys that a release of OpenPAI used for the settings of mails.
 type emailKeys struct{ host, port, from, to, user, password string }
 
 func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }
@@ -49,8 +49,8 @@ func oldEmailKeys() []emailKeys {
 	}
 }
 
-// email moves the settings of mails together: without a server, a sender and a receiver no
-// mail is sent, and the chart refuses the others. It reports whether they are complete.
+// email migrates the settings of mails together: without a server, a sender and a receiver no mail
+// is sent, and the chart refuses incomplete settings. It reports whether they are complete.
 func (s *sectionMigration) email(k emailKeys) bool {
 	const to = "receivers.email."
 	for _, needed := range []struct {
@@ -78,7 +78,7 @@ func (s *sectionMigration) email(k emailKeys) bool {
 	return true
 }
 
-// otherEmail drops the settings of mails that aren't used, because others are. Equal ones are the same settings.
+// otherEmail drops settings of mails that have no effect because other keys are used. Equal settings need no note.
 func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	for i, key := range other.all() {
 		first := used.all()[i]
@@ -90,7 +90,8 @@ func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	}
 }
 
-// noticesByMail gives the alert handler the settings of mails, which are complete: the original sent its mails with them.
+// noticesByMail copies complete settings of mails to the alert handler, because OpenPAI sent the mails of its alert
+// handler with them.
 func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	const to = "notifications."
 	host, port, found := strings.Cut(s.text(k.host), ":")
@@ -131,7 +132,8 @@ func oldActions() map[string]oldAction {
 	}
 }
 
-// policies turns routes whose receivers stop jobs or cordon machines into policies of the alert handler. They are dry runs at first.
+// policies converts routes whose receivers stop jobs or cordon machines to policies of the alert handler. At first, they are dry
+// runs.
 func (s *sectionMigration) policies(h *sectionMigration) {
 	d := s.m.docs[ServicesFile]
 	receivers := map[string]int{}
@@ -212,7 +214,7 @@ func (s *sectionMigration) stepsOf(actions []any) (steps []string) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// uniqueName makes a policy's name of a receiver's, which differs from those in names.
+// uniqueName converts a receiver's name to a policy's name that isn't in names.
 func uniqueName(text string, names map[string]bool) string {
 	const most = 36
 	base := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-")

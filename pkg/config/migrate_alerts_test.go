@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alertsOfTheOriginal has the shapes of the original's documents.
+// alertsOfTheOriginal holds the shapes of the original's documents.
 const alertsOfTheOriginal = `
 alert-manager:
   port: 9093

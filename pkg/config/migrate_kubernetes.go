@@ -99,7 +99,7 @@ func (m *migrator) kubespray() {
 	}
 }
 
-// kubesprayReasons are the reasons why settings of config.yaml have no successor.
+// kubesprayReasons returns the reasons why settings of config.yaml have no successor.
 func kubesprayReasons() map[string]string {
 	bundle := "programs and images come from the bundle"
 	docker := "containerd replaces Docker; set it under extra.containerd"
@@ -117,7 +117,7 @@ func kubesprayReasons() map[string]string {
 	}
 }
 
-// extraVars takes over the variables of kubespray that have their own field here.
+// extraVars migrates the variables of kubespray that have their own field here.
 func (m *migrator) extraVars(d *oldDoc) {
 	k := &m.c.Kubernetes.Kubernetes
 	section := "openpai_kubespray_extra_var"
@@ -135,7 +135,7 @@ func (m *migrator) extraVars(d *oldDoc) {
 	}
 }
 
-// kubeletFlags turns flags of an old kubelet into fields of its configuration.
+// kubeletFlags converts flags of an old kubelet to fields of its configuration.
 func (m *migrator) kubeletFlags(d *oldDoc) {
 	numbers := map[string]string{
 		"max-pods": "maxPods", "image-gc-high-threshold": "imageGCHighThresholdPercent",
@@ -158,8 +158,8 @@ func (m *migrator) kubeletFlags(d *oldDoc) {
 	}
 }
 
-// dockerCache moves the settings of the image cache to its service's section, as
-// the original's generator did.
+// dockerCache moves the settings of the image cache to the section of its service, as the
+// original's generator did.
 func (m *migrator) dockerCache(d *oldDoc) {
 	names := map[string]string{
 		"enable_docker_cache": "enabled", "docker_cache_storage_backend": "storage_backend",
@@ -178,7 +178,7 @@ func (m *migrator) dockerCache(d *oldDoc) {
 	}
 }
 
-// section adds a service's settings; existing ones win, unless they are empty.
+// section adds a service's settings. Existing ones are kept, unless they are empty.
 func (m *migrator) section(name string, settings map[string]any) {
 	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {

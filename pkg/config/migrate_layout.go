@@ -130,7 +130,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 	return out, way
 }
 
-// containerData keeps containers' data on the disk that was chosen for Docker.
+// containerData stores containers' data on the disk that was chosen for Docker.
 func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	root := path.Join(path.Dir(path.Clean(dockerRoot)), "containerd")
 	e := &m.c.Kubernetes.Kubernetes.Extra
@@ -145,8 +145,8 @@ func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	m.note(d, noteChanged, "containerd replaces Docker; its data goes to the same disk: extra.containerd.root "+root, steps...)
 }
 
-// machineRoles turns k8s-role and the quoted-string labels into roles and labels. If a
-// role brings a label that the machine did not have, the label is set to "false".
+// machineRoles converts k8s-role and the labels, which are quoted strings, to roles and labels. If
+// a role adds a label that the machine did not have, the label is set to "false".
 func (m *migrator) machineRoles(d *oldDoc, i int, out *layout.Machine) {
 	at := func(key string) []any { return []any{"machine-list", i, key} }
 	role := d.text(at("k8s-role")...)

@@ -12,11 +12,11 @@ import (
 type oldRoute struct {
 	at        []any
 	exact, re map[string]string
-	// continues reports whether routes after it get the same alerts, too.
+	// continues reports whether later routes also receive the alerts of this one.
 	continues bool
-	// nested reports whether it has routes below it, which get their alerts first.
+	// nested reports whether the route has child routes, which receive its alerts first.
 	nested bool
-	// problem says why its conditions can't be read; "" if they can.
+	// problem explains why its conditions can't be read; "" if they can.
 	problem string
 }
 
@@ -69,8 +69,8 @@ func matches(text, value string) bool {
 	return err == nil && re.MatchString(value)
 }
 
-// alerts returns the labels of a policy, as regular expressions, or says why a policy can't select the same alerts. A policy never selects more
-// than the route.
+// alerts returns the labels of a policy, as regular expressions, or explains why no policy can select the same alerts. A policy never selects
+// more alerts than the route.
 func (r *oldRoute) alerts() (out map[string]any, problem string) {
 	if r.problem != "" {
 		return nil, r.problem
@@ -112,8 +112,8 @@ func (r *oldRoute) overlaps(other *oldRoute) bool {
 	return true
 }
 
-// first says which alerts reached other routes instead of this one: the original's Alertmanager took the first route that matched, and the
-// alert handler applies every policy.
+// first describes which alerts went to other routes instead of this one: OpenPAI's Alertmanager used the first matching route, and the
+// alert handler applies every matching policy.
 func (r *oldRoute) first(earlier []oldRoute) string {
 	var took []string
 	for i := range earlier {
@@ -144,7 +144,7 @@ func (m *migrator) policyNames(section string) map[string]bool {
 	return out
 }
 
-// join adds migrated settings to a section. Settings that the section has already stay, and policies are added to its own.
+// join adds migrated settings to a section. It keeps the section's existing settings, and appends to its policies.
 func (m *migrator) join(section string, migrated map[string]any, from string) {
 	present, ok := m.sections()[section].(map[string]any)
 	if !ok {

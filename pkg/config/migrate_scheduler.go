@@ -11,10 +11,10 @@ import (
 // oldScheduler is the original's section of HiveD. Its key config holds HiveD's own file, as text.
 const oldScheduler = "hivedscheduler"
 
-// newScheduler is the section with the existing virtual clusters and hardware.
+// newScheduler is the section for virtual clusters and hardware in the new configuration.
 const newScheduler = "scheduler"
 
-// scheduler migrates HiveD's file from text to settings, so that virtual clusters can be changed one by one.
+// scheduler converts HiveD's file from text to settings, so that virtual clusters can be changed one by one.
 func (m *migrator) scheduler() {
 	d := m.docs[ServicesFile]
 	section, ok := d.get(oldScheduler).(map[string]any)
@@ -65,7 +65,8 @@ func (m *migrator) scheduler() {
 	m.note(d, noteChanged, reason, oldScheduler, "config")
 }
 
-// divides reports whether the old file has a section scheduler that defines how the hardware is divided. The scheduler reads that one only.
+// divides reports whether the old file already has a section scheduler that defines how the hardware is divided. Then OpenPAI's section has
+// no effect.
 func (m *migrator) divides(d *oldDoc) bool {
 	for _, key := range []string{"config", "physicalCluster", "virtualClusters"} {
 		switch v := d.get(newScheduler, key).(type) {
@@ -82,11 +83,11 @@ func (m *migrator) divides(d *oldDoc) bool {
 	return false
 }
 
-// keys are those that a map may have, with the keys of the values below; "*" is any key, and nil below
-// means that everything is kept.
+// keys are the keys that a map may have, with the keys of the values below; "*" is any key, and nil
+// means that the whole value is kept.
 type keys map[string]keys
 
-// hivedKeys are the parts of HiveD's file that have an effect.
+// hivedKeys returns the parts of HiveD's file that have an effect.
 func hivedKeys() keys {
 	cell := keys{"cellType": nil, "cellAddress": nil, "pinnedCellId": nil}
 	cell["cellChildren"] = cell
@@ -100,10 +101,10 @@ func hivedKeys() keys {
 	}
 }
 
-// hivedFile collects the parts of the file that are not kept.
+// hivedFile collects the paths of the parts that are dropped.
 type hivedFile struct{ dropped []string }
 
-// keep returns the parts of a value that have an effect; it also checks the items of lists.
+// keep returns the parts of a value that have an effect; it also filters the items of lists.
 func (h *hivedFile) keep(allowed keys, v any, path string) any {
 	switch v := v.(type) {
 	case map[string]any:

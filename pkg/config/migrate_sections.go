@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// migratedServices have a chart that still uses settings of the original. Sections of other
-// services are kept unchanged.
+// migratedServices returns the services whose charts support settings of the original. Sections of
+// other services are kept unchanged.
 func migratedServices() map[string]func(*sectionMigration) {
 	return map[string]func(*sectionMigration){
 		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
@@ -19,14 +19,14 @@ func migratedServices() map[string]func(*sectionMigration) {
 	}
 }
 
-// sectionMigration turns the original's section of one service into that of its chart.
+// sectionMigration converts the original's section of one service to that of its chart.
 type sectionMigration struct {
 	m    *migrator
 	name string
 	out  map[string]any
 }
 
-// successor migrates a service's section key by key, and drops the rest.
+// successor migrates a service's section key by key, and drops the remaining keys.
 func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	d := m.docs[ServicesFile]
 	if _, ok := d.get(name).(map[string]any); !ok {
@@ -45,7 +45,7 @@ func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	}
 }
 
-// sections are the sections of the new file.
+// sections returns the sections of the new file.
 func (m *migrator) sections() map[string]any {
 	if m.c.Services.Sections == nil {
 		m.c.Services.Sections = map[string]any{}
@@ -53,8 +53,8 @@ func (m *migrator) sections() map[string]any {
 	return m.c.Services.Sections
 }
 
-// taken reports whether a key, or a value below it, was dealt with; the rest below it is
-// then reported value by value.
+// taken reports whether a key, or a value below it, was migrated. In the latter case, the remaining
+// values below it are reported one by one.
 func (s *sectionMigration) taken(key string) bool {
 	p := fieldPath{s.name, key}.String()
 	return slices.ContainsFunc(slices.Collect(maps.Keys(s.m.docs[ServicesFile].taken)), func(t string) bool {
@@ -70,8 +70,8 @@ func (s *sectionMigration) path(key string) []any {
 	return p
 }
 
-// move converts an old value with read, sets it as the new one, and notes that. A value
-// that can't be converted is dropped.
+// move converts an old value with read, sets it as the new value, and adds a note. It drops a value
+// that can't be converted.
 func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) {
 	d, p := s.m.docs[ServicesFile], s.path(old)
 	if d.get(p...) == nil {
@@ -107,7 +107,7 @@ func (s *sectionMigration) drop(reason string, keys ...string) {
 	}
 }
 
-// port migrates a port: the original listened there on the machines; now it is a port inside the cluster.
+// port migrates a port: the original listened on it on the machines; now it is a port inside the cluster.
 func (s *sectionMigration) port(old ...string) {
 	for _, key := range old {
 		s.move(key, "service.port", readPort)

@@ -68,7 +68,7 @@ func (m *migrator) registry(d *oldDoc) {
 
 const marketplace = "templates of jobs take its place, and need no setting: \"paictl job template list\""
 
-// commonReasons are the reasons why settings of cluster.common have no successor.
+// commonReasons returns the reasons why settings of cluster.common have no successor.
 func commonReasons() map[string]string {
 	return map[string]string{
 		"cluster-type":           "k8s is the only kind",
@@ -84,7 +84,7 @@ func commonReasons() map[string]string {
 	}
 }
 
-// goneServices are the reasons why services' sections have no successor.
+// goneServices returns the reasons why services' sections have no successor.
 func goneServices() map[string]string {
 	yarn := "YARN is no longer part of the platform"
 	return map[string]string{

@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// NetworkManifest is the path of the manifest that network-plugin names, or "" if it isn't a manifest.
+// NetworkManifest returns the path of the manifest that network-plugin names, or "" if it names no manifest.
 func (c *Cluster) NetworkManifest() string {
 	plugin := c.Kubernetes.Kubernetes.NetworkPlugin
 	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(plugin)) {
@@ -38,7 +38,7 @@ func (k *checker) checkNetworkPlugin() {
 		k.kube.fail(p, rule, fmt.Sprintf("there is no network plugin %q", plugin), "write flannel; none and install another yourself; or the path of a manifest that ends in .yaml")
 		return
 	}
-	// The cluster's copy of the configuration isn't in a folder: services don't need the manifest.
+	// The cluster's copy of the configuration isn't in a folder. Services don't need the manifest.
 	if info, err := os.Stat(k.c.Dir); k.c.Dir == "" || err != nil || !info.IsDir() {
 		return
 	}

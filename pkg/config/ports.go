@@ -17,10 +17,10 @@ type HostPort struct {
 // apiPortUser is the user of the API server's port.
 const apiPortUser = "the API server"
 
-// IsNodePort reports whether a port is in the range that Kubernetes gives to services.
+// IsNodePort reports whether a port is in the range from which Kubernetes allocates ports for services.
 func IsNodePort(port int) bool { return port >= 30000 && port <= 32767 }
 
-// defaultPorts are those that extra can change.
+// defaultPorts returns the ports that extra can change.
 func defaultPorts() map[string]int {
 	return map[string]int{
 		"kubelet.port": 10250, "kubelet.healthzPort": 10248, "kubelet.readOnlyPort": 0,
@@ -28,8 +28,8 @@ func defaultPorts() map[string]int {
 	}
 }
 
-// HostPorts are the ports that the machines listen on before any service runs: fixed ones
-// first, then those that extra can change.
+// HostPorts returns the ports on which the machines listen before any service runs: first the fixed
+// ports, then those that extra can change.
 func (c *Cluster) HostPorts() []HostPort {
 	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
 	ssh := []int{c.Layout.SSH.Port}
@@ -63,7 +63,7 @@ func (c *Cluster) HostPorts() []HostPort {
 func movable(program, field string, settings map[string]any, read func(any) (int, bool)) []HostPort {
 	if port, ok := read(settings[field]); ok {
 		if port == 0 && field != "port" {
-			return nil // 0 switches it off
+			return nil // 0 disables it
 		}
 		return []HostPort{{Port: port, User: fmt.Sprintf("%s (extra.%s.%s)", program, program, field), extra: fieldPath{program, field}}}
 	}
@@ -73,7 +73,7 @@ func movable(program, field string, settings map[string]any, read func(any) (int
 	return nil
 }
 
-// HostPortUser names the part of the cluster that listens on a port of the machines.
+// HostPortUser returns the part of the cluster that listens on a port of the machines.
 func (c *Cluster) HostPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port {
@@ -83,7 +83,7 @@ func (c *Cluster) HostPortUser(port int) (string, bool) {
 	return "", false
 }
 
-// fixedPortUser names the user of a port that can't be changed, other than the API server.
+// fixedPortUser returns the user of a port that can't be changed, other than the API server.
 func (c *Cluster) fixedPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port && p.User != apiPortUser && len(p.extra) == 0 {

@@ -21,8 +21,8 @@ type Findings = strictyaml.Findings
 // Finding is an element of Findings.
 type Finding = strictyaml.Finding
 
-// QuickStart is quick-start.yaml: the few settings that paictl can't detect.
-// The fields of the first paragraph are the original's.
+// QuickStart is quick-start.yaml: the few settings that paictl can't detect. The first group of
+// fields is also in the original's file.
 type QuickStart struct {
 	Machines              []QuickMachine `yaml:"machines" json:"machines"`
 	SSHUsername           string         `yaml:"ssh-username" json:"ssh-username,omitempty"`
@@ -49,11 +49,11 @@ type QuickStart struct {
 	Services map[string]map[string]any `yaml:"services" json:"services,omitempty"`
 
 	doc *strictyaml.Document
-	dir string // folder of the file: relative paths in it start there
+	dir string // folder of the file, in which relative paths start
 }
 
-// QuickMachine is an entry of machines: an IP address, or a map with the differences from
-// the other machines.
+// QuickMachine is an entry of machines: an IP address, or a map with its differences from the
+// common settings.
 type QuickMachine struct {
 	HostIP        string            `yaml:"hostip" json:"hostip"`
 	Hostname      string            `yaml:"hostname" json:"hostname,omitempty"`
@@ -68,10 +68,10 @@ type QuickMachine struct {
 	SSHJumpHost   string            `yaml:"ssh-jump-host" json:"ssh-jump-host,omitempty"`
 	SSHKnownHosts string            `yaml:"ssh-known-hosts" json:"ssh-known-hosts,omitempty"`
 
-	plain bool // written as an address alone
+	plain bool // written as only an address
 }
 
-// DecodeNode reads an address, or a map.
+// DecodeNode decodes an address or a map.
 func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -90,7 +90,7 @@ func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stri
 // quickMachineFields is QuickMachine without its own decoding.
 type quickMachineFields QuickMachine
 
-// KeyHints names the right key for common mistakes.
+// KeyHints returns the right key for common mistakes.
 func (quickMachineFields) KeyHints() map[string]string {
 	return map[string]string{
 		"ip": `did you mean "hostip"?`, "address": `did you mean "hostip"?`, "host": `did you mean "hostip"?`,
@@ -103,7 +103,7 @@ func (quickMachineFields) KeyHints() map[string]string {
 	}
 }
 
-// KeyHints names the right key for common mistakes.
+// KeyHints returns the right key for common mistakes.
 func (QuickStart) KeyHints() map[string]string {
 	return map[string]string{
 		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
@@ -121,7 +121,7 @@ func (QuickStart) KeyHints() map[string]string {
 // TextList is a list of strings that may be written as one string.
 type TextList []string
 
-// DecodeNode reads one text, or a list.
+// DecodeNode decodes one text or a list.
 func (l *TextList) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.ScalarNode {
 		if n.ShortTag() != "!!null" {
@@ -141,7 +141,7 @@ const QuickStartSchema = "quick-start.yaml"
 const (
 	GPUAuto     = "auto"     // the machines' GPUs
 	GPUNone     = "none"     // use no GPU, even if machines have some
-	GPUSimulate = "simulate" // pretend, to try everything without a GPU
+	GPUSimulate = "simulate" // simulate GPUs, to try the platform without a GPU
 )
 
 // LoadQuickStart reads and checks a quick-start file. The findings may only be warnings, see Findings.Err.
@@ -172,8 +172,8 @@ func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	return q, findings
 }
 
-// sshOf returns the SSH settings in which a machine differs from the others, nil if it
-// does not. path turns a path of the file into one for the generated layout.
+// sshOf returns the SSH settings in which a machine differs from the others, or nil if it does not.
+// path converts a path of the file to one for the generated layout.
 func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
 	s := layout.SSH{
 		Username: m.SSHUsername, Password: m.SSHPassword, KeyFile: path(m.SSHKeyFile), SecretName: m.SSHSecretName,

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// check applies the rules of the quick-start file. Rules about the result
-// (overlapping networks, too few pod addresses) are those of Validate.
+// check applies the rules of the quick-start file. Validate has the rules about the generated files
+// (overlapping networks, too few pod addresses).
 func (q *QuickStart) check() Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	if len(q.Machines) == 0 {
@@ -68,7 +68,7 @@ func (q *QuickStart) checkMachines(r *reporter) {
 	checkForeignNames(r, "machines", "quick-start/hostname", len(q.Machines), func(i int) (string, string) { return q.Machines[i].Hostname, q.Machines[i].HostIP })
 }
 
-// checkForeignNames refuses names that are the addresses of other machines: commands take both.
+// checkForeignNames refuses host names that are addresses of other machines, because commands accept both.
 func checkForeignNames(r *reporter, list, rule string, n int, machine func(i int) (name, address string)) {
 	at := map[string]int{}
 	for i := range n {
@@ -193,8 +193,8 @@ func (q *QuickStart) checkNetwork(r *reporter) {
 	}
 }
 
-// checkServices refuses keys of services-configuration.yaml that aren't services. The charts
-// check the settings of a section, see Check.
+// checkServices refuses keys that aren't services. The charts check the settings of a section, see
+// Check.
 func (q *QuickStart) checkServices(r *reporter) {
 	for _, name := range sortedKeys(q.Services) {
 		if slices.Contains(reservedSections(), name) {
@@ -204,7 +204,7 @@ func (q *QuickStart) checkServices(r *reporter) {
 	}
 }
 
-// reservedSections are the keys of services-configuration.yaml that don't name a service.
+// reservedSections returns the keys of services-configuration.yaml that don't name a service.
 func reservedSections() []string { return []string{"apiVersion", "kind", "cluster"} }
 
 var simulatedGPU = regexp.MustCompile(`^([1-9][0-9]{0,2})x([A-Za-z0-9][A-Za-z0-9.-]{0,62})$`)

@@ -26,7 +26,7 @@ func (c *Cluster) Render() (map[string][]byte, error) {
 	return out, nil
 }
 
-// contents of the four files, as values or nodes.
+// contents returns the four files, as values or nodes.
 func (c *Cluster) contents() (map[string]any, error) {
 	out := map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services}
 	if c.IsManaged() {
@@ -40,8 +40,8 @@ func (c *Cluster) contents() (map[string]any, error) {
 	return out, nil
 }
 
-// comments of a generated file: its head, the meaning of each field, and the fields that are still to be
-// filled in.
+// comments returns the comments of a generated file: its head, the meaning of each field, and marks for
+// fields that must be filled in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
 	docs := fieldDocs(name)
@@ -50,7 +50,7 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 		out[""] = existingHead(name)
 	}
 	for field, text := range docs {
-		// apiVersion and kind explain themselves; entries of lists have no comments.
+		// apiVersion and kind need no explanation; entries of lists have no comments.
 		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
 			out[field] = wrap(text, 96)
 		}
@@ -103,9 +103,9 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// Masked returns a copy without secrets: each one is replaced by secret.Mask. secrets
-// are paths in services-configuration.yaml below which everything is secret, in addition to fields that are
-// named like a secret.
+// Masked returns a copy without secrets: each one is replaced with secret.Mask. secrets are paths in
+// services-configuration.yaml below which all values are secret, in addition to fields whose names look
+// secret.
 func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c
 	mask(&m.Layout.SSH.Password)
@@ -133,8 +133,8 @@ func mask(s *secret.String) {
 	}
 }
 
-// maskSections hides values that look like a secret in sections whose meaning is not known
-// here: better one value too many.
+// maskSections hides values that look secret in sections with an unknown schema: hiding too many is
+// better than showing one.
 func maskSections(in map[string]any) map[string]any {
 	if in == nil {
 		return nil
@@ -217,7 +217,7 @@ func looksSecret(key string) bool {
 	return false
 }
 
-// HoldsSecret reports whether a file of the configuration must not be readable by others.
+// HoldsSecret reports whether a file of the configuration must be readable by its owner only.
 func (c *Cluster) HoldsSecret(name string) bool {
 	switch name {
 	case LayoutFile:
@@ -234,7 +234,7 @@ func (c *Cluster) HoldsSecret(name string) bool {
 		p := c.Kubernetes.Kubernetes.Proxy
 		return hasPassword(p.HTTP) || hasPassword(p.HTTPS)
 	case ServicesFile:
-		return true // services keep passwords there, sooner or later
+		return true // sooner or later, services have passwords in it
 	}
 	return false
 }

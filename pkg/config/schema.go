@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// SchemaNames are the files that have a JSON schema: the four, and the quick-start file.
+// SchemaNames returns the files that have a JSON schema: the four files, and the quick-start file.
 func SchemaNames() []string { return append([]string{QuickStartSchema}, Files()...) }
 
-// SchemaFile is the name under which a file's schema is published.
+// SchemaFile returns the name under which a file's schema is published.
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
-// Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors.
-// sections are schemas of services' sections, by service; without them a section may have
-// any content. Rules that a schema cannot express are those of Validate.
+// Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors. sections are
+// schemas of services' sections, by service; a section without a schema may have any content. Rules
+// that a schema can't express are checked by Validate.
 func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	types := map[string]any{
 		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
@@ -74,7 +74,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 	return nil
 }
 
-// schemaOf describes types whose form in YAML differs from that in Go.
+// schemaOf returns the schema of types whose form in YAML differs from that in Go.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 	switch t {

@@ -15,7 +15,7 @@ import (
 )
 
 // VersionEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of
-// Kubernetes, or of NVIDIA's driver. Everything else stays as the operator wrote it.
+// Kubernetes, or of NVIDIA's driver. All other text stays as the operator wrote it.
 type VersionEdit struct {
 	// Cluster is the whole configuration as it will be.
 	Cluster *Cluster
@@ -33,8 +33,8 @@ func SetDriverVersion(dir, version string) (*VersionEdit, error) {
 		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
 }
 
-// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration, and the folder of its bundle, if that isn't "" and the configuration
-// names another one.
+// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration. It also writes the folder of the release's bundle, unless bundle is
+// "" or the configuration already names it.
 func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 	with := func(text []byte, version string) ([]byte, error) {
 		text, err := withKubernetesValue(text, "version", version)
@@ -43,7 +43,8 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		}
 		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
 	}
-	// Two bundles of one release differ in other programs: a folder that still names the former one would revert them.
+	// Two bundles of one release may contain different programs. If the configuration still named the former bundle,
+	// that would revert the programs.
 	named := func(c *Cluster) bool {
 		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
 	}
@@ -53,7 +54,7 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 
 // ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get another value. Left are the fields that can't be changed in place, because of an anchor, a tag
+	// Changed are the fields that get another value. Left are the fields that can't be edited in place, because of an anchor, a tag
 	// or a merge.
 	Changed, Left []strictyaml.Path
 
@@ -108,8 +109,8 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion changes the value that get reads, and related ones, unless named reports that they are set. The remedy is for a text that
-// it can't change without harm to its style.
+// setVersion changes the value that get reads, and related values unless named reports that they are set. The remedy is for a text
+// that can't be edited without changing its style.
 func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -203,7 +204,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
 	if old == "" && v.Style == 0 {
-		return nil, errStyle // an empty value has no place where a text could be put
+		return nil, errStyle // an empty value has no position for a text
 	}
 	switch v.Style {
 	case yaml.DoubleQuotedStyle:

@@ -21,7 +21,7 @@ type Value struct {
 // originDefault is the origin of values that no file sets.
 const originDefault = "default"
 
-// Values lists the values in effect, in the order of the files, secrets masked; secrets are
+// Values returns the effective values in the order of the files, with masked secrets; secrets are
 // as for Masked.
 func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	var out []Value
@@ -39,8 +39,8 @@ func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	return out, err
 }
 
-// Annotated returns the effective files as one YAML stream, each value with its origin in
-// a comment, secrets masked; secrets are as for Masked.
+// Annotated returns the effective files as one YAML stream, with masked secrets and the origin of
+// each value in a comment; secrets are as for Masked.
 func (c *Cluster) Annotated(secrets ...strictyaml.Path) ([]byte, error) {
 	var out []byte
 	err := c.effective(secrets, func(name string, root *yaml.Node) error {
@@ -70,7 +70,7 @@ func (c *Cluster) effective(secrets []strictyaml.Path, visit func(name string, r
 	return nil
 }
 
-// leaves calls visit for every scalar, and for lists and maps that are empty.
+// leaves calls visit for every scalar, and for empty lists and maps.
 func leaves(n *yaml.Node, p fieldPath, visit func(*yaml.Node, fieldPath)) {
 	switch {
 	case n.Kind == yaml.MappingNode && len(n.Content) > 0:

@@ -81,7 +81,7 @@ func badPort(p int) string {
 	return ""
 }
 
-// kubeletLabels are the labels that the kubelet sets, and corrects.
+// kubeletLabels are the labels that the kubelet sets, and restores after a change.
 var kubeletLabels = []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"}
 
 func badLabel(key, value string) string {
@@ -116,7 +116,7 @@ func badTaint(taint string) string {
 	return ""
 }
 
-// taintKey returns the key and the effect of a taint, of which a node has each pair once.
+// taintKey returns the key and the effect of a taint. A node can have each such pair only once.
 func taintKey(taint string) string {
 	rest, effect, _ := cutLast(taint, ":")
 	key, _, _ := strings.Cut(rest, "=")
@@ -158,8 +158,8 @@ func badJumpHosts(s string) string {
 	return ""
 }
 
-// overlap reports whether two ranges share an address. It returns false if a range does not
-// parse.
+// overlap reports whether two ranges have a common address. It returns false if a range can't be
+// parsed.
 func overlap(a, b string) bool {
 	p, err1 := netip.ParsePrefix(a)
 	q, err2 := netip.ParsePrefix(b)
@@ -172,7 +172,7 @@ func contains(cidr, ip string) bool {
 	return err1 == nil && err2 == nil && p.Contains(a)
 }
 
-// nodeBlocks is the number of machines that a pod range serves: each gets a /24, kubeadm's default.
+// nodeBlocks returns the number of machines for which a pod range is large enough: each gets a /24, kubeadm's default.
 func nodeBlocks(podCIDR string) int {
 	p, err := netip.ParsePrefix(podCIDR)
 	if err != nil || !p.Addr().Is4() || p.Bits() > 24 {

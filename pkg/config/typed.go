@@ -21,7 +21,7 @@ type typed struct {
 	fail  func(p fieldPath, rule, message, remedy string)
 }
 
-// value compares v with t. at is the place of v in the file, field that in the type.
+// value checks v against t. at is the path of v in the file, field its path in the type.
 func (c *typed) value(v any, t reflect.Type, at fieldPath, field string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -80,7 +80,7 @@ func (c *typed) object(v any, t reflect.Type, at fieldPath, field string) {
 	}
 }
 
-// jsonFields are the fields of a struct by their names in files, including those of embedded structs.
+// jsonFields returns the fields of a struct by their JSON names, including those of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {
@@ -97,7 +97,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// leaf is a value that its type reads from text, such as a duration.
+// leaf checks a value that its type parses from text, such as a duration.
 func (c *typed) leaf(v any, t reflect.Type, at fieldPath) {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -199,7 +199,8 @@ func describeValue(v any) string {
 	return "a number"
 }
 
-// nameOfType returns the name of a type in the reference of its program. Those of kubeadm are copies with other names.
+// nameOfType returns the name of a type in the reference of its program. The copies of kubeadm's types have other names
+// here.
 func nameOfType(t reflect.Type) string {
 	if part, ok := strings.CutPrefix(t.Name(), "kubeadm"); ok {
 		return "the type of kubeadm's configuration for " + part

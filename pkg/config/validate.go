@@ -24,8 +24,8 @@ type checker struct {
 	extraAt fieldPath
 }
 
-// place is the place of a section of kubernetes-configuration.yaml: before the files are
-// written, in the quick-start file.
+// place returns the reporter and the path for findings about a section of
+// kubernetes-configuration.yaml: those of the quick-start file before the files are written.
 func (k *checker) place(section string) (*reporter, fieldPath) {
 	if k.quick != nil && k.quick.doc.Has(section) {
 		return k.quick, where(section)
@@ -33,12 +33,12 @@ func (k *checker) place(section string) (*reporter, fieldPath) {
 	return k.kube, where("kubernetes", section)
 }
 
-// Check is a rule of another package, such as the charts' rules for the services'
-// sections. It makes its findings with Cluster.Finding.
+// Check is a rule of another package, such as the charts' rules for the services' sections. It
+// creates findings with Cluster.Finding.
 type Check func(*Cluster) Findings
 
-// Finding makes a finding about a field of one of the four files, with its place. Before
-// the files are written, that is the place in the quick-start file that caused it.
+// Finding returns a finding about a field of one of the four files, with its position. Before the
+// files are written, that is the position in the quick-start file of the setting that caused it.
 func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyaml.Path, rule, message, remedy string) Finding {
 	r := &reporter{file: filepath.Join(c.Dir, file), doc: c.docs[file]}
 	if q := c.quick; q != nil && file == ServicesFile && len(p) > 0 && q.doc.Has("services", p[0]) {
@@ -100,7 +100,8 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	return withoutConsequences(out)
 }
 
-// withoutConsequences drops mistakes in derived values, if there are others: they follow from these, and name fields that aren't in the files.
+// withoutConsequences drops mistakes in derived values if there are other mistakes: they follow from these, and name fields that aren't in the
+// files.
 func withoutConsequences(fs Findings) Findings {
 	if !slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && !f.Derived }) {
 		return fs
@@ -121,7 +122,7 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
-// checkMasked refuses the masks of a copy without secrets: they would be tried as passwords, which may lock accounts.
+// checkMasked refuses masks from a copy without secrets: they would be tried as passwords, which may lock accounts.
 func (k *checker) checkMasked() {
 	for _, r := range []*reporter{k.layout, k.kube, k.service} {
 		for _, p := range r.doc.Find(secret.Mask) {
@@ -143,8 +144,8 @@ func (k *checker) checkPermissions() {
 	}
 }
 
-// has reports whether a field was written in the file. Without a file, it reports whether its
-// value isn't empty.
+// has reports whether a file contains a field. If doc is nil, it returns set, which reports whether
+// the value isn't empty.
 func has(doc *strictyaml.Document, set bool, p ...any) bool {
 	if doc == nil {
 		return set

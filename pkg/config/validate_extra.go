@@ -64,8 +64,8 @@ func (k *checker) checkExtra() {
 	k.checkPorts()
 }
 
-// The words that string fields accept. The types list them only in their comments; the programs
-// check them when they start, which is when the machines are already changed.
+// The words that string fields accept. The types list them only in their comments, and the programs
+// check them only when they start, after the machines were changed.
 
 func kubeletEnums() map[string][]string {
 	return map[string][]string{
@@ -101,7 +101,7 @@ func kubeadmEnums() map[string][]string {
 	return enums
 }
 
-// owned is a field that paictl decides, or one with a value that would break the cluster.
+// owned is a field that paictl sets itself, or a value that would break the cluster.
 type owned struct {
 	field string
 	is    func(v any) bool // nil: any value
@@ -174,7 +174,7 @@ func ownedKubeadm() []owned {
 	}
 }
 
-// checkOwned: settings that paictl decides itself must not be changed behind its back.
+// checkOwned refuses settings that paictl sets itself.
 func (k *checker) checkOwned(section string, settings map[string]any) {
 	rules := map[string]func() []owned{extraKubelet: ownedKubelet, extraKubeProxy: ownedKubeProxy, extraKubeadm: ownedKubeadm}[section]()
 	if section == extraKubelet && len(k.c.Kubernetes.Kubernetes.ClusterDNS) > 0 {
@@ -197,7 +197,7 @@ func (k *checker) checkOwned(section string, settings map[string]any) {
 	}
 }
 
-// lookUp finds a value by its dotted path.
+// lookUp returns the value at a dotted path.
 func lookUp(settings map[string]any, field string) (any, bool) {
 	name, rest, deeper := strings.Cut(field, ".")
 	v, ok := settings[name]
@@ -210,7 +210,7 @@ func lookUp(settings map[string]any, field string) (any, bool) {
 
 func isZero(v any) bool { return reflect.ValueOf(v).IsZero() }
 
-// evictionSignals are the keys of the kubelet's thresholds.
+// evictionSignals returns the keys of the kubelet's thresholds.
 func evictionSignals() []string {
 	return []string{
 		"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree",
@@ -220,8 +220,8 @@ func evictionSignals() []string {
 
 var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
 
-// checkKubeletAmounts checks maps whose values the type leaves as text and the kubelet reads
-// as quantities when it starts.
+// checkKubeletAmounts checks maps whose values are text in the type, but are parsed as quantities
+// when the kubelet starts.
 func (k *checker) checkKubeletAmounts() {
 	for field, percent := range map[string]bool{
 		"evictionHard": true, "evictionSoft": true, "evictionMinimumReclaim": true, "systemReserved": false, "kubeReserved": false,
@@ -238,7 +238,7 @@ func (k *checker) checkKubeletAmounts() {
 			}
 			text, ok := m[name].(string)
 			if !ok || percent && percentage.MatchString(text) {
-				continue // a wrong type has its finding already
+				continue // a wrong type has its own finding
 			}
 			if q, err := resource.ParseQuantity(text); err != nil || q.Sign() < 0 {
 				k.extra.fail(p, "extra/value", fmt.Sprintf("%q is not an amount", text), "write a quantity such as 500Mi"+map[bool]string{true: ", or a share such as 10%"}[percent])
@@ -250,10 +250,11 @@ func (k *checker) checkKubeletAmounts() {
 	}
 }
 
-// podsPerBlock: a /24 without the network's, the bridge's and the broadcast address.
+// podsPerBlock is the number of pod addresses of a machine: a /24 without the addresses of the network, the bridge and
+// the broadcast.
 const podsPerBlock = 253
 
-// number reads a whole number as YAML decodes it.
+// number returns a decoded YAML value as a whole number.
 func number(v any) (int, bool) {
 	switch n := v.(type) {
 	case int:
@@ -264,7 +265,7 @@ func number(v any) (int, bool) {
 	return 0, false
 }
 
-// checkFlags refuses flags of the control plane that paictl or kubeadm decides.
+// checkFlags refuses flags of the control plane that paictl or kubeadm sets.
 func (k *checker) checkFlags() {
 	ours := map[string]map[string]string{
 		"apiServer": {
@@ -305,7 +306,7 @@ func (k *checker) checkFlags() {
 	}
 }
 
-// checkVolumes refuses volumes that would replace paictl's own.
+// checkVolumes refuses volumes that would replace paictl's.
 func (k *checker) checkVolumes() {
 	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
 	list, _ := v.([]any)
@@ -321,7 +322,7 @@ func (k *checker) checkVolumes() {
 	}
 }
 
-// addressPort reads the port of kube-proxy's ADDRESS:PORT.
+// addressPort returns the port of kube-proxy's ADDRESS:PORT.
 func addressPort(v any) (int, bool) {
 	s, _ := v.(string)
 	if a, err := netip.ParseAddrPort(s); err == nil {
@@ -362,7 +363,7 @@ func (k *checker) checkPorts() {
 	}
 }
 
-// placed names the user of a port, and the line that sets it, if any.
+// placed describes the user of a port, and the line that sets it, if any.
 func (k *checker) placed(p HostPort) string {
 	if len(p.extra) == 0 {
 		return p.User

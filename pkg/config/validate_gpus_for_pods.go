@@ -45,7 +45,7 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	k.checkServesPods(p)
 }
 
-// checkServesPods checks whether this Kubernetes can give GPUs to ordinary pods.
+// checkServesPods checks whether this Kubernetes release supports GPUs for ordinary pods.
 func (k *checker) checkServesPods(p fieldPath) {
 	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
 	switch {

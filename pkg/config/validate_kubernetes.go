@@ -20,7 +20,7 @@ import (
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
-// MaxNameServers is how many name servers the resolvers of pods use. The kubelet passes no more on to them.
+// MaxNameServers is how many name servers the resolvers of pods use. The kubelet passes on only that many.
 const MaxNameServers = 3
 
 func (k *checker) checkKubernetes() {
@@ -128,7 +128,8 @@ func (k *checker) checkEndpoint(masters []machine) {
 	}
 }
 
-// checkVIP checks api-vip. Only the machines can tell whether it is in the masters' network, and free.
+// checkVIP checks api-vip. Whether the address is in the masters' network, and free, can only be checked on the
+// machines.
 func (k *checker) checkVIP() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-vip")
 	if s.APIVIP == "" {
@@ -195,7 +196,7 @@ func (k *checker) checkRange(field, cidr string) {
 	for i, m := range k.c.Layout.MachineList {
 		if contains(cidr, m.HostIP) {
 			r.fail(p, "network/overlaps-machine", fmt.Sprintf("%s contains the address %s of %s%s", cidr, m.HostIP, m.Hostname, lineOf(k.layout.doc, where("machine-list", i, "hostip"))), "choose a range that is not used in the machines' network")
-			break // one finding is enough: more add no information
+			break // further findings would add no information
 		}
 	}
 	for _, d := range k.c.Kubernetes.Kubernetes.ClusterDNS {

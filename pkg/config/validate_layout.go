@@ -38,7 +38,8 @@ func (k *checker) checkSKUs() {
 
 func incomplete(s layout.SKU) bool { return s.Mem == "" || s.CPU.VCore == 0 || s.OS == "" }
 
-// mostParts bounds how many jobs share a GPU: each has a context in its memory, of some hundreds of MiB.
+// mostParts is the maximum number of jobs that share a GPU: the context of each takes some hundreds of MiB of its
+// memory.
 const mostParts = 16
 
 func (k *checker) checkSKU(p fieldPath, s layout.SKU) {

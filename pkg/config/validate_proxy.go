@@ -20,13 +20,13 @@ var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 func hasPassword(s secret.String) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {
-		return s.IsSet() // a password can't be ruled out
+		return s.IsSet() // it can't be ruled out that there is a password
 	}
 	_, set := u.User.Password()
 	return set
 }
 
-// checkProxy never shows a URL: it may hold a password.
+// checkProxy checks the proxy settings. Its findings never contain a URL, which may have a password.
 func (k *checker) checkProxy() {
 	proxy := k.c.Kubernetes.Kubernetes.Proxy
 	r, p := k.place("proxy")

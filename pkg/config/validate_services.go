@@ -12,7 +12,7 @@ import (
 
 type machine = layout.Machine
 
-// where makes a path to a field.
+// where returns a path to a field.
 func where(steps ...any) fieldPath { return steps }
 
 func (k *checker) checkRoles() {

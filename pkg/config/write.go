@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// WriteFolder writes files into dir, all or none: they are first written beside their
-// targets and synced, then renamed, and if a rename fails the earlier ones are undone.
-// Without force it refuses to replace files, and names them. private names the files that only their owner may read.
+// WriteFolder writes all files into dir, or none: they are first written beside their targets and synced, then
+// renamed, and if a rename fails the earlier ones are undone. Without force it returns an error that names existing
+// files instead of replacing them. private reports which files only their owner may read.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
@@ -29,7 +29,7 @@ func WriteFolder(dir string, files map[string][]byte, private func(name string) 
 	return nil
 }
 
-// writeFresh makes a folder with all its files appear by one rename.
+// writeFresh creates a folder and all its files atomically, by one rename.
 func writeFresh(dir string, files map[string][]byte, private func(string) bool) error {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -111,8 +111,8 @@ func writeInto(dir string, files map[string][]byte, private func(string) bool) (
 	return syncFolder(dir)
 }
 
-// keepOld keeps the old file for restore: by a second link, or by a copy if the file
-// system doesn't support links.
+// keepOld keeps the old file for restore: by a second link, or by a copy if the file system doesn't
+// support links.
 func keepOld(target, backup string) error {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,7 @@
 // Package existing reads the properties of a Kubernetes cluster that paictl did not install.
-// In: a connection, which may see little more than the nodes. Out: the values from which pkg/config makes a
-// configuration; those that the API does not report, or not to everyone, stay empty.
+// In: a connection, which may have little more permission than to read the nodes. Out: the values from
+// which pkg/config generates a configuration. Values that the API doesn't report, or that this user may not
+// read, are empty.
 package existing
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// pageSize bounds one answer of the API: some 10 MiB of nodes.
+// pageSize bounds one response of the API: some 10 MiB of nodes.
 const pageSize = 500
 
 // Read reads the cluster. It fails only if the nodes cannot be listed.
@@ -59,7 +60,7 @@ func nodes(ctx context.Context, client kubernetes.Interface) ([]corev1.Node, err
 	}
 }
 
-// release is the API server's; if that isn't known, it is that of a kubelet, which is never newer.
+// release returns the API server's release. If that isn't known, it returns a kubelet's, which is never newer.
 func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	if v, err := client.Discovery().ServerVersion(); err == nil && v.GitVersion != "" {
 		return v.GitVersion
@@ -72,7 +73,7 @@ func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	return ""
 }
 
-// kubeadmConfiguration has the fields of kubeadm's ClusterConfiguration that are used here.
+// kubeadmConfiguration holds the fields of kubeadm's ClusterConfiguration that are used here.
 type kubeadmConfiguration struct {
 	ClusterName string `yaml:"clusterName"`
 	Networking  struct {
@@ -82,7 +83,7 @@ type kubeadmConfiguration struct {
 	} `yaml:"networking"`
 }
 
-// readKubeadm reads the ConfigMap that kubeadm leaves in the clusters that it makes.
+// readKubeadm reads the ConfigMap that kubeadm creates in its clusters.
 func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Existing) {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
@@ -98,7 +99,7 @@ func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Exi
 	}
 }
 
-// serviceRange is the range that Kubernetes 1.33 and later report.
+// serviceRange returns the range that Kubernetes 1.33 and later report.
 func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 	r, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -112,7 +113,7 @@ func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 
 var corednsDomain = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9]([a-z0-9.-]*[a-z0-9])?)[\s{]`)
 
-// dnsDomain is the domain that CoreDNS answers for.
+// dnsDomain returns the domain of CoreDNS.
 func dnsDomain(ctx context.Context, client kubernetes.Interface) string {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 // Public is the cluster's configuration without its secrets, for programs that may not read them.
 type Public struct {
 	Revision Revision
-	// Cluster has a reference in the place of each secret.
+	// Cluster has a reference in place of each secret.
 	Cluster *config.Cluster
-	// Files are as the ConfigMap has them.
+	// Files are the files in the ConfigMap.
 	Files map[string][]byte
 
 	objects *objects
@@ -64,8 +64,8 @@ func publicOf(cm *corev1.ConfigMap) (*Public, error) {
 	return p, nil
 }
 
-// Amend returns a draft with another text of one file, which must have the same secrets. The configuration was checked when it was pushed; Amend checks
-// what the text adds.
+// Amend returns a draft with another text of one file, which must have the same secrets. The configuration was checked when it was pushed, so Amend
+// only returns findings that are new.
 func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	if n := bytes.Count(p.Files[name], []byte(referenceText)); bytes.Count(text, []byte(Reference)) != n || bytes.Count(text, []byte(referenceText)) != n {
 		return nil, hint.Errorf("change it in a folder: paictl config pull -o DIR, then: paictl config push -p DIR", "the change of %s concerns its secrets", name)

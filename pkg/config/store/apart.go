@@ -11,8 +11,8 @@ import (
 )
 
 // Differing compares files of a folder with the ConfigMap, as JSON, that another program has read, and returns
-// the revision and the files that differ. Secrets are not compared: the ConfigMap doesn't contain them, so that
-// a user who may look at it need not be one who may read secrets.
+// the revision and the files that differ. It doesn't compare secrets: the ConfigMap doesn't contain them, so
+// users who may read it don't need permission to read secrets.
 func (s *Store) Differing(configMap []byte, dir string, files map[string][]byte) (Revision, []string, error) {
 	var cm corev1.ConfigMap
 	if err := json.Unmarshal(configMap, &cm); err != nil {

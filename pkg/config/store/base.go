@@ -14,7 +14,7 @@ import (
 // BaseFile is the file in a folder with the revision on which the folder is based.
 const BaseFile = ".paictl-revision"
 
-// Base is the revision that a folder last equalled: pulled from there, or pushed to there.
+// Base is the revision that was last equal to a folder: it was pulled into the folder or pushed from it.
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`
@@ -22,10 +22,10 @@ type Base struct {
 	UID string `yaml:"configuration"`
 }
 
-// BaseOf returns the base of a folder that equals the revision.
+// BaseOf returns the base of a folder that is equal to the revision.
 func BaseOf(r Revision) Base { return Base{r.ClusterID, r.Number, r.UID} }
 
-// ReadBase reads the base of a folder; nil if it doesn't have one.
+// ReadBase reads the base of a folder; nil if the folder doesn't have one.
 func ReadBase(dir string) (*Base, error) {
 	path := filepath.Join(dir, BaseFile)
 	b, err := os.ReadFile(path)

@@ -10,16 +10,16 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// minSecret is the length from which a secret's value is searched for in comments: shorter ones
-// occur in every text.
+// minSecret is the minimum length of secrets that are searched for in comments: shorter ones occur
+// in every text.
 const minSecret = 4
 
 // commented is a comment that looks like an entry that was commented out: "# password: x".
 var commented = regexp.MustCompile(`^[#\s-]*([A-Za-z0-9_.-]+)[ \t]*:[ \t]+(\S.*?)[ \t\r]*$`)
 
-// commentSpans finds secrets in comments: values that are in use, and entries that were
-// commented out and look secret. A "#" inside a value isn't a comment; if a part of the value is removed,
-// reading the text again reveals that.
+// commentSpans finds secrets in comments: values that are in use, and entries that were commented out and
+// look secret. It may take a "#" inside a value for a comment. If a part of a value is removed by that,
+// verify finds it.
 func commentSpans(text []byte, taken []span, secrets []found) []span {
 	if bytes.IndexByte(text, '#') < 0 {
 		return nil
@@ -49,8 +49,8 @@ func commentSpans(text []byte, taken []span, secrets []found) []span {
 	return out
 }
 
-// byBeginning sorts secrets by their first minSecret bytes: a layout may have thousands. The
-// longest comes first, since one may begin with another.
+// byBeginning indexes secrets by their first minSecret bytes, since a layout may have thousands.
+// The longest comes first, because one secret may be the beginning of another.
 func byBeginning(secrets []found) map[string][]found {
 	out := map[string][]found{}
 	for _, s := range secrets {
@@ -85,7 +85,7 @@ func inComment(comment []byte, at int, values map[string][]found) []span {
 	return out
 }
 
-// saysSomething reports whether a commented value isn't only a placeholder.
+// saysSomething reports whether a commented value is more than a placeholder.
 func saysSomething(value string) bool {
 	switch value {
 	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":
@@ -94,7 +94,7 @@ func saysSomething(value string) bool {
 	return !strings.HasPrefix(value, "<") && !strings.HasPrefix(value, "*")
 }
 
-// isProse distinguishes a sentence, "Secret: kept apart from the values", from an entry.
+// isProse reports whether a comment is a sentence, "Secret: kept apart from the values", and not an entry.
 func isProse(key, value string) bool {
 	return key[0] >= 'A' && key[0] <= 'Z' && len(strings.Fields(value)) > 2
 }

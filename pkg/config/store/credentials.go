@@ -26,8 +26,8 @@ func (c credentials) equal(o credentials) bool {
 	return maps.EqualFunc(c, o, slices.Equal[[]part])
 }
 
-// newEntry encodes credentials for the Secret. The name is made for one push and never used
-// again: two pushes at once write two entries, and the ConfigMap names the valid one.
+// newEntry encodes credentials for the Secret. The name is unique to a push: if two pushes run at
+// the same time, both write entries, and the ConfigMap names the valid one.
 func newEntry(number int, c credentials) (name string, value []byte, err error) {
 	if value, err = json.Marshal(c); err != nil {
 		return "", nil, fmt.Errorf("write the credentials: %w", err)
@@ -44,7 +44,7 @@ func newEntry(number int, c credentials) (name string, value []byte, err error) 
 	return name + gzipSuffix, value, nil
 }
 
-// readEntry decodes the credentials that a revision names.
+// readEntry decodes the credentials of a revision.
 func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	if r.Credentials == "" {
 		return credentials{}, nil
@@ -75,10 +75,9 @@ func errNoEntry(r Revision) error {
 		"the passwords of revision %d are gone: Secret %s has %w %s", r.Number, SecretName, errEntry, r.Credentials)
 }
 
-// withEntry returns the Secret with a further entry, and the revisions of the history whose
-// entries still fit; it removes the oldest first. It also removes entries that can no longer be committed:
-// those of pushes onto a revision that is no longer the current one, and that no revision
-// names.
+// withEntry returns the Secret with a further entry, and the revisions of the history whose entries still
+// fit; it removes the oldest first. It also removes entries that can no longer be committed: those that no
+// revision names, and that were made for pushes onto an earlier revision.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
 	if len(name)+len(value) > maxObject {
 		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, but Kubernetes stores at most %d KiB in one Secret",
@@ -97,7 +96,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 		}
 		v, ok := entryOf(old, key)
 		if !ok {
-			return true // already gone; reading that revision reports it
+			return true // already removed; reading that revision reports it
 		}
 		if size+len(key)+len(v) > maxObject {
 			return false
@@ -116,7 +115,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 	if old != nil {
 		for key := range old.Data {
 			if entryNumber(key) > current {
-				put(key) // of a concurrent push; if it doesn't fit, that push is refused
+				put(key) // an entry of a concurrent push; if it doesn't fit, that push is refused
 			}
 		}
 	}
@@ -131,7 +130,7 @@ func entryOf(secret *corev1.Secret, key string) ([]byte, bool) {
 	return v, ok
 }
 
-// entryNumber is the revision that an entry was made for, 0 if the name isn't ours.
+// entryNumber returns the revision for which an entry was made, or 0 if paictl didn't make the name.
 func entryNumber(key string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, "r"), "-")
 	n, err := strconv.Atoi(number)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// FileChange has the differences of a file.
+// FileChange holds the differences of a file.
 type FileChange struct {
 	File string `json:"file"`
 	// Diff is unified, with secrets masked. It is empty if only secrets differ.
@@ -52,12 +52,13 @@ func changes(before, after *Copy, from, to string) []FileChange {
 	return out
 }
 
-// plain returns a text with the line ends of Unix and without a byte order mark, so that a diff shows the lines that look different.
+// plain returns a text with Unix line ends and without a byte order mark, so that a diff contains only lines with visible
+// differences.
 func plain(text []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 }
 
-// form describes what plain removes.
+// form describes the differences that plain removes.
 func form(text []byte) string {
 	out := "the line ends of Unix (LF)"
 	if bytes.Contains(text, []byte("\r\n")) {
@@ -103,7 +104,7 @@ func values(parts []part) map[string][]string {
 	return out
 }
 
-// valueOf reads a secret as it was written: other quotes don't make it a different secret.
+// valueOf returns the value of a secret, however it was quoted.
 func valueOf(text string) string {
 	var n yaml.Node
 	if yaml.Unmarshal([]byte(text), &n) != nil || len(n.Content) != 1 || n.Content[0].Kind != yaml.ScalarNode {
@@ -112,16 +113,16 @@ func valueOf(text string) string {
 	return n.Content[0].Value
 }
 
-// mask shows secret.Mask in place of each reference.
+// mask replaces each reference with secret.Mask.
 func mask(shown []byte) []byte {
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(secret.Mask))
 }
 
 const diffContext = 3
 
-// unified returns the unified diff of two texts. It skips the common lines at both ends
-// before it compares them: a layout of thousands of machines has a hundred
-// thousand lines, of which few differ.
+// unified returns the unified diff of two texts. It skips the common lines at both ends before it
+// compares them: the layout of thousands of machines has a hundred thousand lines, of which few
+// differ.
 func unified(a, b []byte, from, to string) string {
 	left, right := lines(a), lines(b)
 	head := 0
@@ -138,7 +139,7 @@ func unified(a, b []byte, from, to string) string {
 		A: left[skip : len(left)-cutEnd], B: right[skip : len(right)-cutEnd], FromFile: from, ToFile: to, Context: diffContext,
 	})
 	if err != nil {
-		return "" // a buffer in memory takes everything
+		return "" // writing to a buffer in memory doesn't fail
 	}
 	return shiftHunks(text, skip)
 }
@@ -155,7 +156,7 @@ func lines(text []byte) []string {
 	return out
 }
 
-// shiftHunks adds the skipped lines to the numbers of the hunks.
+// shiftHunks adds the number of skipped lines to the line numbers of the hunks.
 func shiftHunks(diff string, by int) string {
 	if by == 0 {
 		return diff

@@ -16,20 +16,20 @@ import (
 type Candidate struct {
 	// Dir names the files in findings.
 	Dir string
-	// Files are all four, or some: the others stay as they are in the cluster.
+	// Files are all four files, or some; the others stay unchanged in the cluster.
 	Files map[string][]byte
 	// Base is the revision that the files are based on, nil if that is not known.
 	Base *Base
-	// Source is where the files came from, if that isn't a folder of the operator. A push
-	// from the same source as the last one needs no base.
+	// Source is where the files came from, if that isn't a folder of the operator. A push from the
+	// same source as the last push needs no base.
 	Source string
-	// Force pushes over a revision that the files are not based on.
+	// Force allows a push over a revision on which the files are not based.
 	Force bool
-	// Rename lets the push change the cluster-id.
+	// Rename allows the push to change the cluster-id.
 	Rename bool
 }
 
-// Draft is a push that is checked and not done yet.
+// Draft is a push that has been checked and not executed.
 type Draft struct {
 	// Head is the revision that the cluster has, nil before the first push.
 	Head *Revision
@@ -42,14 +42,14 @@ type Draft struct {
 	objects *objects
 	after   *Copy
 	source  string
-	amends  bool // the secrets stay, and aren't known
+	amends  bool // the secrets don't change, and weren't read
 }
 
 // First reports whether the cluster has no configuration yet.
 func (d *Draft) First() bool { return d.Head == nil }
 
-// Draft checks a candidate against all rules and against the cluster's copy. It writes
-// nothing.
+// Draft checks a candidate against all rules and against the cluster's copy. It doesn't write
+// anything.
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
@@ -84,8 +84,8 @@ func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	return d, s.permit(d, c)
 }
 
-// before returns the cluster's copy, or nil if it has no copy. A copy that can't be read counts as
-// missing for a forced push of all files.
+// before returns the cluster's copy, or nil if it has no copy. If all files are pushed with
+// force, a copy that can't be read is treated as missing.
 func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool) (*Copy, error) {
 	if d.objects.config == nil {
 		return nil, nil
@@ -99,7 +99,7 @@ func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool
 	if err != nil {
 		return nil, err
 	}
-	if before.Revision.Number != head.Number { // the file was read again and has changed
+	if before.Revision.Number != head.Number { // it was read again and has changed
 		return nil, hint.Wrap(ErrChanged, remedyStale)
 	}
 	return before, nil
@@ -141,7 +141,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 	return c, nil
 }
 
-// permit refuses a push to another cluster, and one that would overwrite another user's push.
+// permit refuses a push to another cluster, and a push that would overwrite another user's.
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
@@ -197,8 +197,8 @@ func describe(r Revision) string {
 	return text
 }
 
-// Diff compares files with the cluster's copy, which must exist. The files need not pass
-// the rules, only be readable.
+// Diff compares files with the cluster's copy, which must exist. The files must be readable, but
+// need not pass the rules.
 func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (Revision, []FileChange, error) {
 	cluster, err := config.Parse(dir, files)
 	if err != nil {
@@ -215,8 +215,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft is a push of the files of an earlier revision. One of another cluster-id is refused:
-// a rollback isn't meant to rename the cluster.
+// RollbackDraft returns a push of the files of an earlier revision. It refuses a revision with
+// another cluster-id, because a rollback isn't meant to rename the cluster.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {

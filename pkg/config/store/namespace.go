@@ -19,9 +19,9 @@ const (
 	managedBy      = "paictl"
 )
 
-// namespaceLabels are the labels of kube.SystemNamespace. Its pods may be privileged: the agents
-// on nodes (metrics, volumes, drivers) need the host. A client that applies a pod beyond "restricted" still
-// gets a warning.
+// namespaceLabels returns the labels of kube.SystemNamespace. Its pods may be privileged: the agents on
+// nodes (metrics, volumes, drivers) need access to the host. A client that applies a pod beyond
+// "restricted" gets a warning.
 func namespaceLabels() map[string]string {
 	return map[string]string{
 		labelManagedBy:                       managedBy,
@@ -30,8 +30,8 @@ func namespaceLabels() map[string]string {
 	}
 }
 
-// EnsureNamespace makes kube.SystemNamespace, or gives it the missing labels. Labels
-// with another value stay: an administrator chose them.
+// EnsureNamespace creates kube.SystemNamespace, or adds missing labels. It keeps labels with
+// another value, because an administrator chose them.
 func EnsureNamespace(ctx context.Context, client kubernetes.Interface) error {
 	api := client.CoreV1().Namespaces()
 	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: kube.SystemNamespace, Labels: namespaceLabels()}}

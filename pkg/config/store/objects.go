@@ -36,8 +36,8 @@ const (
 	annHistory      = prefix + "history"
 	gzipSuffix      = ".gz"
 	maxObject       = 1 << 20   // the limit of Kubernetes for data in one object
-	maxPlain        = 700 << 10 // beyond, files are compressed
-	minCompressed   = 32 << 10  // smaller files stay readable
+	maxPlain        = 700 << 10 // files are compressed if the total is larger
+	minCompressed   = 32 << 10  // smaller files are never compressed
 	maxUncompressed = 64 << 20  // of one file, against data that another program put there
 )
 
@@ -47,7 +47,7 @@ type past struct {
 	Credentials string `json:"credentials,omitempty"`
 }
 
-// encode makes the ConfigMap of a revision.
+// encode returns the ConfigMap of a revision.
 func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: ConfigMapName, Namespace: kube.SystemNamespace,
@@ -77,7 +77,7 @@ func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.Co
 	return cm, pack(cm, shown)
 }
 
-// pack puts the files into the ConfigMap, large ones compressed if they don't fit.
+// pack puts the files into the ConfigMap, and compresses large ones if they don't fit otherwise.
 func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	total := 0
 	for _, text := range shown {
@@ -105,7 +105,7 @@ func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	return nil
 }
 
-// unpack returns the files of a ConfigMap as they are shown there.
+// unpack returns the files in a ConfigMap, without secrets.
 func unpack(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range cm.Data {
@@ -138,8 +138,8 @@ func listMissing(names []string) string {
 	return " (" + strings.Join(names, ", ") + " is missing)"
 }
 
-// contentHash is over the files as shown, without secrets: a hash of secrets would let
-// everyone who may read the ConfigMap try passwords.
+// contentHash returns a hash of the files without secrets: with a hash that covers secrets, everyone
+// who may read the ConfigMap could test guessed passwords.
 func contentHash(shown map[string][]byte) string {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -190,8 +190,8 @@ func historyOf(cm *corev1.ConfigMap) ([]Revision, error) {
 	return out, nil
 }
 
-// archive makes the ConfigMap that keeps a revision once it is no longer the current one.
-// All callers make the same one.
+// archive returns the ConfigMap that keeps a revision when it is no longer the current one. It is
+// the same for all callers.
 func archive(head *corev1.ConfigMap, number int) *corev1.ConfigMap {
 	immutable := true
 	out := &corev1.ConfigMap{

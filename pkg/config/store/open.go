@@ -8,15 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// A shorter secret is too likely to be a common word. Of more than maxSearched
-// machines' passwords, it is enough to search some.
+// A shorter secret is too likely to be a common word. If machines have more than maxSearched
+// passwords, only some are searched for.
 const (
 	minSearched = 8
 	maxSearched = 500
 )
 
-// inTheOpen warns about secrets that also occur in places that aren't secret, such as one password
-// in a label: only the operator can correct that.
+// inTheOpen warns about secrets that also occur in places that aren't secret, such as a password in
+// a label: only the operator can correct that.
 func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	var out config.Findings
 	seen := map[string]bool{}
@@ -40,7 +40,7 @@ func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	return out
 }
 
-// line returns the line in the file of an offset in its shown text.
+// line returns the line number in the file for an offset in its text without secrets.
 func (c *Copy) line(name string, at int) int {
 	before := c.shown[name][:at]
 	line := 1 + bytes.Count(before, []byte("\n"))

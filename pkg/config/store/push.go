@@ -31,8 +31,8 @@ type Entry struct {
 // MaxMessage is the length of a message in bytes: ten must fit into the history.
 const MaxMessage = 1000
 
-// Push writes a draft as a new revision. If another user has pushed since the draft was made,
-// nothing changes and the error is ErrChanged. A draft without changes writes nothing.
+// Push writes a draft as a new revision. If another user has pushed since the draft was made, it
+// changes nothing and returns ErrChanged. It doesn't write a draft without changes.
 func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	if len(d.Changes) == 0 && !d.First() {
 		return *d.Head, nil
@@ -62,8 +62,9 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	return s.commit(ctx, d, r, history)
 }
 
-// prepare writes the objects that the new revision needs and that aren't read yet: its credentials, and the
-// current revision under the name that it keeps. It returns the history that still fits.
+// prepare writes the objects that the new revision needs and that aren't read before the commit: its
+// credentials, and the current revision under its permanent name. It returns the part of the history that
+// still fits.
 func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	if !d.First() {
@@ -83,8 +84,8 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	return kept, err
 }
 
-// keep writes an earlier revision under its own name. Two pushes at once write the same. Any other object of that name belongs to a
-// configuration whose ConfigMap was deleted: the numbers started again.
+// keep writes an earlier revision under its own name. Concurrent pushes write the same object. A different object of that name is
+// from a configuration whose ConfigMap was deleted, so that the numbers started again; keep replaces it.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -95,7 +96,7 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	if err != nil || equality.Semantic.DeepEqual(have.Annotations, want.Annotations) && equality.Semantic.DeepEqual(have.Data, want.Data) {
 		return err
 	}
-	// It can't be changed, only replaced.
+	// It is immutable, so it can only be replaced.
 	err = api.Delete(ctx, want.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if err == nil || apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, want, metav1.CreateOptions{})
@@ -125,7 +126,8 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	}
 	r.Credentials = name
 	have, kept := d.objects.secret, history
-	// The Secret may be changed by a push at the same time; the ConfigMap decides between the two, so both may write here.
+	// Another push may change the Secret at the same time. Both may write, because the ConfigMap decides which push
+	// succeeds.
 	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
 		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {
@@ -139,7 +141,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 		case getErr != nil:
 			return getErr
 		case !sameObject(now.config, d.objects.config):
-			return errLost // the other push has won already
+			return errLost // the other push has succeeded
 		}
 		have = now.secret
 		return err
@@ -153,7 +155,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	return kept, nil
 }
 
-// contention is how long a push continues if others write the Secret.
+// contention defines how long a push retries if others write the Secret.
 var contention = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 0.5}
 
 var errLost = errors.New("lost")
@@ -165,7 +167,8 @@ func sameObject(a, b *corev1.ConfigMap) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// putSecret creates or updates the Secret. If it was created or deleted in between, that is a conflict.
+// putSecret creates or updates the Secret. If another program created or deleted it since it was read, that is a
+// conflict.
 func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error {
 	api := s.client.CoreV1().Secrets(kube.SystemNamespace)
 	var err error
@@ -180,7 +183,7 @@ func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error 
 	return err
 }
 
-// commit writes the ConfigMap: before that, the old revision is valid, after it the new one.
+// commit writes the ConfigMap. Until that succeeds, the old revision is valid.
 func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revision) (Revision, error) {
 	want, err := encode(r, d.after.shown, history)
 	if err != nil {
@@ -205,7 +208,8 @@ func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revi
 	return r, nil
 }
 
-// replace makes want an update of exactly the object that was read. Labels and annotations of other programs stay on it.
+// replace makes want an update of the version of the object that was read. It keeps labels and annotations of other
+// programs.
 func replace(have, want *corev1.ConfigMap) {
 	want.ResourceVersion, want.UID = have.ResourceVersion, have.UID
 	for k, v := range have.Labels {
@@ -220,7 +224,7 @@ func replace(have, want *corev1.ConfigMap) {
 	}
 }
 
-// explainLoss describes the push that won.
+// explainLoss returns an error that describes the push that succeeded instead.
 func (s *Store) explainLoss(ctx context.Context) error {
 	winner, err := s.Current(ctx)
 	if err != nil {
@@ -229,8 +233,8 @@ func (s *Store) explainLoss(ctx context.Context) error {
 	return hint.Wrap(fmt.Errorf("%w, and nothing was written: %s", ErrChanged, describe(winner)), remedyStale)
 }
 
-// forget deletes revisions that the history no longer names. Revisions that can't be deleted now are
-// deleted by the next push: they aren't read until then.
+// forget deletes revisions that the history no longer names. If that fails, the next push deletes
+// them; they aren't read until then.
 func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
 	oldest := r.Number
 	if len(history) > 0 {

@@ -32,7 +32,7 @@ func (c *Copy) Private(name string) bool {
 	return len(c.parts[name]) > 0 || name == config.ServicesFile
 }
 
-// Masked returns the files with secret.Mask in the place of each secret.
+// Masked returns the files with secret.Mask in place of each secret.
 func (c *Copy) Masked() map[string][]byte {
 	out := map[string][]byte{}
 	for name, text := range c.shown {
@@ -42,7 +42,7 @@ func (c *Copy) Masked() map[string][]byte {
 	return out
 }
 
-// objects are read for any purpose.
+// objects are the objects that every operation reads.
 type objects struct {
 	config  *corev1.ConfigMap // nil if it doesn't exist
 	secret  *corev1.Secret    // nil if it doesn't exist
@@ -50,7 +50,7 @@ type objects struct {
 	history []Revision // before head, the latest first
 }
 
-// get reads both objects at once.
+// get reads both objects concurrently.
 func (s *Store) get(ctx context.Context) (*objects, error) {
 	var o objects
 	g, ctx := errgroup.WithContext(ctx)
@@ -87,12 +87,12 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// readAttempts is how often both objects are read until they match. If one is read just
-// before a push and the other just after it, they don't; the next time they do.
+// readAttempts is how often both objects are read until they match. They don't if a push occurs
+// between the two reads.
 const readAttempts = 3
 
-// copyOf assembles the files of a revision: of the current one, if config is nil. For a
-// cluster without a configuration it returns ErrNone.
+// copyOf assembles the files of a revision, or of the current one if config is nil. If the cluster
+// has no configuration, it returns ErrNone.
 func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	for attempt := 1; ; attempt++ {
 		if o.config == nil {
@@ -129,7 +129,7 @@ func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) 
 	return c, nil
 }
 
-// Pull returns the current configuration. Without one the error is ErrNone.
+// Pull returns the current configuration. If there is no configuration, the error is ErrNone.
 func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	o, err := s.get(ctx)
 	if err != nil {
@@ -138,8 +138,8 @@ func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	return s.copyOf(ctx, o)
 }
 
-// Load returns the current configuration, decoded, secrets included. It doesn't write to
-// the disk. Without a configuration the error is ErrNone.
+// Load returns the current configuration, decoded and with secrets. It doesn't write to the disk.
+// If there is no configuration, the error is ErrNone.
 func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	c, err := s.Pull(ctx)
 	if err != nil {
@@ -152,8 +152,8 @@ func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	return cluster, c.Revision, nil
 }
 
-// Current returns the cluster's current revision, and with it the cluster-id. Without one
-// the error is ErrNone.
+// Current returns the cluster's current revision, which contains the cluster-id. If there is no
+// revision, the error is ErrNone.
 func (s *Store) Current(ctx context.Context) (Revision, error) {
 	history, err := s.History(ctx)
 	if err != nil {
@@ -162,14 +162,14 @@ func (s *Store) Current(ctx context.Context) (Revision, error) {
 	return history[0], nil
 }
 
-// ID returns the cluster-id. Without a configuration the error is ErrNone.
+// ID returns the cluster-id. If there is no configuration, the error is ErrNone.
 func (s *Store) ID(ctx context.Context) (string, error) {
 	r, err := s.Current(ctx)
 	return r.ClusterID, err
 }
 
-// History returns the existing revisions, the current one first. Without any the error
-// is ErrNone.
+// History returns the existing revisions, the current one first. If there are no revisions, the
+// error is ErrNone.
 func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -186,7 +186,7 @@ func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	return append([]Revision{head}, history...), err
 }
 
-// At returns the configuration as it was in a revision of the history.
+// At returns the configuration of a revision in the history.
 func (s *Store) At(ctx context.Context, number int) (*Copy, error) {
 	o, err := s.get(ctx)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// locate finds the positions of the scalars in the text. yaml.v3 reports where a node begins, its
-// properties included, and not where it ends; the result is verified by reading the text
-// again without them.
+// locate returns the positions of the scalars in the text. yaml.v3 reports where a node begins,
+// including its properties, but not where it ends. verify checks the result by parsing the text
+// without the scalars.
 func locate(text []byte, secrets []found) ([]span, error) {
 	starts := lineStarts(text)
 	var out []span
@@ -31,7 +31,7 @@ func locate(text []byte, secrets []found) ([]span, error) {
 	return out, nil
 }
 
-// lineStarts are the offsets of lines, whose ends are those of YAML 1.1: also NEL, LS and PS.
+// lineStarts returns the offsets of lines. Line ends are as in YAML 1.1, and include NEL, LS and PS.
 func lineStarts(text []byte) []int {
 	out := []int{0}
 	for i := 0; i < len(text); {
@@ -47,7 +47,7 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// offset turns a line and a column, both from 1 and in characters, into an offset.
+// offset converts a line and a column, both from 1 and in characters, to an offset in bytes.
 func offset(text []byte, starts []int, line, column int) (int, error) {
 	if line < 1 || line > len(starts) {
 		return 0, errors.New("it is on no line")
@@ -114,8 +114,8 @@ func quotedEnd(text []byte, start int, quote byte) int {
 	return -1
 }
 
-// plainEnd follows the value through the text: for white space in the value, the text may
-// have any white space, line breaks included.
+// plainEnd matches the value against the text: white space in the value may be any white space in
+// the text, including line breaks.
 func plainEnd(text []byte, start int, value string) int {
 	at := start
 	for i := 0; i < len(value); {
@@ -140,8 +140,8 @@ func plainEnd(text []byte, start int, value string) int {
 	return at
 }
 
-// blockEnd returns the end of the last line of a block scalar that isn't blank, without its
-// line break; with "+" in the header blank lines are part of the value.
+// blockEnd returns the end of the last line of a block scalar that isn't blank, without its line
+// break. If the header has "+", blank lines are part of the value.
 func blockEnd(text []byte, start int) int {
 	if text[start] != '|' && text[start] != '>' {
 		return -1

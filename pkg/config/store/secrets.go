@@ -20,8 +20,8 @@ type found struct {
 	field string // machine-list[gpu-3].ssh.password
 }
 
-// secretsOf returns a function that finds the secrets of a file: fields whose Go type is secret.String,
-// the given paths, and in sections of unknown meaning values that look like a secret.
+// secretsOf returns a function that finds the secrets of a file: fields of type secret.String, values
+// at the given paths, and, in sections with an unknown schema, values that look secret.
 func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []found {
 	types := map[string]reflect.Type{
 		config.LayoutFile: reflect.TypeFor[layout.Layout](), config.KubernetesFile: reflect.TypeFor[config.Kubernetes](),
@@ -41,8 +41,8 @@ func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []fou
 	}
 }
 
-// walker walks through a document along the type that it is decoded into. Aliases make a
-// document a graph: each node is visited once for each type.
+// walker walks through a document along the type into which it is decoded. Aliases make a document
+// a graph, so each node is visited only once for each type.
 type walker struct {
 	found []found
 	taken map[*yaml.Node]bool
@@ -100,8 +100,8 @@ func (w *walker) typed(n *yaml.Node, t reflect.Type, key, label string) {
 
 const inline = ",inline"
 
-// fieldTypes returns the types of a struct's fields by YAML key; that of its other keys is
-// under inline.
+// fieldTypes returns the types of a struct's fields by YAML key, and the type of its other keys as
+// inline.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {
@@ -116,7 +116,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// untyped handles sections whose meaning is not known here: better one value too many.
+// untyped handles sections with an unknown schema: treating too many values as secret is better than missing one.
 func (w *walker) untyped(n *yaml.Node, key, label string) {
 	n = deref(n)
 	switch {
@@ -136,13 +136,13 @@ func (w *walker) untyped(n *yaml.Node, key, label string) {
 
 var urlLogin = regexp.MustCompile(`://[^/?#@\s]*:[^/?#@\s]+@`)
 
-// carriesSecret recognises values that are secret under any name: a URL with a
-// password in it, a private key.
+// carriesSecret reports whether a value is secret under any key: a URL with a password, or a
+// private key.
 func carriesSecret(value string) bool {
 	return urlLogin.MatchString(value) || strings.Contains(value, "PRIVATE KEY-----")
 }
 
-// all takes every scalar of a value.
+// all takes all scalars of a value.
 func (w *walker) all(n *yaml.Node, label string) {
 	n = deref(n)
 	switch {
@@ -156,7 +156,7 @@ func (w *walker) all(n *yaml.Node, label string) {
 	}
 }
 
-// take notes a scalar, unless it is empty, null, or a boolean.
+// take records a scalar, unless it is empty, null, or a boolean.
 func (w *walker) take(n *yaml.Node, label string) {
 	tag := n.ShortTag()
 	if n.Value == "" || tag == "!!null" || tag == "!!bool" || w.taken[n] {
@@ -166,7 +166,7 @@ func (w *walker) take(n *yaml.Node, label string) {
 	w.found = append(w.found, found{n, label})
 }
 
-// eachEntry visits the pairs of a mapping, and those of mappings that are merged into it.
+// eachEntry calls f for the pairs of a mapping, and of mappings that are merged into it.
 func eachEntry(n *yaml.Node, label string, f func(key string, value *yaml.Node, label string)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := deref(n.Content[i]), n.Content[i+1]
@@ -194,8 +194,8 @@ func below(label, key string) string {
 	return label + "." + step
 }
 
-// eachItem visits the entries of a list, labelled by their names if they have one, so
-// that a label stays when others are inserted.
+// eachItem calls f for the entries of a list. Labels use the names of entries if they have one, so
+// that a label doesn't change when other entries are inserted.
 func eachItem(n *yaml.Node, label string, f func(item *yaml.Node, label string)) {
 	for i, item := range n.Content {
 		f(item, fmt.Sprintf("%s[%s]", label, itemName(deref(item), i)))

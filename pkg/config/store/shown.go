@@ -16,16 +16,16 @@ import (
 
 // Shown is a configuration without secrets, for display.
 type Shown struct {
-	// Files have secret.Mask in the place of each secret, including those in comments. A file that can't be shown has
-	// an error instead.
+	// Files have secret.Mask in place of each secret, including those in comments. A file that can't be shown has an
+	// error instead.
 	Files  map[string][]byte
 	Errors map[string]error
 	// Secrets are those that were removed.
 	Secrets []secret.String
 }
 
-// Show removes the secrets from files without a cluster or a rule. If c is nil, since the files can't be decoded, the services'
-// file can't be shown: it isn't known which of its settings are secret.
+// Show masks the secrets in files. It doesn't need a cluster, and applies no rules. If c is nil, because the files can't be
+// decoded, services-configuration.yaml can't be shown: it isn't known which of its settings are secret.
 func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
 	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}
 	for _, name := range config.Files() {
@@ -51,7 +51,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 	return out
 }
 
-// show returns a file with masks, and the secrets behind them. Values that are masked already stay.
+// show returns a file with masks, and the secrets that it replaced. Values that are already masked stay unchanged.
 func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, fmt.Errorf("%s contains the text %s", name, referenceText)
@@ -75,7 +75,7 @@ func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte,
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(`"`+secret.Mask+`"`)), secrets, nil
 }
 
-// Secrets are the values that Masked hides.
+// Secrets returns the values that Masked hides.
 func (c *Copy) Secrets() []secret.String {
 	var out []secret.String
 	for _, name := range config.Files() {

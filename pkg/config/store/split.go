@@ -13,13 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Reference replaces a secret in a file of the ConfigMap. The secrets of a file are
+// Reference replaces a secret in a file of the ConfigMap. The secrets of a file are stored in the order of their
+// references.
 // kept in the order of their references.
 const Reference = `"` + referenceText + `"`
 
 const referenceText = "secret:" + SecretName
 
-// part is a secret that was removed from a file, as it was written, quotes included.
+// part is a secret that was removed from a file, as it was written, including quotes.
 type part struct {
 	Field string `json:"field"` // for messages, or wholeFile
 	Text  string `json:"text"`
@@ -27,15 +28,15 @@ type part struct {
 
 const wholeFile = "(whole file)"
 
-// span is a part with its place in the file.
+// span is a part with its position in the file.
 type span struct {
 	start, end int
 	field      string
 }
 
-// split removes the secrets from a file. The remaining text is the same YAML, byte for byte, with
-// References in their places. If that isn't possible, such as in a file with line breaks
-// that only YAML knows, the whole file becomes one secret. All text is kept either way.
+// split removes the secrets from a file. The remaining text is byte for byte the same YAML, with
+// References in place of secrets. If that isn't possible, for example because a file has line
+// breaks that only YAML knows, the whole file becomes one secret. No text is lost in either case.
 func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
@@ -58,7 +59,7 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut removes the secrets from a file, including those in comments. ok is false if the remaining text doesn't decode to the same data.
+// takeOut replaces the secrets in a file, including those in comments. ok is false if the remaining text doesn't decode to the same data.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {
@@ -68,7 +69,7 @@ func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts
 	return shown, parts, err == nil && verify(root, shown, secrets) == nil
 }
 
-// join puts the secrets back.
+// join inserts the secrets again.
 func join(name string, shown []byte, parts []part) ([]byte, error) {
 	if len(parts) == 1 && parts[0].Field == wholeFile {
 		return []byte(parts[0].Text), nil
@@ -87,7 +88,7 @@ func join(name string, shown []byte, parts []part) ([]byte, error) {
 
 func parse(text []byte) (root *yaml.Node, err error) {
 	defer func() {
-		if r := recover(); r != nil { // yaml.v3 is not proof against every input
+		if r := recover(); r != nil { // yaml.v3 panics for some inputs
 			err = fmt.Errorf("not readable as YAML: %v", r)
 		}
 	}()
@@ -119,7 +120,7 @@ func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	return out.Bytes(), parts, nil
 }
 
-// verify reads the shown text again: it must be equal except for the secrets.
+// verify parses the text with references: it must be equal to the original except for the secrets.
 func verify(root *yaml.Node, shown []byte, secrets []found) error {
 	again, err := parse(shown)
 	if err != nil {

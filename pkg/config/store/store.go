@@ -2,9 +2,9 @@
 // In: the four files. Out: ConfigMap pai-configuration, with every secret replaced by a
 // reference; Secret pai-credentials, with the values of the references; their last revisions.
 //
-// The ConfigMap is authoritative: a push is done when it is written, and it is written last. It
-// names the entry of the Secret that belongs to it, and entries are never changed, so that a
-// reader never mixes two revisions and an interrupted push leaves all as it was.
+// The ConfigMap is authoritative: a push takes effect when it is written, and it is written last.
+// It names the entry of the Secret that belongs to it, and entries are never changed, so that a
+// reader never mixes two revisions and an interrupted push changes nothing.
 package store
 
 import (
@@ -25,7 +25,7 @@ const (
 	SecretName    = "pai-credentials"
 )
 
-// Keep is the maximum number of revisions, the current one included.
+// Keep is the maximum number of revisions, including the current one.
 const Keep = 10
 
 // Store is the configuration in one cluster.
@@ -65,12 +65,12 @@ type Revision struct {
 	Time      time.Time `json:"time"`
 	By        string    `json:"by"` // user@host
 	Message   string    `json:"message,omitempty"`
-	// Files are those that differ from the revision before.
+	// Files are the files that differ from the previous revision.
 	Files []string `json:"files"`
 	// Source is where the files came from, if that wasn't a folder of the operator.
 	Source  string `json:"source,omitempty"`
 	Version string `json:"paictl"`
-	// Credentials is the entry of the Secret, "" if the files hold no secret.
+	// Credentials is the name of the entry in the Secret, or "" if the files contain no secret.
 	Credentials string `json:"-"`
 	// UID distinguishes this cluster's configuration from that of every other cluster.
 	UID string `json:"-"`

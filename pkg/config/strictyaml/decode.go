@@ -25,8 +25,8 @@ type KeyHinter interface {
 	KeyHints() map[string]string
 }
 
-// Decode parses data and fills out, a pointer to a struct with yaml tags. Null leaves a
-// field as it is, so that defaults can be set before or after.
+// Decode parses data and fills out, a pointer to a struct with yaml tags. Null leaves a field
+// unchanged, so defaults can be set before or after.
 func Decode(file string, data []byte, out any) (*Document, Findings) {
 	doc, findings := Parse(file, data)
 	if len(findings) > 0 {
@@ -58,8 +58,8 @@ func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
 	d.value(n, path, reflect.ValueOf(out).Elem())
 }
 
-// Apart fills out, a pointer, from n and returns its mistakes instead of reporting them: for lists whose
-// entries are each checked separately. Paths begin at n.
+// Apart fills out, a pointer, from n and returns the mistakes instead of reporting them, for lists whose
+// entries are checked separately. Paths begin at n.
 func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	part := &Decoder{file: d.file, fields: d.fields}
 	part.Value(n, nil, out)
@@ -67,7 +67,7 @@ func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	return part.findings
 }
 
-// Ignored is a value of any form that the reader of the file ignores.
+// Ignored is a value of any form that is ignored.
 type Ignored struct{}
 
 // DecodeNode implements NodeDecoder.
@@ -110,7 +110,7 @@ func describe(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	// The value itself is not shown: it may be a secret.
+	// The value itself is not shown, because it may be a secret.
 	switch n.ShortTag() {
 	case "!!int":
 		return "a whole number"
@@ -173,7 +173,7 @@ func Ambiguous(n *yaml.Node) bool {
 // RuleNumber is the rule of Ambiguous.
 const RuleNumber = "yaml/number"
 
-// AmbiguousMessage and AmbiguousRemedy describe such a number.
+// AmbiguousMessage and AmbiguousRemedy describe a number for which Ambiguous returns true.
 const (
 	AmbiguousMessage = "a number with a leading 0, or with _, has another value in another version of YAML"
 	AmbiguousRemedy  = "write the number without them, an octal one as 0o17, and text in quotes"

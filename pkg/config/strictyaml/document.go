@@ -15,7 +15,7 @@ import (
 const (
 	MaxBytes = 64 << 20
 	MaxDepth = 60
-	// MaxNodes limits the nodes of a document. A node counts once for each place where an alias repeats it.
+	// MaxNodes limits the nodes of a document. A node counts again for each place where an alias repeats it.
 	MaxNodes = 4_000_000
 )
 
@@ -35,8 +35,8 @@ func (d *Document) Text() []byte {
 	return d.text
 }
 
-// Values counts the values and keys, each once for each place where an alias repeats it, for callers with a lower limit than
-// MaxNodes.
+// Values returns the number of values and keys, which count again for each place where an alias repeats them, for callers
+// with a lower limit than MaxNodes.
 func (d *Document) Values() int { return d.size }
 
 // Parse reads one YAML document. The returned document is never nil; it is empty if
@@ -47,7 +47,7 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 		return &Document{File: file}, Findings{{File: file, Line: line, Column: column, Rule: rule,
 			Severity: Error, Message: message, Remedy: remedy}}
 	}
-	// yaml.v3 is not proof against every input; its panics become findings.
+	// yaml.v3 panics for some inputs; a panic becomes a finding.
 	defer func() {
 		if r := recover(); r != nil {
 			doc, findings = fail(1, 1, "yaml/syntax", fmt.Sprintf("not readable as YAML: %v", r), "")
@@ -147,7 +147,7 @@ func coreTag(tag string) bool {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// validText finds the first place that is not UTF-8, or contains a NUL.
+// validText finds the first position that is not UTF-8 or contains a NUL.
 func validText(data []byte) (line, column int, ok bool) {
 	bad := bytes.IndexByte(data, 0)
 	if !utf8.Valid(data) {
@@ -186,7 +186,8 @@ func control(data []byte) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// oddSpace finds a space that isn't U+0020, such as the no-break space of a web page, where a line or one of its neighbours needs a space.
+// oddSpace finds a space that isn't U+0020, such as the no-break space of a web page, in a line that needs a space there, or in one of its
+// neighbours.
 func oddSpace(data []byte, near int) (line, column int, c rune) {
 	for _, line := range []int{near, near - 1, near + 1} {
 		column, before := 0, ' '
@@ -201,7 +202,8 @@ func oddSpace(data []byte, near int) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// Marks counts the characters that may separate values, without parsing: the parser makes at most four nodes for each of them, and four more.
+// Marks returns the number of characters that may separate values, without parsing: the parser makes at most four nodes for each of them, and
+// four more.
 func Marks(data []byte) int {
 	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) // line ends, too
 	for i, c := range data {
@@ -217,8 +219,8 @@ func Marks(data []byte) int {
 	return n
 }
 
-// nestingLine searches, before the parser runs, for a line that opens more brackets or list items than any of our documents needs:
-// the parser's time grows with their square.
+// nestingLine finds, before the parser runs, a line that opens more brackets or list items than any of our documents needs: the
+// parser's time grows with their square.
 func nestingLine(data []byte) int {
 	line, run := 1, 0
 	for _, c := range data {
@@ -240,9 +242,9 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-// Position returns the position of the field, or of its nearest ancestor that is in the file:
-// the value's line and column, and whether the file has the field itself. An empty document
-// has no positions: line 0.
+// Position returns the line and column of a field's value. If the file doesn't have the field,
+// exact is false and the position is that of the nearest ancestor. In an empty document the line is
+// 0.
 func (d *Document) Position(path Path) (line, column int, exact bool) {
 	if d == nil || d.root == nil {
 		return 0, 0, false

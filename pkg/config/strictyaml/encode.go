@@ -7,11 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Comments are written above fields; the key is Path.String(). The
-// comment of "" opens the file. Lines need no "#".
+// Comments are written above fields; the key is Path.String(). The comment of "" is written at the
+// beginning of the file. Lines need no "#".
 type Comments map[string]string
 
-// Encode writes v, a value or a *yaml.Node, as YAML with comments. Text that could be read as something else, or
+// Encode encodes v, a value or a *yaml.Node, as YAML with comments. Text that could be read as another type, or
+// contains control characters, is quoted, so that any string is preserved.
 // holds control characters, is quoted, so that any string survives.
 func Encode(v any, comments Comments) ([]byte, error) {
 	root, err := Node(v)

@@ -85,7 +85,7 @@ func unknownRemedy(key string, known []string, hints map[string]string) string {
 	return "the keys here are " + strings.Join(sorted, ", ")
 }
 
-// Nearest returns the candidate that word was probably meant to be, or "".
+// Nearest returns the candidate that was probably meant by word, or "".
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 0
 	for _, c := range candidates {
@@ -105,7 +105,7 @@ func normalKey(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// distance counts the edits (insert, delete, replace, swap neighbours) between two short
+// distance returns the number of edits (insert, delete, replace, swap neighbours) between two short
 // words.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

@@ -37,7 +37,7 @@ type Finding struct {
 	Derived bool `json:"-"`
 }
 
-// String is the finding in one line, as compilers write them, without its remedy.
+// String returns the finding as one line, as compilers print them, without its remedy.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -72,7 +72,7 @@ func (fs Findings) Error() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Summary counts the findings: "2 problems, 1 warning".
+// Summary returns the numbers of findings: "2 problems, 1 warning".
 func (fs Findings) Summary() string {
 	var parts []string
 	if n := len(fs.Errors()); n > 0 {
@@ -87,10 +87,10 @@ func (fs Findings) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// ExitCode is 1: the configuration is wrong.
+// ExitCode returns 1: the configuration is wrong.
 func (fs Findings) ExitCode() int { return 1 }
 
-// Write prints one finding per line, and below it the remedy.
+// Write prints one finding per line, with its remedy below.
 func (fs Findings) Write(w io.Writer) error {
 	for _, f := range fs {
 		line := f.String() + "\n"
@@ -112,10 +112,10 @@ func (fs Findings) Err() error {
 	return fs
 }
 
-// Errors returns the findings that stop the work.
+// Errors returns the findings of severity Error.
 func (fs Findings) Errors() Findings { return fs.with(Error) }
 
-// Warnings returns the findings that do not.
+// Warnings returns the findings of severity Warning.
 func (fs Findings) Warnings() Findings { return fs.with(Warning) }
 
 func (fs Findings) with(s Severity) Findings {

@@ -10,10 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Node turns a value into a YAML node: structs by their yaml tags (omitempty and inline
-// included), maps with sorted keys. A *yaml.Node is returned as it is.
+// Node converts a value to a YAML node: structs by their yaml tags (including omitempty and inline), maps
+// with sorted keys. It returns a *yaml.Node unchanged.
 //
-// yaml.v3 could do it as well, but it converts through text, which loses some values: "\n" becomes empty.
+// yaml.v3 can do that too, but it converts through text, which loses some values: "\n" becomes empty.
 func Node(v any) (*yaml.Node, error) {
 	if n, ok := v.(*yaml.Node); ok {
 		return n, nil
@@ -61,7 +61,7 @@ func textNode(s string) *yaml.Node {
 	return n
 }
 
-// floatNode keeps the type visible: 2.0 must not come back as the whole number 2.
+// floatNode keeps the type: 2.0 must not be decoded as the whole number 2.
 func floatNode(f float64) *yaml.Node {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".eEn") {
@@ -148,7 +148,7 @@ func add(n *yaml.Node, key string, v reflect.Value) error {
 	return nil
 }
 
-// needsQuotes finds text for which the encoder's own choice of style is not safe: block
+// needsQuotes reports whether the encoder's own choice of style is not safe for a text: block
 // scalars with leading or trailing white space, and characters that editors hide.
 func needsQuotes(s string) bool {
 	if s != strings.TrimSpace(s) || s == "<<" || s == "=" {

@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// searchBytes bounds the files in which the position of a mistake is searched for: the search parses
-// them some 20 times.
+// searchBytes is the maximum size of files in which the exact position of a mistake is searched for:
+// the search parses them some 20 times.
 const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
@@ -32,7 +32,7 @@ func syntaxError(data []byte, err error) (line, column int, text, remedy string)
 	return line, column1(data, line), text, syntaxRemedy(text)
 }
 
-// parserError takes the parser's message apart.
+// parserError splits the parser's message into the line number and the text.
 func parserError(err error) (line int, text string) {
 	text = strings.TrimPrefix(err.Error(), "yaml: ")
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
@@ -51,12 +51,12 @@ func parserError(err error) (line int, text string) {
 }
 
 // mistake returns the line of the mistake. For some mistakes, the parser names the line on which the
-// block around it begins, or the line before. mistake reads from the front: the shortest
-// beginning of the file that fails in the same way ends with the line of the mistake.
+// surrounding block begins, or the line before. mistake finds the shortest beginning of the file for
+// which the parser returns the same error: it ends with the line of the mistake.
 func mistake(data []byte, err error, line int, text string) int {
 	switch {
 	case strings.Contains(text, "did not find expected ',' or"):
-		// The bracket that isn't closed: its line is counted from 0.
+		// A bracket isn't closed. The parser counts its line from 0.
 		if i := strings.IndexAny(lineOf(data, line+1), "[{"); i >= 0 {
 			return line + 1
 		}
@@ -73,7 +73,7 @@ func mistake(data []byte, err error, line int, text string) int {
 		return line
 	}
 	if first > 0 {
-		// A quote that isn't closed ends at the next one, and the text after that makes no sense.
+		// A quote that isn't closed ends at the next quote, so the error is about the text after that.
 		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
 			line, _ = parserError(e)
 			return line

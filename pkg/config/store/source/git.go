@@ -20,14 +20,14 @@ import (
 
 // Options are the settings for running git.
 type Options struct {
-	// Ask lets git and ssh prompt at the terminal. Without it, repositories that need a password fail.
+	// Ask allows git and ssh to prompt at the terminal. Otherwise, repositories that need a password fail.
 	Ask bool
-	// Environ is the environment, of which git gets the part that it needs; os.Environ()
-	// if nil.
+	// Environ is the environment, of which git gets only the parts that it needs; os.Environ() if
+	// nil.
 	Environ []string
 }
 
-// Open fetches a folder, or takes an existing one. The caller must call Close.
+// Open fetches a folder from a repository, or opens a local one. The caller must call Close.
 func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	if !IsGit(text) {
 		return &Folder{Dir: text, Close: func() error { return nil }}, nil
@@ -63,7 +63,7 @@ type git struct {
 	options   Options
 }
 
-// fetch gets one commit without its history, and writes the folder.
+// fetch fetches one commit without its history, and writes the folder.
 func (g git) fetch(ctx context.Context) (commit string, err error) {
 	ref := g.reference.ref
 	if ref == "" {
@@ -76,7 +76,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server doesn't serve a single commit by name: fetch all commits, and search there.
+		// The server doesn't allow fetching a single commit by name: fetch all commits, and search for it.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}
@@ -128,7 +128,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
 	cmd.Env = g.environ()
-	cmd.WaitDelay = 5 * time.Second // programs that git has started may outlive it; with less time, a busy machine loses their output
+	cmd.WaitDelay = 5 * time.Second // programs started by git may outlive it; with less time, their output is lost on a busy machine
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if g.options.Ask {
@@ -178,8 +178,8 @@ func (g git) remedy(stderr string) string {
 	return "check that it works with: git ls-remote " + g.reference.url
 }
 
-// passed are the variables that git gets: the locations of programs, keys and proxies. Variables that
-// would make it work on another repository, such as GIT_DIR, are left out.
+// passed are the variables that are passed to git: the locations of programs, keys and proxies.
+// Variables that would make it use another repository, such as GIT_DIR, are left out.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSH_ASKPASS",
 	"GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TERM", "DISPLAY",
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}

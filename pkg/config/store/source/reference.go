@@ -30,7 +30,7 @@ type reference struct {
 // IsGit reports whether a reference is to a git repository; otherwise it is a folder.
 func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
 
-// parse reads a reference. Its errors show no part of the text that may hold a password.
+// parse parses a reference. Its errors contain no part of the text that may be a password.
 func parse(text string) (reference, error) {
 	rest, query, _ := strings.Cut(strings.TrimPrefix(text, gitPrefix), "?")
 	var r reference
@@ -88,7 +88,7 @@ func (r *reference) checkURL(scheme string) error {
 	if err != nil || scheme != "file://" && u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return hint.Errorf(remedyReference, "the reference names no repository")
 	}
-	// A password in an argument would be seen in the list of processes.
+	// Other users would see a password among the arguments in the list of processes.
 	if u.User != nil && (scheme == "https://" || scheme == "http://") {
 		r.login, u.User = u.User, nil
 		r.url = u.String()
@@ -113,8 +113,8 @@ func (r reference) String() string {
 
 var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
 
-// minPassword is the length of the passwords that are searched for in messages. git doesn't know the password, so only a server can repeat
-// it. If a short one were replaced, parts of other words would be, too, which would show it.
+// minPassword is the minimum length of passwords that are searched for in messages. git doesn't know the password, so it is in a message
+// only if a server repeats it. Replacing a shorter one would also replace parts of other words, which would reveal it.
 const minPassword = 8
 
 // masked hides credentials in git's messages.
