@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foreignFlags are flags of other programs' commands, and what to do instead.
+// foreignFlags are flags of other programs' commands, each with advice for the user.
 var foreignFlags = map[string]map[string]string{
 	"job submit": {
 		"--vc":        inDefaults,
@@ -73,7 +73,7 @@ var foreignCommands = map[string]string{
 	"edit": "jobs don't change after their submission: paictl job clone NAME -o job.yaml writes a file to edit",
 }
 
-// nouns are the kinds of kubectl's command lines, and the group of commands that has the same things.
+// nouns are the kinds of objects on kubectl's command lines, each with the group of commands for the same objects.
 var nouns = map[string]string{
 	"node": "node", "nodes": "node", "no": "node", "pod": "job", "pods": "job", "po": "job", "job": "job", "jobs": "job",
 	"service": "service", "services": "service", "svc": "service", "deploy": "service", "deployment": "service", "deployments": "service",

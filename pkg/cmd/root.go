@@ -74,7 +74,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 		return openLog(f, logFile)
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 { // the flag may be one of a command of another program
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 { // the flag may belong to a command of another program
 			return unknownCommand(c, args)
 		}
 		return cmdutil.Usagef("%s%w (see %s --help)", prefix(c), flagError(c, err), c.CommandPath())
@@ -100,7 +100,8 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("tools", support.NewCmdSupportBundle(f))
 	add("tools", version.NewCmdVersion(f, nil))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for people who make packages
-	// Cobra adds these two when it runs the tree. Here they get the same errors as all other commands.
+	// Cobra adds these two when it runs the tree. They are added here so that they get the same errors as all other
+	// commands.
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -124,8 +125,8 @@ func help(c *cobra.Command, args []string) error {
 	return of.Help()
 }
 
-// usageErrors makes a wrong argument a UsageError, and an unknown word below a group of
-// commands an error instead of its help text with exit code 0.
+// usageErrors makes a wrong argument a UsageError. For an unknown word below a group of commands,
+// it returns an error instead of the help text with exit code 0.
 func usageErrors(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(cmd *cobra.Command, a []string) error {
@@ -149,7 +150,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// emptyList refuses --limit "" and its like: a script's variable that is not set must not mean "all".
+// emptyList refuses empty values of list flags, such as --limit "": an unset variable of a script must not mean "all".
 func emptyList(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(fl *pflag.Flag) {
 		if list, ok := fl.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {
@@ -159,8 +160,8 @@ func emptyList(c *cobra.Command) (err error) {
 	return err
 }
 
-// openLog opens the debug log. Log lines of client-go and Helm go there as well: on stderr, they
-// would mix with the progress display.
+// openLog opens the debug log. Messages of client-go and Helm are written there as well, because
+// they would disturb the progress display on stderr.
 func openLog(f *cmdutil.Factory, path string) error {
 	defer func() { klog.SetSlogLogger(f.Log) }()
 	if path == "" {

@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// wanted finds in cobra's errors how many arguments a command takes.
+// wanted matches cobra's errors about the number of arguments.
 var wanted = regexp.MustCompile(`^(accepts|requires at least|accepts at most|accepts between \d+ and) (\d+) arg`)
 
-// argsError says in words of the command line which arguments are missing or too many.
+// argsError explains which arguments are missing or too many, with their names in the usage line.
 func argsError(c *cobra.Command, args []string, err error) error {
 	usage := strings.TrimSpace(c.Parent().CommandPath() + " " + strings.TrimSuffix(c.Use, " [flags]"))
-	if strings.HasPrefix(err.Error(), "unknown command ") && len(args) > 0 { // of cobra.NoArgs
+	if strings.HasPrefix(err.Error(), "unknown command ") && len(args) > 0 { // from cobra.NoArgs
 		return fmt.Errorf("it takes no arguments, but got %q", args[0])
 	}
 	m := wanted.FindStringSubmatch(err.Error())
@@ -65,7 +65,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", args[0], c.CommandPath(), didYouMean(c, args), c.CommandPath())
 }
 
-// prefix begins an error about a command: its name without that of paictl, which all errors begin with.
+// prefix returns the beginning of an error about a command: its name without "paictl", with which all errors begin.
 func prefix(c *cobra.Command) string {
 	if !c.HasParent() {
 		return ""
@@ -73,12 +73,12 @@ func prefix(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
 }
 
-// instead returns a replacement for a flag that a command doesn't have: "" if nothing is known.
+// instead returns advice about a flag that a command doesn't have, or "".
 func instead(c *cobra.Command, name string) string {
 	if text := foreignFlags[strings.TrimSuffix(prefix(c), ": ")][name]; text != "" {
 		return ": " + text
 	}
-	// The parser reads flags of the program that a job or a task is to run, too.
+	// The parser also reads flags of the program that a job or a task is to run.
 	if args := c.Flags().Args(); len(args) > 1 && strings.Contains(c.Use, "-- ") {
 		return fmt.Sprintf(": put -- before the command and its flags: %s %s -- %s ...", c.CommandPath(), args[0], args[1])
 	}
@@ -88,7 +88,7 @@ func instead(c *cobra.Command, name string) string {
 	if same := likeIt(c, name); same != "" {
 		return fmt.Sprintf(", did you mean %s?", same)
 	}
-	if len(name) == 2 { // one letter is near to every short word
+	if len(name) == 2 { // one letter is similar to every short word
 		return ""
 	}
 	var known []string
@@ -99,7 +99,7 @@ func instead(c *cobra.Command, name string) string {
 	return ""
 }
 
-// afterDashes says how to write an argument that begins like a flag: names of jobs may.
+// afterDashes explains how to write an argument that begins like a flag: names of jobs may begin with a dash.
 func afterDashes(c *cobra.Command) string {
 	if c.HasSubCommands() || c.ValidateArgs([]string{"x"}) != nil {
 		return ""
@@ -107,7 +107,7 @@ func afterDashes(c *cobra.Command) string {
 	return fmt.Sprintf("; write -- before an argument that begins with -: %s -- ...", c.CommandPath())
 }
 
-// otherCase is the letter of a short flag, as a capital or not.
+// otherCase returns a short flag with its letter in the other case.
 func otherCase(name string) string {
 	letter := name[len(name)-1:]
 	if upper := strings.ToUpper(letter); upper != letter {
@@ -116,7 +116,8 @@ func otherCase(name string) string {
 	return strings.ToLower(letter)
 }
 
-// didYouMean names the commands that a word may mean: a typing error, a synonym, the command of another group, or one of another program.
+// didYouMean suggests the commands that a word may mean: a typing error, a synonym, a command of another group, or one of another
+// program.
 func didYouMean(c *cobra.Command, args []string) string {
 	word := args[0]
 	var names, longer []string
@@ -149,7 +150,7 @@ func didYouMean(c *cobra.Command, args []string) string {
 	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// synonyms are words with the same meaning, of which a group uses at most a few.
+// synonyms are groups of words with the same meaning. A group of commands uses only some of them.
 var synonyms = [][]string{
 	{"delete", "remove", "rm", "del", "revoke"}, {"list", "ls"}, {"show", "get", "describe", "info", "status"}, {"add", "create", "new", "make"},
 	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
@@ -166,10 +167,10 @@ func meaning(c *cobra.Command, word string) (out []string) {
 	return out
 }
 
-// mostElsewhere is how many commands of groups are named.
+// mostElsewhere is the maximum number of commands of other groups that are suggested.
 const mostElsewhere = 3
 
-// elsewhere are the commands of groups that have the name or the meaning, those of jobs first.
+// elsewhere returns the commands of groups that have the name or the meaning, those of jobs first.
 func elsewhere(root *cobra.Command, word string) (out []string) {
 	groups := slices.Clone(root.Commands())
 	slices.SortStableFunc(groups, func(a, b *cobra.Command) int {

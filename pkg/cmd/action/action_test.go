@@ -147,7 +147,7 @@ func TestAnActionIsCanceledWithAReason(t *testing.T) {
 	assert.Equal(t, []map[string]any{{"reason": "not today"}}, s.sent)
 }
 
-// request returns a command that drains a machine, and looks at the result without a pause.
+// request returns a command that drains a machine, and reads the result without a pause.
 func request(f *cmdutil.Factory) *cobra.Command {
 	r := &Request{Every: time.Nanosecond}
 	cmd := &cobra.Command{Use: "drain NODE", RunE: func(cmd *cobra.Command, args []string) error {

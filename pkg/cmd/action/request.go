@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Request has the flags of a command that makes an action, and makes it.
+// Request holds the flags of a command that creates an action, and creates it.
 type Request struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -54,8 +54,8 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// Run makes an action of an operation on a machine, and with --wait waits for its result. A dry run has a result at once, so the
-// command waits for it.
+// Run creates an action for an operation on a machine, and with --wait waits for its result. The result of a dry run is
+// available at once, so the command always waits for it.
 func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine string) error {
 	w, err := r.Connection.Open(r.Factory)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine strin
 	return nil
 }
 
-// show prints an action, or a text about it. The text of one that didn't succeed is in the command's error.
+// show prints an action, or a text about it. If the action didn't succeed, the text is in the command's error.
 func (r *Request) show(a *api.Action, text string) error {
 	if !r.Output.Is("text") {
 		return r.Output.Write(r.Factory.IO.Out, a, cmdutil.Table{})
@@ -97,7 +97,7 @@ func (r *Request) show(a *api.Action, text string) error {
 // undecided is the number of polls after which a user is notified that the action hasn't begun.
 const undecided = 15
 
-// follow shows the progress of an action until it ends. Ctrl-C ends the command, and leaves the action.
+// follow shows the progress of an action until it has finished. Ctrl-C ends only the command.
 func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (*api.Action, error) {
 	every, last := r.Every, ""
 	if every == 0 {
@@ -130,7 +130,7 @@ func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (
 	return a, nil
 }
 
-// progress describes the state of an action, with the pods that are left of a drain.
+// progress describes the state of an action; for a drain, with the remaining pods.
 func progress(a *api.Action) string {
 	const most = 5
 	text := strings.ToLower(a.Phase)

@@ -47,7 +47,7 @@ func completeSilences(f *cmdutil.Factory, fl *connection.Flags) cobra.Completion
 	})
 }
 
-// matchers is a list of matchers for people.
+// matchers formats a list of matchers for people.
 func matchers(all []api.Matcher) string {
 	out := ""
 	for i := range all {

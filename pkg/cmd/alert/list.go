@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// ListOptions are those of "paictl alert list".
+// ListOptions are the options of "paictl alert list".
 type ListOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -94,7 +94,7 @@ func (opts *ListOptions) show(all *api.Alerts, now time.Time) error {
 	return opts.Output.Write(io.Out, shown, t)
 }
 
-// labels are the labels of an alert without those that have columns.
+// labels returns the labels of an alert without those that have their own columns.
 func labels(a *api.Alert) string {
 	var out []string
 	for name, value := range a.Labels {

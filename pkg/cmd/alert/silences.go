@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// SilencesOptions are those of "paictl alert silences".
+// SilencesOptions are the options of "paictl alert silences".
 type SilencesOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

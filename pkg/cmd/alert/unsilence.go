@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// UnsilenceOptions are those of "paictl alert unsilence".
+// UnsilenceOptions are the options of "paictl alert unsilence".
 type UnsilenceOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags

@@ -1,6 +1,6 @@
 // Package alias keeps the command lines of the original paictl working.
-// In: the arguments as typed. Out: the arguments in the current spelling, with a line that
-// shows them, or only the line if there is no new command to run.
+// In: the arguments as typed. Out: the arguments in the current spelling, with a line that shows
+// them, or only the line if there is no corresponding command.
 package alias
 
 import (
@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// rule maps one of the original's commands to ours. Its spellings are those of
+// rule maps one of the original's commands to ours. It accepts the spellings of
 // OpenPAI 0.6 to 1.8.
 type rule struct {
 	old []string
 	now []string // nil: there is no new command
-	// flags maps a flag of the old command to today's; flags not named stay.
+	// flags maps a flag of the old command to the current one; other flags stay unchanged.
 	flags map[string]string
-	// dropped are flags of the old command that have no meaning today; each took a value.
+	// dropped are flags of the old command that have no effect now; each took a value.
 	dropped []string
-	// values maps a flag with a value of the old command, "-m service", to today's words.
+	// values maps a flag with a value of the old command, "-m service", to the current words.
 	values map[string]string
-	// lists are current flags to which the old command gave several words: "-n a b".
+	// lists are current flags that took several words in the old command: "-n a b".
 	lists []string
-	// say replaces the note if now is nil.
+	// say replaces the default note if now is nil.
 	say string
 }
 
@@ -51,7 +51,7 @@ func rules() []rule {
 		{old: words("service refresh"), now: words("service start"), flags: services, lists: several},
 		{old: words("config get-id"), now: words("config get-id"), flags: onCluster},
 		{old: words("config pull"), now: words("config pull"), flags: onCluster},
-		// A push now has a message. Users don't write the original's modes as messages.
+		// A push now has a message. The modes of the original aren't used as messages.
 		{old: words("config push"), now: words("config push"), flags: onCluster, values: map[string]string{
 			"-m all": "", "-m service": "--only layout.yaml,services-configuration.yaml"}},
 		{old: words("config external-config-update"), say: `"config push --from git::URL//path?ref=BRANCH" takes the files from a repository`},
@@ -62,10 +62,10 @@ func rules() []rule {
 	}
 }
 
-// Rewrite returns args in the current spelling, and a note about it for the operator, or ""
-// if it changed nothing. A note with nil args means that there is nothing to run.
+// Rewrite returns args in the current spelling, and a note about the change for the operator, or ""
+// if it changed nothing. If it returns a note and nil args, there is no command to run.
 func Rewrite(args []string) (rewritten []string, note string) {
-	// Flags that mean the same for every command. -p/--config-path hasn't changed.
+	// Flags with the same meaning for every command. -p/--config-path hasn't changed.
 	everywhere := map[string]string{"--kube-config-path": "--kubeconfig"}
 	i := firstWord(args)
 	for _, r := range rules() {
@@ -92,7 +92,7 @@ func Rewrite(args []string) (rewritten []string, note string) {
 	return args, ""
 }
 
-// joinNotes makes one note about flags for the operator, or "".
+// joinNotes combines notes about flags to one note for the operator, or "".
 func joinNotes(notes []string) string {
 	if len(notes) == 0 {
 		return ""
@@ -100,7 +100,7 @@ func joinNotes(notes []string) string {
 	return "paictl: " + strings.Join(notes, ", ")
 }
 
-// joinLists writes "-n a b" as "-n a,b".
+// joinLists replaces "-n a b" with "-n a,b".
 func joinLists(args, lists []string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		rest = append(rest, args[i])
@@ -137,8 +137,8 @@ func firstWord(args []string) int {
 	return len(args)
 }
 
-// renameFlags renames flags, also as --flag=value, up to a "--". It returns the notes on
-// what it renamed; args itself is not touched.
+// renameFlags renames flags, also as --flag=value, up to a "--". It returns notes about the renamed
+// flags; args itself is not changed.
 func renameFlags(args []string, names map[string]string) (renamed, notes []string) {
 	out := slices.Clone(args)
 	for i, a := range out {

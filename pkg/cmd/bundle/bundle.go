@@ -1,5 +1,5 @@
-// Package bundle is the command "paictl bundle": make, check and show the folder of programs
-// and images that clusters are installed from.
+// Package bundle is the command "paictl bundle": build, check and show the folder of programs and
+// images from which clusters are installed.
 // In: flags. Out: calls of pkg/cluster/bundle, and tables.
 package bundle
 
@@ -32,7 +32,7 @@ For machines without internet access, you add the packages of NVIDIA's driver yo
 	return cmd
 }
 
-// folder is the bundle's folder: from an argument or a flag, from paictl's settings, or the default.
+// folder returns the bundle's folder: from an argument or a flag, from paictl's settings, or the default.
 func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
 	given := strings.Join(args, "")
 	if flag != "" && given != "" {
@@ -60,5 +60,5 @@ func addDirFlag(cmd *cobra.Command, dir *string) {
 	_ = cmd.MarkFlagDirname("output")
 }
 
-// dirHelp ends the help of commands that read the folder named by an argument.
+// dirHelp is the end of the help of commands that take the folder as an argument.
 const dirHelp = "DIR, or $PAICTL_BUNDLE, or " + bundle.DefaultDir

@@ -30,7 +30,7 @@ type fetchOptions struct {
 	Address string
 	Key     string
 	DryRun  bool
-	Release release.Key // that signs the release
+	Release release.Key // the key that signs the release
 }
 
 // The sources of a bundle.
@@ -94,7 +94,7 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 	return cmd
 }
 
-// complete reads the settings, chooses the source and refuses flags that it doesn't have.
+// complete reads the settings, chooses the source and refuses flags of other sources.
 func (o *fetchOptions) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	settings, err := f.Settings()
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *fetchOptions) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	case fromRelease:
 		foreign = []string{"lock"}
 		given := cmp.Or(o.Address, settings.GetString("release-address"))
-		if given != "" { // it is the mirror's own
+		if given != "" { // the mirror's list
 			if fl.Changed("mirror") {
 				return cmdutil.Usagef("give the release's address, or --mirror")
 			}

@@ -26,7 +26,7 @@ type CertsOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	Within  int // days; negative is all
+	Within  int // days; a negative number means all
 
 	DryRun, Yes bool // of rotate-ca
 	How         cluster.AuthorityOptions
@@ -188,7 +188,7 @@ nodes that don't answer; add them later with --catch-up. Run it again if it is i
 	return cmd
 }
 
-// goOn returns the command for machines that a rotation could not change; typed is the one that ran. Machines that were left behind
+// goOn returns the command for machines that a rotation could not change; typed is the command that ran. The remaining machines
 // must not cause another rotation.
 func (opts *CertsOptions) goOn(typed string) string {
 	if opts.How.Leave {

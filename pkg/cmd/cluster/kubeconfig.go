@@ -87,7 +87,7 @@ func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
 	return nil
 }
 
-// file is where kubectl would write as well.
+// file returns the file to which kubectl would write, too.
 func (opts *KubeconfigOptions) file() string {
 	if opts.File != "" {
 		return opts.File

@@ -17,7 +17,7 @@ type RecoverOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	// Dead and New replace a machine of the control plane. FromMember makes one member continue alone.
+	// Dead and New replace a machine of the control plane. FromMember makes one member of etcd continue alone.
 	Dead, New, FromMember string
 	Roles                 []string
 	DryRun, Force, Fix    bool

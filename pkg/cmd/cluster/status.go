@@ -83,7 +83,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return werr
 	}
 	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
-		// The text below the machines explains why.
+		// The text below the table explains the error.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err
@@ -165,8 +165,8 @@ func componentTable(st *cluster.Status) cmdutil.Table {
 	return t
 }
 
-// writeCertificates groups certificates by name and day, since on many machines they expire
-// together; the first to expire come first.
+// writeCertificates groups certificates by name and day, because those of many machines expire
+// together. Those that expire first come first.
 func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) error {
 	if len(st.Certificates) == 0 {
 		return nil

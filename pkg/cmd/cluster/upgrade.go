@@ -154,7 +154,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	s.Options.Retry = func([]string) string { return s.Options.Command } // the upgrade continues where it stopped
 	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
-		// Before the first machine has it: another command would refuse the machines.
+		// Write the release before the first machine is upgraded: otherwise another command would refuse the machines.
 		if err := s.Release.Write(); err != nil {
 			return err
 		}
@@ -195,13 +195,13 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	return err
 }
 
-// Describe the upgrade before it begins.
+// Describes the upgrade before it begins.
 func (opts *UpgradeOptions) tells(from, to string) string {
 	jobs := map[cluster.JobPolicy]string{
 		cluster.JobsWait: "the upgrade waits until their jobs have finished.", cluster.JobsRequeue: "their tasks begin again on other machines.", cluster.JobsStop: "jobs that have tasks there are stopped.",
 	}[opts.Upgrade.Jobs]
 	step := "from Kubernetes " + from + " to " + to
-	if from == to { // an earlier run has written it
+	if from == to { // an earlier run has already written it
 		step = "to Kubernetes " + to
 	}
 	return fmt.Sprintf("The cluster is upgraded %s. The control plane restarts, one machine after the other.\n"+

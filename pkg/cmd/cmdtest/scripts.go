@@ -1,5 +1,5 @@
 // Package cmdtest runs command lines as a person would type them, for tests.
-// In: txtar scripts in testdata/script. Out: a test per script. Scripts have one more
+// In: txtar scripts in testdata/script. Out: a test per script. Scripts have one additional
 // command, "exits CODE COMMAND ARGS...".
 package cmdtest
 
@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Main makes the test binary serve as paictl in scripts, then runs the tests. The program is
-// given because the packages of commands are below the one that assembles them.
+// Main makes the test binary serve as paictl in scripts, then runs the tests. The program is an
+// argument because the packages of commands can't import the package that assembles them.
 func Main(m testscript.TestingM, paictl func()) {
 	testscript.Main(m, map[string]func(){"paictl": paictl})
 }
@@ -31,7 +31,7 @@ func RunIn(t *testing.T, dir string, env map[string]string) {
 	run(t, testscript.Params{Dir: dir}, env)
 }
 
-// RunFiles runs some scripts so.
+// RunFiles runs the given scripts, with further variables in their environment.
 func RunFiles(t *testing.T, files []string, env map[string]string) {
 	t.Helper()
 	run(t, testscript.Params{Files: files}, env)
@@ -64,7 +64,7 @@ func run(t *testing.T, p testscript.Params, env map[string]string) {
 	})
 }
 
-// exits is "exits CODE COMMAND ARGS...": the command must end with exactly that code.
+// exits implements "exits CODE COMMAND ARGS...": the command must end with exactly that code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ARGS...")

@@ -22,7 +22,7 @@ import (
 // GenerateOptions are the options of "paictl config generate".
 type GenerateOptions struct {
 	IO *iostreams.IOStreams
-	// Dial makes the client that reaches the machines; the command closes it.
+	// Dial returns the client for the machines; the command closes it.
 	Dial func(acceptNew bool, timeout time.Duration) DialCloser
 	// Open opens a cluster that exists.
 	Open func(kube.Options) (*kube.Cluster, error)
@@ -41,7 +41,7 @@ type GenerateOptions struct {
 	Timeout   time.Duration
 }
 
-// DialCloser is an ssh.Dialer whose connections end with it.
+// DialCloser is an ssh.Dialer. Close ends its connections.
 type DialCloser interface {
 	ssh.Dialer
 	io.Closer
@@ -105,11 +105,11 @@ as in managed clouds, paictl chooses one node, or uses those of --masters.`,
 	return cmd
 }
 
-// usualKubeconfig is the value of --from-kubeconfig if the user names no file.
+// usualKubeconfig is the value of --from-kubeconfig if the user doesn't name a file.
 const usualKubeconfig = "usual"
 
-// kubeconfigFile is the flag's value, or the argument behind it: as pflag reads it, a flag
-// whose value may be left out takes one only after "=".
+// kubeconfigFile returns the flag's value, or the argument after it: pflag accepts the value of a
+// flag with an optional value only after "=".
 func kubeconfigFile(flag string, args []string) string {
 	switch {
 	case len(args) > 0:
@@ -120,7 +120,7 @@ func kubeconfigFile(flag string, args []string) string {
 	return flag
 }
 
-// complete checks the flags against each other.
+// complete checks combinations of flags.
 func (opts *GenerateOptions) complete(cmd *cobra.Command, kubeconfig string, args []string) error {
 	switch {
 	case !opts.Existing && len(args) > 0:
@@ -167,9 +167,9 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	return nil
 }
 
-// builtImages names the images of a bundle that was built here, for the services that use
-// them: the charts name upstream's images. If the bundle can't be opened, the commands that need it report
-// that.
+// builtImages returns sections of services with the images of a bundle that was built here, because the
+// charts name upstream's images. It ignores a bundle that can't be opened: commands that need the bundle
+// report that.
 func builtImages(dir string) map[string]map[string]any {
 	b, err := bundle.Open(dir)
 	if err != nil || b.Manifest().Origin != bundle.OriginBuild {
@@ -193,14 +193,14 @@ func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (
 		return config.GenerateExisting(e, g)
 	case !opts.Offline:
 		d := opts.Dial(opts.AcceptNew, opts.Timeout)
-		defer func() { _ = d.Close() }() // all answers are in
+		defer func() { _ = d.Close() }() // all answers have arrived
 		g.Dialer = d
 	}
 	return config.Generate(ctx, g)
 }
 
-// progress shows machines as they answer: one line that is rewritten on a terminal,
-// and only failures elsewhere (the error lists them again with remedies).
+// progress shows machines as they answer: on a terminal in one line that is rewritten, otherwise
+// only failures (the error lists them again with remedies).
 func progress(io *iostreams.IOStreams) func(done, total int, host string, err error) {
 	if !io.IsErrTTY() {
 		return nil

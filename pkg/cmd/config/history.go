@@ -56,7 +56,7 @@ func historyRun(ctx context.Context, opts *HistoryOptions) error {
 	return opts.Output.Write(opts.IO.Out, history, t)
 }
 
-// filesOf names the files of a revision; most contain all four, or a few.
+// filesOf lists the files of a revision in one cell of a table.
 func filesOf(names []string) string {
 	if len(names) == len(config.Files()) {
 		return "all"

@@ -102,7 +102,7 @@ func pullCopy(ctx context.Context, s *stored, revision int) (*store.Copy, error)
 	return s.At(ctx, revision)
 }
 
-// differ returns the existing files in the folder that differ.
+// differ returns the files in the folder that exist and have different content.
 func differ(dir string, files map[string][]byte) []string {
 	var out []string
 	for _, name := range config.Files() {
@@ -117,7 +117,7 @@ func differ(dir string, files map[string][]byte) []string {
 	return out
 }
 
-// parseRevision reads an argument.
+// parseRevision parses the number of a revision.
 func parseRevision(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

@@ -154,7 +154,7 @@ func pushRun(ctx context.Context, opts *PushOptions) error {
 	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
-// candidate reads what is to be pushed.
+// candidate reads the files to push.
 func candidate(opts *PushOptions, folder *source.Folder) (store.Candidate, error) {
 	c := store.Candidate{Dir: folder.Dir, Source: folder.Source, Force: opts.Force, Rename: opts.Rename}
 	var err error
@@ -194,8 +194,8 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return s.Push(ctx, d, e)
 }
 
-// introduce shows which cluster gets its first configuration, and asks whether that is the
-// right one: nothing in the cluster shows that.
+// introduce shows the cluster that gets its first configuration, and asks whether it is the right
+// one, because the cluster itself has no information about that.
 func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft) error {
 	if opts.Yes {
 		return nil
@@ -210,8 +210,7 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return prompt.Confirm(opts.Factory.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
 }
 
-// describeCluster returns how many nodes there are and the names of the first, and the
-// version.
+// describeCluster returns the number of nodes with the names of the first ones, and the version.
 func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version string, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -249,8 +248,8 @@ func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version strin
 	return nodes, version, err
 }
 
-// noteBase notes in the folder which revision it is now the same as. After a forced push of some files
-// it isn't the same: the others may be older than the cluster's.
+// noteBase writes the revision to which the folder is now equal into the folder. After a forced push
+// of some files it isn't equal to the revision: its other files may be older than the cluster's.
 func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *store.Draft, r store.Revision) {
 	current := d.First() || c.Base != nil && *c.Base == store.BaseOf(*d.Head)
 	if folder.Source != "" || len(opts.Only) > 0 && !current {
@@ -273,7 +272,7 @@ func showDraft(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *st
 	return writeChanges(io.Out, d.Changes)
 }
 
-// tell reports what was pushed, and where.
+// tell prints the result of a push.
 func tell(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *store.Draft, r store.Revision) error {
 	if !output.Is("text") {
 		return output.Write(io.Out, pushed{Context: s.cluster.Context, Server: s.cluster.Server, Revision: &r,

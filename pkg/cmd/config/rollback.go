@@ -89,7 +89,7 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
-// rollbackMessage returns the entry of the history, truncated to the maximum length, but never within a character.
+// rollbackMessage returns the message for the history, truncated to the maximum length between two characters.
 func rollbackMessage(opts *RollbackOptions) string {
 	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
 	if opts.Message != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// stored is the configuration in one cluster, as commands open it.
+// stored is a connection to the configuration in a cluster.
 type stored struct {
 	*store.Store
 	cluster *kube.Cluster
@@ -30,7 +30,8 @@ func openStored(o kube.Options) (*stored, error) {
 	return &stored{s, c}, nil
 }
 
-// publish compares the services with the pushed configuration for readers without access to releases, such as pai-server. The push stays if it fails.
+// publish writes the comparison of the services with the pushed configuration for readers without access to releases, such as pai-server. If it
+// fails, the push remains valid.
 func (s *stored) publish(ctx context.Context, f *cmdutil.Factory, command string) {
 	p, err := services.Open(s.cluster, "", f.Log)
 	if err == nil {
@@ -65,7 +66,7 @@ func changedFiles(changes []store.FileChange) string {
 	return strings.Join(names, ", ")
 }
 
-// completeRevisions completes the numbers of the revisions that there are.
+// completeRevisions completes the numbers of the existing revisions.
 func completeRevisions(ctx context.Context, o kube.Options) []string {
 	s, err := openStored(o)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Cells reads the virtual clusters from the configuration that a cluster stores, which may be newer than the scheduler's, or exist
-// before it.
+// Cells reads the virtual clusters from the configuration that a cluster stores. It may be newer than the scheduler's
+// configuration, and exists before the scheduler runs.
 func Cells(ctx context.Context, c kubernetes.Interface) (cell.Config, error) {
 	s := store.New(c)
 	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{catalogue.Check}

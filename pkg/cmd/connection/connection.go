@@ -1,4 +1,5 @@
-// Package connection chooses how a command reaches a cluster: by a kubeconfig, or by the platform's server if the user has signed in.
+// Package connection chooses how a command connects to a cluster: with a kubeconfig, or through the platform's server if the user has
+// signed in.
 // In: flags, settings, the file of sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
 package connection
 
@@ -30,7 +31,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Environment variables. The first is also the setting server.
+// Environment variables. The first one can also be set as the setting server.
 const (
 	EnvServer = "PAICTL_SERVER"
 	EnvToken  = "PAICTL_TOKEN"
@@ -39,20 +40,20 @@ const (
 
 // Connection is a server at which the user has signed in.
 type Connection struct {
-	// Name is the local name of the cluster. It is "" if PAICTL_SERVER names one that isn't stored.
+	// Name is the local name of the cluster, or "" if PAICTL_SERVER names a cluster that isn't stored.
 	Name   string
 	Server *client.Server
-	// User has signed in; "" is not known here.
+	// User is the user who has signed in; "" if that isn't known here.
 	User string
-	// Fixed reports whether PAICTL_TOKEN opens the server.
+	// Fixed reports whether the requests use PAICTL_TOKEN.
 	Fixed bool
-	// Operator reports whether the server is the one inside paictl, with the cluster's kubeconfig.
+	// Operator reports whether the server runs inside paictl, with the cluster's kubeconfig.
 	Operator bool
 	// Cluster is the kubeconfig's, for an operator; otherwise nil.
 	Cluster *kube.Cluster
 }
 
-// Address returns the address of the cluster, for questions.
+// Address returns the address of the cluster, for prompts.
 func (w *Connection) Address() string {
 	if w.Operator {
 		return w.Cluster.Server
@@ -60,8 +61,8 @@ func (w *Connection) Address() string {
 	return w.Server.Host()
 }
 
-// Open returns the server that a command asks: the one where the user has signed in, or the one inside paictl if a kubeconfig opens
-// the cluster. as is the person for whom an operator acts; may be "".
+// Open returns the server for a command: the server where the user has signed in, or the one inside paictl if the command uses a
+// kubeconfig. as is the person for whom an operator acts; it may be "".
 func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, error) {
 	w, err := Choose(f, k, server)
 	if err != nil || w != nil {
@@ -93,7 +94,7 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, e
 	return &Connection{Server: s, Operator: true, Cluster: c}, err
 }
 
-// Store is the file of sign-ins.
+// Store returns the file of sign-ins.
 func Store(f *cmdutil.Factory) login.Store {
 	return login.Store{Path: filepath.Join(f.ConfigHome(), "paictl", "clusters.yaml")}
 }
@@ -106,7 +107,7 @@ func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
 	})
 }
 
-// Names are the names of clusters that are kept.
+// Names returns the names of the stored clusters.
 func Names(f *cmdutil.Factory) []string {
 	file, err := Store(f).Read()
 	if err != nil {
@@ -115,8 +116,8 @@ func Names(f *cmdutil.Factory) []string {
 	return file.Names()
 }
 
-// Choose finds the server to use. It returns nil if that is a kubeconfig. --kubeconfig and --context come first, then --server,
-// PAICTL_SERVER, and the cluster of the last sign-in.
+// Choose returns the server to use, or nil if the command uses a kubeconfig. --kubeconfig and --context have precedence over
+// --server, PAICTL_SERVER, and the cluster of the last sign-in.
 func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Connection, error) {
 	if k != (kube.Options{}) {
 		if server != "" {
@@ -150,7 +151,7 @@ func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Connection, err
 	return open(f, name, at, token)
 }
 
-// find finds a cluster by its name or address. It returns nil if neither server nor a current cluster is set.
+// find returns a cluster by its name or address. It returns nil if neither server nor a current cluster is set.
 func find(file *login.File, server string) (name string, at *login.Cluster, err error) {
 	if server == "" {
 		if c := file.Clusters[file.Current]; c != nil {
@@ -183,7 +184,7 @@ func known(file *login.File) string {
 
 const remedyCA = "set " + EnvCA + " to a file with the certificate of the server's authority, in PEM"
 
-// open makes the connection. A second client of the same server renews its tokens, and needs no tokens itself.
+// open makes the connection. It uses a second client of the same server to renew tokens, which itself needs no tokens.
 func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Connection, error) {
 	ca := []byte(at.CA)
 	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {

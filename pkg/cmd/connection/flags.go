@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Flags choose the cluster, and how it is reached.
+// Flags choose the cluster, and how to connect to it.
 type Flags struct {
 	Kube   kube.Options
 	Server string

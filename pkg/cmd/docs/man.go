@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// writeMan writes the man pages of a command and of all below it.
+// writeMan writes the man pages of a command and of its subcommands.
 func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int, error) {
 	when, err := date(getenv("SOURCE_DATE_EPOCH"), version.Get().Date)
 	if err != nil {
@@ -30,11 +30,11 @@ func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int,
 	return len(files), err
 }
 
-// plain prepares the texts of a tree of commands for the library, which reads them as Markdown: Markdown keeps indentation only
-// from four spaces on, and removes everything that looks like a tag.
+// plain prepares the texts of a tree of commands for the library, which parses them as Markdown: that keeps indentation only
+// from four spaces, and removes text that looks like a tag.
 func plain(c *cobra.Command) {
 	lines := strings.Split(c.Long, "\n")
-	before := "" // the line before, as it was
+	before := "" // the previous line, unchanged
 	for i, line := range lines {
 		switch {
 		case !strings.HasPrefix(line, "  "):
@@ -52,7 +52,7 @@ func plain(c *cobra.Command) {
 	}
 }
 
-// date of the pages: the same source makes the same pages, whenever that is.
+// date returns the date of the pages, which depends only on the source, so that builds are reproducible.
 func date(epoch, commit string) (time.Time, error) {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)

@@ -43,15 +43,15 @@ func Pages(root *cobra.Command) map[string]string {
 	return out
 }
 
-// visible are the commands below c that people use. "help" and "completion" are the library's: it adds
-// them when a command runs, so that a reference with them would depend on the caller.
+// visible returns the subcommands of c for users. It omits "help" and "completion": cobra adds them
+// when a command runs, so that a reference with them would depend on the caller.
 func visible(c *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool {
 		return c.Hidden || c.Deprecated != "" || c.Name() == "help" || !c.HasParent() || c.Name() == "completion" && !c.Parent().HasParent()
 	})
 }
 
-// page is the reference of a command and of all below it.
+// page returns the reference of a command and of its subcommands.
 func page(noun *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nUse this page to look up the arguments and flags of `%s`: %s.\n", noun.CommandPath(), noun.CommandPath(), lowerFirst(noun.Short))
@@ -76,7 +76,7 @@ func page(noun *cobra.Command) string {
 	return b.String()
 }
 
-// leaves are the commands that can be run, of c and below it.
+// leaves returns c and its subcommands, as far as they can be run.
 func leaves(c *cobra.Command) []*cobra.Command {
 	subs := visible(c)
 	if len(subs) == 0 {
@@ -90,7 +90,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 }
 
 func body(b *strings.Builder, c *cobra.Command) {
-	// A command gets its help flag only when it runs. The usage must not depend on that.
+	// A command gets its help flag only when it runs. The usage line must not depend on that.
 	use := c.UseLine()
 	if !strings.HasSuffix(use, "[flags]") && c.LocalNonPersistentFlags().HasAvailableFlags() && !strings.Contains(use, "--") {
 		use += " [flags]"
@@ -103,7 +103,7 @@ func body(b *strings.Builder, c *cobra.Command) {
 	if rows := flagRows(c.NonInheritedFlags()); rows != "" {
 		b.WriteString("\n" + rows)
 	}
-	var above pflag.FlagSet // those of groups between the root and the command
+	var above pflag.FlagSet // flags of groups between the root and the command
 	c.InheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if c.Root().PersistentFlags().Lookup(f.Name) == nil {
 			above.AddFlag(f)
@@ -114,7 +114,7 @@ func body(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// paragraphs writes a long description: lines that are indented become blocks of code.
+// paragraphs writes a long description. Indented lines become blocks of code.
 func paragraphs(b *strings.Builder, text string) {
 	if text == "" {
 		return
@@ -170,7 +170,7 @@ func flagRows(flags *pflag.FlagSet) string {
 	return "| flag | meaning |\n|---|---|\n" + b.String()
 }
 
-// byDefault shows the default value of a flag, unless that is empty or the flag's own text has it.
+// byDefault returns the default value of a flag, unless that is empty or the flag's text contains it.
 func byDefault(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "0", "false", "[]", "0s":
@@ -182,7 +182,7 @@ func byDefault(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// cell makes a text fit for a table.
+// cell escapes a text for a table.
 func cell(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return strings.ReplaceAll(escaped.Replace(s), "|", `\|`)

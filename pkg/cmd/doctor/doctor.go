@@ -39,7 +39,7 @@ type Options struct {
 	EndToEnd   bool
 	List       bool
 	All        bool
-	// Image and JobImage are those of the doctor's pods and jobs.
+	// Image and JobImage are the images of the doctor's pods and jobs.
 	Image, JobImage string
 
 	dirGiven bool
@@ -177,7 +177,7 @@ func (opts *Options) asProblem(ctx context.Context, err error) error {
 	return &cmdutil.CodeError{Err: err, Code: exitProblems}
 }
 
-// verdict is the error that sets the exit code. The findings have been printed.
+// verdict returns the error that sets the exit code. The findings have already been printed.
 func verdict(r *doctor.Report) error {
 	switch r.Verdict {
 	case doctor.Problem:
@@ -188,7 +188,7 @@ func verdict(r *doctor.Report) error {
 	return nil
 }
 
-// fix lists the repairs, asks for confirmation, makes them, and runs the checks again.
+// fix lists the repairs, asks for confirmation, executes them, and runs the checks again.
 func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Options, report *doctor.Report) error {
 	io := opts.Factory.IO
 	fixes := doctor.Fixes(report)

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// open finds the ways to the machines and to the API. The caller must call done at the end.
+// open opens the connections to the machines and to the API. The caller must call done at the end.
 func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
 	done = func() {}
 	c = &doctor.Cluster{Now: time.Now, Image: opts.Image, JobImage: opts.JobImage}
@@ -79,8 +79,8 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// openAPI opens the API that was named, or the API of the folder's machines. It never uses another cluster's API, to which a kubeconfig
-// may lead by chance.
+// openAPI opens the API that was named, or the API of the folder's machines. It never opens the API of another cluster to which the
+// current kubeconfig happens to lead.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines engine.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)
@@ -107,7 +107,7 @@ func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	return err
 }
 
-// remedyOf keeps the remedy of the API's error, such as the list of contexts.
+// remedyOf returns the remedy of the API's error, such as the list of contexts.
 func remedyOf(err error) string {
 	if own := hint.Of(err); own != "" {
 		return own + "; or name a configuration folder with -p DIR"

@@ -35,7 +35,7 @@ func writeList(w io.Writer, out *cmdutil.Output, checks []*doctor.Check) error {
 	return out.Write(w, all, t)
 }
 
-// writeReport prints what was found: problems first, then warnings, each with its remedy, and then how many checks passed.
+// writeReport prints the findings: problems first, then warnings, each with its remedy, and then how many checks passed.
 func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) error {
 	if !out.IsTable() {
 		return out.Write(w, r, cmdutil.Table{})
@@ -68,7 +68,7 @@ func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) e
 	return err
 }
 
-// mostSeen is how many letters of an observation are shown: the URL of an API request can be very long.
+// mostSeen is how many characters of an observation are shown: the URL of an API request can be very long.
 const mostSeen = 600
 
 func writeFinding(b *strings.Builder, r *doctor.Result, f doctor.Finding) {
@@ -127,7 +127,7 @@ func summary(r *doctor.Report, all bool) string {
 	if all {
 		return b.String()
 	}
-	// One line for each reason; most checks that are skipped share one.
+	// Print one line for each reason, because most skipped checks have the same one.
 	var order []string
 	ids := map[string][]string{}
 	for _, one := range r.Results {

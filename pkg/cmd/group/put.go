@@ -147,7 +147,7 @@ var lists = []list{
 	},
 }
 
-// names is the flag of a list of names.
+// names returns the flag for a list of names.
 func names(flag, usage string, of func(*v1.GroupSpec) *[]string, known []string) list {
 	add := func(g *v1.GroupSpec, v []string) error {
 		for _, name := range v {
@@ -170,7 +170,7 @@ func names(flag, usage string, of func(*v1.GroupSpec) *[]string, known []string)
 	}
 }
 
-// addVCs adds grants; one of a virtual cluster that is granted already takes its place.
+// addVCs adds grants. A grant for a virtual cluster that is already granted replaces the old one.
 func addVCs(g *v1.GroupSpec, values []string) error {
 	for _, text := range values {
 		grant, err := parseGrant(text)

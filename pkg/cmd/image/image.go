@@ -1,5 +1,4 @@
-// Package image is the command "paictl image": build paictl's own images, push them, and show
-// which there are.
+// Package image is the command "paictl image": build, push and list paictl's own images.
 // In: flags and a configuration. Out: calls of pkg/services/image, and tables.
 package image
 
@@ -57,7 +56,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("config-path")
 }
 
-// registry returns the destination of images, and the access to it. It returns false if no registry was named.
+// registry returns the destination of images, and the credentials for it. It returns false if no registry was named.
 func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
 	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
 	a := image.Access{Insecure: w.Insecure}
@@ -88,7 +87,7 @@ func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Acce
 	return d, a, true, nil
 }
 
-// configDir is the folder given, that of paictl's settings, or none.
+// configDir returns the given folder, that of paictl's settings, or "".
 func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 	if w.Dir != "" || w.Registry != "" {
 		return w.Dir, nil
@@ -100,7 +99,7 @@ func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 	return settings.GetString("config"), nil
 }
 
-// addNamesFlag adds -n, which the original had and "paictl service" has.
+// addNamesFlag adds -n, as in the original and in "paictl service".
 func addNamesFlag(cmd *cobra.Command, names *[]string) {
 	cmd.Flags().StringSliceVarP(names, "name", "n", nil, "names, separated by commas; the same as arguments")
 	_ = cmd.RegisterFlagCompletionFunc("name", cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp))
@@ -112,7 +111,7 @@ func addFromFlag(cmd *cobra.Command, dir *string) {
 	_ = cmd.MarkFlagDirname("from")
 }
 
-// from is the folder with images: the given one, the output of "image build" in this folder, or the bundle.
+// from returns the folder with images: the given one, the output of "image build" in this folder, or the bundle.
 func from(f *cmdutil.Factory, given string) (string, error) {
 	if given != "" {
 		return given, nil

@@ -31,7 +31,7 @@ type listed struct {
 	Name   string `json:"name"`
 	Image  string `json:"image"`
 	Own    bool   `json:"own"`
-	Bundle bool   `json:"bundle"` // whether the folder holds it
+	Bundle bool   `json:"bundle"` // whether the folder contains it
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"` // bytes, of the file
 	// Target is the image's name in the registry, and Registry the state of that name there.
@@ -82,7 +82,7 @@ registry for each: "present" means this image, "other" a different one with the 
 func listRun(ctx context.Context, opts *listOptions) error {
 	b, err := bundle.Open(opts.From)
 	if err != nil {
-		// There need not be a bundle to know paictl's own images.
+		// paictl's own images can be listed without a bundle.
 		fmt.Fprintf(opts.IO.Err, "no images in %s: %v\n", opts.From, err)
 	}
 	list := images(b, opts.All)
@@ -96,7 +96,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	return opts.Output.Write(opts.IO.Out, list, listTable(list, opts.Remote))
 }
 
-// images are paictl's own, and with all the others of the bundle; b may be nil.
+// images returns paictl's own images and, if all is set, also the other images of the bundle; b may be nil.
 func images(b *bundle.Bundle, all bool) []listed {
 	var out []listed
 	for _, o := range image.Owned() {
@@ -118,12 +118,12 @@ func images(b *bundle.Bundle, all bool) []listed {
 	return out
 }
 
-// ask reads the state in the registry. It omits upstream images if no mirror is configured.
+// ask reads the state of an image in the registry. It omits upstream images if no mirror is configured.
 func ask(ctx context.Context, opts *listOptions, l *listed) error {
 	a := bundle.Artifact{Name: l.Name, Image: l.Image, Digest: l.Digest}
 	target, err := opts.Destination.Target(a, l.Own)
 	if err != nil {
-		return nil //nolint:nilerr // there is no place to ask at, and the table shows that
+		return nil //nolint:nilerr // there is no registry to query, and the table shows that
 	}
 	r, err := opts.Access.Look(ctx, image.Item{Artifact: a, Own: l.Own, Target: target})
 	if err != nil {
@@ -151,5 +151,5 @@ func listTable(list []listed, remote bool) cmdutil.Table {
 	return t
 }
 
-// short is enough of a digest to tell images apart.
+// short returns enough characters of a digest to distinguish images.
 func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }

@@ -33,7 +33,7 @@ type pushed struct {
 	Target string      `json:"target"`
 	Digest string      `json:"digest"`
 	State  image.State `json:"state"`
-	// Found is the digest of a different image under the name in the registry.
+	// Found is the digest of another image that has the name in the registry.
 	Found string `json:"found,omitempty"`
 }
 
@@ -111,8 +111,8 @@ func pushRun(ctx context.Context, opts *pushOptions) error {
 	return err
 }
 
-// noteVersion prints a note if programs of one version get the tag of another: the configuration
-// has the tag, and the bundle has the programs.
+// noteVersion prints a note if programs of one version get the tag of another version, because the
+// tag comes from the configuration and the programs come from the bundle.
 func noteVersion(opts *pushOptions, items []image.Item) {
 	for _, i := range items {
 		if i.Own && opts.Destination.Tag != version.Tag() {
@@ -130,14 +130,15 @@ func report(r image.Result) pushed {
 	return p
 }
 
-// progress is a line per image, and on a terminal one that counts while an image is sent.
+// progress returns a function that prints a line per image, and on a terminal a line with the progress while an image
+// is sent.
 func progress(io *iostreams.IOStreams) func(image.Event) {
 	return func(e image.Event) {
 		line := fmt.Sprintf("[%d/%d] %s", e.N, e.Total, e.Item.Target)
 		if e.State == "" {
 			if io.CanRedraw() {
 				line = fmt.Sprintf("%s  %.1f of %.1f MB", line, float64(e.Sent)/1e6, float64(e.Bytes)/1e6)
-				// A line that wraps would stay above the next.
+				// If a line wrapped, a part of it would remain above the next one.
 				fmt.Fprint(io.Err, "\r\x1b[K", line[max(0, len(line)-io.Width()+1):])
 			}
 			return

@@ -66,7 +66,7 @@ func cloneRun(ctx context.Context, opts *CloneOptions) error {
 		if _, err := io.Out.Write(text); err != nil {
 			return err
 		}
-	} else if err := writeNew(opts.File, text, opts.Force, 0o600); err != nil { // secrets will be in it
+	} else if err := writeNew(opts.File, text, opts.Force, 0o600); err != nil { // it will contain secrets
 		return err
 	} else {
 		io.Say("wrote %s, the job %s", opts.File, as)

@@ -29,7 +29,7 @@ type CopyOptions struct {
 	Flags   Flags
 	Target  TargetFlags
 	Name    string
-	Out     bool // out of the task
+	Out     bool // copy out of the task
 	Local   string
 	Remote  string
 }
@@ -100,8 +100,8 @@ func (opts *CopyOptions) complete(source, destination string) error {
 	return nil
 }
 
-// remote splits NAME:PATH. An argument with a slash before the colon is a file of this machine, except for
-// USER/NAME; so is C:\ on Windows.
+// remote splits NAME:PATH. If the text before the colon has a slash and isn't USER/NAME, the argument is a
+// file on this machine; so is C:\ on Windows.
 func remote(s string) (name, at string, ok bool) {
 	name, at, ok = strings.Cut(s, ":")
 	if !ok || name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 || filepath.VolumeName(s) != "" {
@@ -112,7 +112,7 @@ func remote(s string) (name, at string, ok bool) {
 
 func copyRun(ctx context.Context, opts *CopyOptions) error {
 	if !opts.Out {
-		// Report a missing file before any request to a cluster.
+		// Report a missing file before the cluster is contacted.
 		if kind, err := transfer.KindOf(opts.Local); err != nil {
 			return err
 		} else if kind != transfer.File && kind != transfer.Folder {
@@ -153,7 +153,7 @@ type copier struct {
 	client *client.Jobs
 	target *job.Target
 	bytes  int64     // the size in bytes of files
-	said   io.Writer // what the task says, for the terminal
+	said   io.Writer // messages of the task, for the terminal
 }
 
 func (t *copier) explain(err error) error {
@@ -183,7 +183,7 @@ func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	return transfer.Kind(strings.TrimSpace(b.String())), nil
 }
 
-// limited fails above a number of bytes.
+// limited is a writer that fails if more than a number of bytes are written.
 type limited struct {
 	io.Writer
 	left int
@@ -197,7 +197,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// leftOut reports a file that isn't copied.
+// leftOut prints that a file isn't copied.
 func (t *copier) leftOut(name, why string) {
 	t.opts.Factory.IO.Say("left out: %s", terminal.Line(name+" ("+why+")"))
 }
@@ -265,7 +265,7 @@ func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
 	return err
 }
 
-// destination says into which folder, and under which name, as cp does it.
+// destination returns the target folder and the name in it, by the rules of cp.
 func destination(to string, kind transfer.Kind, base string, folder bool) (dir, name string) {
 	if kind == transfer.Folder || kind == transfer.None && folder {
 		return to, base

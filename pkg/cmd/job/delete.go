@@ -75,7 +75,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	})
 }
 
-// question names the loss.
+// question returns the question for confirmation, which describes the data that is lost.
 func (opts *DeleteOptions) question(j *job.Job) string {
 	past := "what the history has of jobs of that name, with their logs? This can't be undone."
 	if !j.Live {

@@ -29,7 +29,7 @@ type ExecOptions struct {
 	TTY     bool
 }
 
-// TargetFlags choose one task that runs.
+// TargetFlags choose one running task.
 type TargetFlags struct {
 	Role string
 	Task string
@@ -41,7 +41,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
 }
 
-// pick finds the task. If other tasks match as well, it reports the chosen one on stderr.
+// pick returns the chosen task. If other tasks match as well, it prints on stderr which one was chosen.
 func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jo
 	return target, err
 }
 
-// pick finds a task that runs: the one of a role and index, or with index -1 the first.
+// pick returns a running task: the one of a role and index, or with index -1 the first.
 func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
 	if err := job.CheckRole(j, role); err != nil { // before the cluster is contacted
 		return nil, err
@@ -120,7 +120,7 @@ of the task's program. It needs neither an SSH server nor the address of a machi
 	return cmd
 }
 
-// shellCommand starts the best shell that there is. Images don't know the terminal's type.
+// shellCommand starts the best shell of the image. Many images don't contain the terminal's type.
 func shellCommand(terminal string) []string {
 	return []string{"sh", "-c", `test -z "$1" || export TERM="$1"; command -v bash >/dev/null && exec bash; exec sh`, "sh", terminal}
 }
@@ -159,7 +159,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *client.Jobs, j *job.Job, ta
 	return ended(c, j, target, c.Exec(ctx, target, e))
 }
 
-// terminalOf is the terminal at which a person types.
+// terminalOf returns the terminal at which the user types.
 func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	in, ok := io.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -168,7 +168,7 @@ func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	return in, nil
 }
 
-// ended uses the exit code of a command as the program's.
+// ended makes the exit code of a command the exit code of the program.
 func ended(c *client.Jobs, j *job.Job, target *job.Target, err error) error {
 	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
 		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}

@@ -21,10 +21,10 @@ type Flags struct {
 	Kube kube.Options
 	// Server is the name or address of a cluster where the user has signed in.
 	Server string
-	// User is the owner of the jobs. If empty, it is the user who runs the program; see user.
+	// User is the owner of the jobs. If empty, the method user determines the owner.
 	User string
 
-	jobs *client.Jobs // of the first open
+	jobs *client.Jobs // set by the first open
 }
 
 func (fl *Flags) add(f *cmdutil.Factory, cmd *cobra.Command) {
@@ -39,8 +39,8 @@ func (fl *Flags) addConnection(f *cmdutil.Factory, cmd *cobra.Command) {
 	connection.AddFlag(f, cmd, &fl.Server)
 }
 
-// open connects to the jobs of a cluster: by its server if the user has signed in, or by a kubeconfig. It doesn't send a request yet.
-// A command has one connection, for any number of jobs.
+// open connects to the jobs of a cluster: through its server if the user has signed in, or with a kubeconfig. It doesn't send a
+// request yet. A command uses one connection for any number of jobs.
 func (fl *Flags) open(f *cmdutil.Factory) (*client.Jobs, error) {
 	if fl.jobs != nil {
 		return fl.jobs, nil
@@ -68,7 +68,7 @@ func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (
 	return fl.unsigned(f)
 }
 
-// maker returns the owner of a new job. Users who have signed in can't make jobs for others.
+// maker returns the owner of a new job. Users who have signed in can't create jobs for others.
 func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	me, err := c.Me(ctx)
 	switch {
@@ -104,7 +104,7 @@ func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	return me.Username, nil
 }
 
-// find connects to the cluster and looks for a job.
+// find connects to the cluster and returns a job.
 func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*client.Jobs, *job.Job, error) {
 	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, &cmdutil.UsageError{Err: err}
@@ -128,7 +128,7 @@ func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) cobra.CompletionFunc
 	})
 }
 
-// completeOwners completes names of people who have live jobs, as the value of a flag.
+// completeOwners completes names of people with live jobs, as the value of a flag.
 func (fl *Flags) completeOwners(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
 		return fl.known(ctx, f, true, func(n job.Name) string { return n.User })
@@ -167,7 +167,8 @@ func (fl *Flags) completeRoles(f *cmdutil.Factory) cobra.CompletionFunc {
 	})
 }
 
-// known lists the results of a function for names of live jobs, once each. The jobs are the user's, or all.
+// known returns the results of a function for the names of live jobs, without duplicates. The jobs are the user's, or
+// all.
 func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) (out []string, err error) {
 	c, err := fl.open(f)
 	if err != nil {

@@ -18,16 +18,16 @@ const exitTimeout = 124
 // followOptions specify how a job is followed.
 type followOptions struct {
 	until   func(job.Phase) bool
-	timeout time.Duration // 0 is without end
+	timeout time.Duration // 0 means no limit
 	quiet   bool          // no line for each state
-	mine    bool          // the job ends with the command, which says so itself
+	mine    bool          // the job stops with the command, which prints that itself
 }
 
 // errTimeout is the cause of a context that has timed out.
 var errTimeout = errors.New("timeout")
 
-// follow prints each state of a job, and why it stays in one, until a state that the caller waits for, or the end.
-// Ctrl-C ends only the following.
+// follow prints each state of a job, and why it stays in a state, until the job reaches a state for which the
+// caller waits, or finishes. Ctrl-C stops only the following, not the job.
 func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {
@@ -80,8 +80,8 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job,
 	return last, err
 }
 
-// left ends a command after Ctrl-C. It reports whether the job continues, and how to
-// show it again. last is its last known state.
+// left ends a command after Ctrl-C. It prints whether the job continues, and how to follow it
+// again. last is its last known state.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	goesOn := "continues"
 	if last != nil && (job.Phase(last.State) == job.Stopping || job.Phase(last.State) == job.Deleting) {
@@ -91,8 +91,8 @@ func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 
-// progressText describes a state to a user who watches. It leaves out durations, because
-// each line is a change.
+// progressText describes a state to a user who watches. It contains no durations, because a line is
+// printed for each change.
 func progressText(d *job.Detail, now time.Time) string {
 	text := d.At().Text(now)
 	if job.Phase(d.State) == job.Retry {
@@ -113,7 +113,7 @@ func progressText(d *job.Detail, now time.Time) string {
 	return text
 }
 
-// exitOf returns the outcome of a command from that of its job: 0, or the job's code within 1 to 255.
+// exitOf returns the exit code of a command that depends on its job: 0, or the job's exit code, limited to 1 to 255.
 func exitOf(d *job.Detail) error {
 	if job.Phase(d.State) == job.Succeeded {
 		return nil

@@ -27,10 +27,10 @@ type GetOptions struct {
 	Output           cmdutil.Output
 }
 
-// maxTasks is how many tasks a page shows: if there are more, the ones that need attention.
+// maxTasks is how many tasks a page shows. If a job has more, the page shows those that need attention.
 const maxTasks = 40
 
-// maxFaults is how many tasks a page names whose GPUs had a fault.
+// maxFaults is the maximum number of tasks with GPU faults that a page names.
 const maxFaults = 3
 
 // NewCmdGet returns "paictl job get".
@@ -88,7 +88,7 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 	return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
 }
 
-// writePage is a job for a person.
+// writePage prints a job for a person.
 func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Time, allTasks bool) error {
 	if err := writeHead(out, d, now); err != nil {
 		return err
@@ -165,7 +165,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	return err
 }
 
-// faults describes the GPU faults of failed tasks: of the first few of them.
+// faults describes the GPU faults of the first failed tasks.
 func faults(tasks []job.Task) []string {
 	var out []string
 	for i := range tasks {
@@ -216,7 +216,7 @@ func askLine(d *job.Detail) string {
 	return text
 }
 
-// stamp is a time and how long ago it was.
+// stamp formats a time, and how long ago it was.
 func stamp(at *time.Time, now time.Time) string {
 	if at == nil || at.IsZero() {
 		return ""
@@ -224,7 +224,7 @@ func stamp(at *time.Time, now time.Time) string {
 	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
 }
 
-// tasksTable has the tasks of the latest attempt, the ones that need attention first, and the number of omitted tasks.
+// tasksTable returns the tasks of the latest attempt, those that need attention first, and the number of omitted tasks.
 func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left int) {
 	if len(d.Tasks) == 0 {
 		t.Header = []string{"ROLE", "TASKS", "IMAGE"}
@@ -249,7 +249,7 @@ func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left i
 	return t, len(d.Tasks) - len(shown)
 }
 
-// chosen are the tasks of a large job that a page shows.
+// chosen returns the tasks of a large job that a page shows.
 func chosen(tasks []job.Task) []job.Task {
 	rank := func(p job.Phase) int {
 		switch p {
@@ -286,7 +286,7 @@ func ran(t *job.Task, now time.Time) string {
 	return job.Duration(end.Sub(*t.Run))
 }
 
-// attemptsTable has the attempts of the whole job.
+// attemptsTable returns the attempts of the whole job.
 func attemptsTable(d *job.Detail) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"ATTEMPT", "STARTED", "RAN", "EXIT", "ENDED BY"}}
 	for i := range d.Attempts {

@@ -25,11 +25,11 @@ type InitOptions struct {
 	IO      *iostreams.IOStreams
 	Flags   Flags
 	Draft   protocol.Draft
-	// Found asks the cluster for an image: no flag names one.
+	// Found means that an image of the cluster is used, because no flag names one.
 	Found bool
 	File  string
 	Force bool
-	// Ask reports whether to prompt for values without a flag.
+	// Ask reports whether to prompt for values that have no flag.
 	Ask bool
 }
 
@@ -90,7 +90,7 @@ func (fl *Flags) completeImages(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) { return fl.heldImages(ctx, f) })
 }
 
-// findImage takes an image that is there instead of one that must be pulled.
+// findImage selects an image that the machines already have, so that it needn't be pulled.
 func (opts *InitOptions) findImage(ctx context.Context) {
 	opts.Draft.ImageNote = "The images on the machines are not known: this one is pulled from Docker Hub."
 	ctx, cancel := context.WithTimeout(ctx, cmdutil.CompletionTimeout)
@@ -132,7 +132,7 @@ func initRun(ctx context.Context, opts *InitOptions) error {
 	return nil
 }
 
-// written is the file of a draft, if it is one that can be submitted.
+// written returns the file of a draft, or an error if it can't be submitted.
 func written(d *protocol.Draft) ([]byte, error) {
 	text, err := d.Write()
 	if err != nil {
@@ -145,7 +145,7 @@ func written(d *protocol.Draft) ([]byte, error) {
 	return text, nil
 }
 
-// writeNew doesn't overwrite an existing file, unless force is given.
+// writeNew writes a file. It doesn't overwrite an existing file unless force is set.
 func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -193,8 +193,8 @@ func ask(opts *InitOptions) error {
 	return q.err
 }
 
-// questions asks all questions in order, and stops at the first that can't be asked. It repeats a question whose answer makes the job
-// invalid.
+// questions asks all questions in order, and stops at the first one that can't be asked. It repeats a question if the answer makes
+// the job invalid.
 type questions struct {
 	s     *iostreams.IOStreams
 	valid func() error
@@ -222,7 +222,7 @@ func (q *questions) line(question string, value *string) {
 	}
 }
 
-// fine returns an error if the answer is wrong.
+// fine returns false and prints why if the answer is wrong.
 func (q *questions) fine() bool {
 	if q.err != nil {
 		return true

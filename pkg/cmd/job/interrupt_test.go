@@ -39,7 +39,7 @@ func TestCtrlCEndsTheLookingAndNotTheJob(t *testing.T) {
 		"silent": {[]string{"submit", file, "--name", "silent", "--wait"}, "silent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The command looks at pods once it follows.
+			// The command reads pods once it follows.
 			var once sync.Once
 			follows := make(chan struct{})
 			kubeconfig := jobtest.Kubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -109,7 +109,7 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 	return nil
 }
 
-// readSince reads 30m, 12h, 7d, or a date.
+// readSince parses 30m, 12h, 7d, or a date.
 func readSince(text string, now time.Time) (time.Time, error) {
 	return cmdutil.ReadTime("--since", text, now, time.Local)
 }
@@ -153,7 +153,7 @@ func (opts *ListOptions) show(page *job.Page) error {
 	return nil
 }
 
-// nothing explains an empty list.
+// nothing explains why a list is empty.
 func (opts *ListOptions) nothing() string {
 	o := &opts.Filter
 	if o.Keyword != "" || o.VirtualCluster != "" || len(o.Phases) > 0 || !o.Since.IsZero() {
@@ -231,7 +231,7 @@ func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
 	return t
 }
 
-// names are in the form that other commands accept.
+// names returns the names in the form that other commands accept.
 func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	for i := range page.Items {
 		name := page.Items[i].Name
@@ -243,7 +243,7 @@ func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	return t
 }
 
-// duration is how long a job has run, with the time between its attempts.
+// duration returns how long a job has run, including the time between its attempts.
 func duration(r *job.Row, now time.Time) string {
 	if r.Started == nil || job.Phase(r.State) == job.Deleted { // when it ended isn't known
 		return "-"
@@ -255,7 +255,7 @@ func duration(r *job.Row, now time.Time) string {
 	return job.Duration(end.Sub(*r.Started))
 }
 
-// amount is a number that may be unknown or unlimited.
+// amount formats a number that may be unknown or unlimited.
 func amount(n int64, text func(int64) string) string {
 	if n == 0 {
 		return "-"
@@ -263,7 +263,7 @@ func amount(n int64, text func(int64) string) string {
 	return text(n)
 }
 
-// gpusText is a number of GPUs, which may be unknown.
+// gpusText formats a number of GPUs that may be unknown.
 func gpusText(n int) string {
 	if n < 0 {
 		return "?"

@@ -25,7 +25,7 @@ type LogsOptions struct {
 	Flags   Flags
 	Name    string
 	Logs    logs.Options
-	// NoPrefix leaves out the names of tasks; Raw lets all bytes through to a terminal.
+	// NoPrefix omits the names of tasks; Raw passes all bytes to a terminal.
 	NoPrefix, Raw bool
 
 	task string
@@ -84,7 +84,7 @@ or a pipe gets all bytes unchanged.`,
 	fl.BoolVar(&opts.Logs.Timestamps, "timestamps", false, "print before each line when it was written, in UTC; not known for lines from the archive")
 	fl.BoolVar(&opts.NoPrefix, "no-prefix", false, "don't print the names of tasks")
 	fl.BoolVar(&opts.Raw, "raw", false, "on a terminal: also print all control sequences; only for programs that you trust")
-	for _, name := range []string{"attempt", "tail"} { // -1 as a default would confuse users
+	for _, name := range []string{"attempt", "tail"} { // a default of -1 in the help would confuse users
 		fl.Lookup(name).DefValue = "0"
 	}
 	_ = cmd.RegisterFlagCompletionFunc("role", opts.Flags.completeRoles(f))
@@ -116,7 +116,7 @@ func (opts *LogsOptions) complete() (err error) {
 	return nil
 }
 
-// parseTask reads --role and --task together. The index is -1 if the flags don't name a task.
+// parseTask parses --role and --task together. The index is -1 if the flags don't name a task.
 func parseTask(role, task string) (string, int32, error) {
 	if task == "" {
 		return role, -1, nil
@@ -181,7 +181,8 @@ func sayWhy(ctx context.Context, io *iostreams.IOStreams, c *client.Jobs, j *job
 // palette are colours that can be read on light and dark screens.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// prefixes puts names of tasks before their lines, on a terminal each in its own colour.
+// prefixes returns a function that puts the names of tasks before their lines, on a terminal each in a different
+// colour.
 func prefixes(io *iostreams.IOStreams) func(string) string {
 	return func(task string) string {
 		task = terminal.Line(task)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// megabytes is a flag for memory, as job files count it: in units of 1,048,576 bytes, or with a unit such as 16Gi.
+// megabytes is a flag for memory, as in job files: a number of 1,048,576 bytes, or with a unit such as 16Gi.
 type megabytes int
 
 const memoryUsage = "memory of one task: `MB`, or with a unit such as 16Gi"
@@ -35,10 +35,10 @@ func (m *megabytes) Set(text string) error {
 	return nil
 }
 
-// withUnit reads a size as Kubernetes does, also with the B of bytes: 16Gi, 16GiB, 512M, 1.5G. It rounds up.
+// withUnit parses a size as Kubernetes does, also with the B of bytes: 16Gi, 16GiB, 512M, 1.5G. It rounds up.
 func withUnit(text string) (int, error) {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
-	// Kubernetes also reads Gi, and 500m, which is half a byte.
+	// Kubernetes also accepts "Gi" without a number, and 500m, which is half a byte.
 	if err != nil || text[0] < '0' && text[0] != '-' || text[0] > '9' || strings.ContainsAny(text, "mun") || q.Cmp(resource.MustParse("1Ei")) > 0 {
 		return 0, fmt.Errorf("%s is not a size: write MB, or a number with a unit such as 16Gi", text)
 	}

@@ -60,7 +60,7 @@ same number by default; 0 chooses any free port. It ends with the task, or when 
 	return cmd
 }
 
-// splitPort reads [LOCAL:]REMOTE. local is -1 if it isn't given.
+// splitPort parses [LOCAL:]REMOTE. local is -1 if it is missing.
 func splitPort(s string) (local int, remote string, err error) {
 	before, after, two := strings.Cut(s, ":")
 	if !two {
@@ -74,7 +74,7 @@ func splitPort(s string) (local int, remote string, err error) {
 	return local, after, nil
 }
 
-// forwarded is one port that is listened at.
+// forwarded is a port on which the command listens.
 type forwarded struct {
 	net.Listener
 	port int
@@ -93,7 +93,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	var all []forwarded
 	defer func() {
 		for _, l := range all {
-			_ = l.Close() // it is closed already if it was served
+			_ = l.Close() // it is already closed if it was served
 		}
 	}()
 	for _, p := range opts.Ports {
@@ -106,7 +106,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	return opts.forward(ctx, c, j, target, all)
 }
 
-// forward serves ports until ctx ends or the task does.
+// forward serves ports until ctx ends or the task no longer runs.
 func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target, all []forwarded) error {
 	io := opts.Factory.IO
 	g, serving := errgroup.WithContext(ctx)
@@ -123,8 +123,8 @@ func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *
 	return nil // Ctrl-C is the usual way to end it
 }
 
-// untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded any longer. Nothing else ends a forwarded connection
-// to a machine that is gone, and the address in the cluster may belong to another pod next.
+// untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded. This check is needed because a forwarded connection
+// to a failed machine isn't closed otherwise, and the address in the cluster may be reused for another pod.
 func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target) error {
 	var end error
 	err := c.Follow(ctx, j, func(d *job.Detail) bool {
@@ -140,7 +140,7 @@ func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Targe
 	return err
 }
 
-// endOf returns an error if a task, or its job, has ended or got another pod.
+// endOf returns an error if a task or its job has finished, or the task has another pod.
 func endOf(d *job.Detail, j *job.Job, target *job.Target) error {
 	if phase := job.Phase(d.State); phase.Done() {
 		return hint.Errorf("see why with: paictl job why "+j.Title(), "%s has ended (%s), so that its ports are no longer forwarded", j.Title(), phase)
@@ -152,7 +152,7 @@ func endOf(d *job.Detail, j *job.Job, target *job.Target) error {
 		}
 		another := t.PodUID != "" && target.UID != "" && t.PodUID != target.UID
 		if !another && !t.Phase.Done() && t.Phase != job.Retry {
-			return nil // it may also be stopping
+			return nil // the task may also be stopping
 		}
 		return hint.Errorf("if it starts again, forward its ports again", "%s of %s no longer runs there, so that its ports are no longer forwarded", target.Task, j.Title())
 	}

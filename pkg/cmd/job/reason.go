@@ -10,18 +10,19 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// reasonEvery is the time between two requests for the reason why a job waits: each sends more requests than a check of its state.
+// reasonEvery is the time between two requests for the reason why a job waits. Each of them causes more work than a check of the
+// job's state.
 const reasonEvery = 4 * time.Second
 
-// reasonAfter is how long a job is in a state before the state alone no longer says enough.
+// reasonAfter is how long a job must be in a state before the reason is reported.
 const reasonAfter = 2 * time.Second
 
-// reasons reports why a job that is followed doesn't make progress, each reason once.
+// reasons reports why a followed job makes no progress, each reason only once.
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
 	at   string    // the state of the job at the last check
-	next time.Time // of the next request
+	next time.Time // the time of the next request
 	told string
 }
 
@@ -35,7 +36,7 @@ func newReasons(c *client.Jobs, j *job.Job) *reasons {
 	}}
 }
 
-// of returns the reason to report now. It returns nil if it finds no reason, or no new one.
+// of returns a reason to report now, or nil if there is no new one.
 func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	if r.at != d.State {
 		r.at, r.next = d.State, r.now().Add(reasonAfter)
@@ -49,7 +50,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 		return nil // it may be known at the next check
 	}
 	if at, _, _ := strings.Cut(w.State, " "); at != d.State {
-		return nil // the state of the job has changed in between
+		return nil // the state of the job has changed since
 	}
 	text := timeless(w.Sentence)
 	if text == r.told || d.Message != "" && strings.Contains(text, strings.TrimRight(timeless(d.Message), ".")) {
@@ -59,7 +60,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	return w
 }
 
-// pending reports whether a job, or some of its tasks, have not begun.
+// pending reports whether a job, or some of its tasks, haven't started.
 func pending(d *job.Detail) bool {
 	begun, total := d.Progress()
 	return unfinished(job.Phase(d.State)) && (job.Phase(d.State) != job.Running || begun < total)
@@ -73,7 +74,7 @@ func unfinished(p job.Phase) bool {
 	return false
 }
 
-// passing are times in a sentence, which are other ones at each look.
+// passing matches durations in a sentence, which differ at each check.
 var passing = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
 
 func timeless(sentence string) string { return passing.ReplaceAllString(sentence, "...") }

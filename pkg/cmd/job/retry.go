@@ -57,7 +57,8 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 	})
 }
 
-// retry runs one job again. missing is the reason for which no job of that name was found: it may be between its removal and its return.
+// retry retries one job. missing is the error if no job of that name was found: it may be in the short time between the removal of the
+// old Framework and its new one.
 func (opts *RetryOptions) retry(ctx context.Context, c *client.Jobs, j *job.Job, missing error) error {
 	if missing == nil && j.Live && !j.State.Done() && j.State != job.Retry {
 		question := fmt.Sprintf("Retry %s, which %s? Its tasks are stopped, and start again from the beginning or their last checkpoint.", j.Title(), j.State.Verb())

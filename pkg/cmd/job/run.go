@@ -20,11 +20,11 @@ type RunOptions struct {
 	Draft   protocol.Draft
 	Command []string
 	Env     []string
-	// Stdin and TTY make the job a session: the command is run by "exec" in a task that waits.
+	// Stdin and TTY make the job a session: its task waits, and the command is run in it with "exec".
 	Stdin, TTY  bool
 	Detach      bool
 	MaxDuration time.Duration
-	// given reports whether a flag was given. The other values depend on the cluster.
+	// given reports whether a flag was given. Defaults of other flags depend on the cluster.
 	given func(flag string) bool
 }
 
@@ -151,7 +151,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	if err != nil {
 		return err
 	}
-	// Standard output is for the output of the command, or for the job file.
+	// Standard output is reserved for the output of the command, or for the job file.
 	opts.aside = !opts.Detach
 	if opts.session() && !opts.Submit.DryRun {
 		return opts.attach(ctx, c, all)
@@ -164,7 +164,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	return err
 }
 
-// complete fills in values without a flag.
+// complete sets values for which no flag was given.
 func (opts *RunOptions) complete(offer *job.Offer) {
 	d := &opts.Draft
 	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)
@@ -177,7 +177,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 	cpus, memory := 1.0, 1024
 	if d.GPU > 0 {
 		if c, m := smallest(offer); c > 0 && m > 0 {
-			// It is rounded down, so that it doesn't exceed the share of the GPUs.
+			// Round down, so that it doesn't exceed the share of the GPUs.
 			cpus, memory = math.Floor(c*float64(d.GPU)*10)/10, m*d.GPU
 		}
 	}
@@ -198,14 +198,14 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 		d.Exec = command
 	}
 	for i, arg := range d.Exec {
-		if strings.Contains(arg, "<%") { // text that would be a reference
+		if strings.Contains(arg, "<%") { // text that would be read as a reference
 			d.Parameters = map[string]string{"open": "<%"}
 			d.Exec[i] = strings.ReplaceAll(arg, "<%", "<% $parameters.open %>")
 		}
 	}
 }
 
-// smallest is the smallest part of a machine that goes with one GPU.
+// smallest returns the smallest part of a machine that belongs to one GPU.
 func smallest(offer *job.Offer) (cpus float64, memoryMB int) {
 	for _, s := range offer.SKUs {
 		if c := float64(s.MilliCPU) / 1000; cpus == 0 || c < cpus {
@@ -218,7 +218,7 @@ func smallest(offer *job.Offer) (cpus float64, memoryMB int) {
 	return cpus, memoryMB
 }
 
-// nameOf is the last part of an image's name, as a job may be called.
+// nameOf returns the last part of an image's name in the form of a job's name.
 func nameOf(image string) string {
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
 	name, _, _ = strings.Cut(name, ":")

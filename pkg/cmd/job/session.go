@@ -18,9 +18,9 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// holder is the program of a session's task. It exits if paictl has not written into the file for 2 minutes:
-// if a connection breaks, programs that were started over it continue to run. If paictl is killed before holder has begun,
-// the job stays until then, and stops 2 minutes after.
+// holder is the program of a session's task. It exits if paictl hasn't written into the file for 2 minutes: otherwise
+// programs that were started over a broken connection would continue to run. If paictl is killed before holder has
+// started, the job waits until it starts, and exits 2 minutes later.
 const holder = `
 # Waits for "paictl job run", which writes into this file every 10 seconds, and ends 2 minutes after the last time.
 beat=/dev/shm/.paictl-session
@@ -35,20 +35,20 @@ echo "paictl has not been there for 2 minutes: the session ends"
 exit 1
 `
 
-// keeper waits for the holder, reports that it runs, and passes on the lines that paictl writes.
+// keeper waits for holder, reports that it runs, and passes on the lines that paictl writes.
 const keeper = `until test -e /dev/shm/.paictl-session; do sleep 1; done
 echo ready
 while read -r beat; do echo "$beat" >/dev/shm/.paictl-session; done`
 
 const (
 	beatEvery = 10 * time.Second
-	// stopWithin is how long the end of an interrupted session may take.
+	// stopWithin is how long stopping an interrupted session may take.
 	stopWithin = 30 * time.Second
 )
 
 // attach submits a session, runs the command in it, and stops it.
 func (opts *RunOptions) attach(ctx context.Context, c *client.Jobs, all []submission) (err error) {
-	// A terminal that is closed ends the job, too.
+	// Closing the terminal stops the job, too.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	opts.whole = true
@@ -78,7 +78,7 @@ func (opts *RunOptions) attach(ctx context.Context, c *client.Jobs, all []submis
 	return opts.enter(ctx, c, j)
 }
 
-// enter runs the command in the task, and keeps the session alive while the command runs.
+// enter runs the command in the task, and keeps the session alive until it exits.
 func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) error {
 	j, err := c.Get(ctx, j)
 	if err != nil {
@@ -111,7 +111,7 @@ func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) e
 	return e.run(ctx, c, j, target)
 }
 
-// keep tells the task repeatedly that paictl is running, until the context ends. It connects again when the connection is lost. It
+// keep writes to the task repeatedly while paictl is running, until ctx ends. It connects again when the connection is lost. It
 // returns an error if the first connection fails.
 func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func()) error {
 	there := false
@@ -141,7 +141,7 @@ func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func())
 	}
 }
 
-// beat writes something else every time, until it can't.
+// beat writes a different text each time, until writing fails.
 func beat(ctx context.Context, w io.Writer) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -169,7 +169,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 func (opts *RunOptions) end(ctx context.Context, c *client.Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {
-		// A terminal is hung up before the corresponding signal arrives.
+		// A terminal is closed before the corresponding signal arrives.
 		_, gone := terminalOf(opts.Factory.IO)
 		interrupted = gone != nil
 	}

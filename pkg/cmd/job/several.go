@@ -21,7 +21,7 @@ type Several struct {
 	Names   []string
 }
 
-// takes makes a command one on jobs by name.
+// takes makes a command accept names of jobs.
 func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = s.Flags.completeJobs(s.Factory, 0)
@@ -32,7 +32,7 @@ func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 	s.Flags.add(s.Factory, cmd)
 }
 
-// each runs a verb on all jobs.
+// each calls run for all jobs.
 func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jobs, *job.Job) error) error {
 	return eachName(ctx, s.Factory, s.Names, func(name string) error {
 		c, j, err := s.Flags.find(ctx, s.Factory, name)
@@ -43,11 +43,12 @@ func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jo
 	})
 }
 
-// atOnce is how many jobs are changed at a time: a change is read back and recorded, which takes a fraction of a second.
+// atOnce is how many jobs are changed at a time. A change takes a fraction of a second, because it is read again and
+// recorded.
 const atOnce = 8
 
-// eachAtOnce makes a change of all jobs, several at a time, and calls finish for each that was changed, in the order of their names. It changes
-// nothing if a name is invalid.
+// eachAtOnce changes all jobs, several at a time, and calls finish for each changed job, in the order of their names. It changes no job if a
+// name is invalid.
 func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, *client.Jobs, *job.Job) (job.Phase, error), finish func(context.Context, *client.Jobs, *job.Job, job.Phase) error) error {
 	for _, name := range s.Names {
 		if _, _, err := protocol.SplitName(name); err != nil {
@@ -100,7 +101,7 @@ func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, *
 	})
 }
 
-// eachName runs a verb on names. If there are several, it continues after an error.
+// eachName calls run for each name. If there are several, it continues after an error.
 func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(string) error) error {
 	failed, last := 0, error(nil)
 	for _, name := range names {
@@ -108,7 +109,7 @@ func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(
 		if err == nil {
 			continue
 		}
-		// A mistake on the command line affects all of them.
+		// A mistake on the command line would be the same for all names.
 		if _, usage := errors.AsType[*cmdutil.UsageError](err); usage || len(names) == 1 || ctx.Err() != nil {
 			return err
 		}

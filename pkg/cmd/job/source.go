@@ -25,13 +25,13 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Source has the options, besides the file, that the objects of a submission depend on. submit and render have
-// the same flags for it.
+// Source holds the options, besides the file, that determine the objects of a submission. submit and render
+// share its flags.
 type Source struct {
-	// Parameters replace those of the files; Name replaces the name of the only one.
+	// Parameters override those of the files. Name overrides the name of the job; it is only for one file.
 	Parameters []string
 	Name       string
-	// Notify are the notices that the file is to select; nil leaves its selection.
+	// Notify are the notices that the file selects; nil leaves its selection unchanged.
 	Notify []string
 	Group  string
 	// Code is a folder that is sent with the job.
@@ -79,7 +79,7 @@ var noticeWords = map[string]jobv1.NotifyState{
 	string(peoplev1.NoticeStopped): jobv1.NotifyStopped, string(peoplev1.NoticeRetried): jobv1.NotifyRetried,
 }
 
-// notices reads --notify. It refuses notices that the job protocol has no words for.
+// notices parses --notify. It refuses notices for which the job protocol has no word.
 func (s *Source) notices() (out []jobv1.NotifyState, err error) {
 	for _, word := range s.Notify {
 		state, known := noticeWords[word]
@@ -114,7 +114,7 @@ func (s *Source) group(f *cmdutil.Factory) string {
 	return settings.GetString("group")
 }
 
-// read reads files, and reports all that is wrong in any.
+// read reads files, and reports all mistakes in all of them.
 func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
 	var all []submission
 	for _, name := range files {
@@ -127,7 +127,7 @@ func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) 
 	return parse(f, all...)
 }
 
-// parse reads the texts of jobs, and reports all that is wrong in any.
+// parse parses the texts of jobs, and reports all mistakes in all of them.
 func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
 	for i := range all {
@@ -152,7 +152,7 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	return s.change(name, data)
 }
 
-// readJob reads one job file; "-" is stdin. Files that are too long are not read whole.
+// readJob reads one job file; "-" is stdin. It stops reading when a file is too long.
 func readJob(s *iostreams.IOStreams, name string) ([]byte, error) {
 	r := s.In
 	if name != "-" {
@@ -170,7 +170,7 @@ func readJob(s *iostreams.IOStreams, name string) ([]byte, error) {
 	return data, nil
 }
 
-// change makes the changes that the flags ask for.
+// change applies the flags to a job file.
 func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	for _, p := range s.Parameters {
 		parameter, value, _ := strings.Cut(p, "=")
@@ -193,15 +193,15 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, nil
 }
 
-// defaultCodeURL is where tasks get code if the cluster isn't queried.
+// defaultCodeURL is the address of the code if the cluster isn't queried.
 const defaultCodeURL = tasksURL + "/code"
 
-// defaultPeersURL is where tasks wait for each other's addresses there.
+// defaultPeersURL is the address at which tasks wait for each other's addresses if the cluster isn't queried.
 const defaultPeersURL = tasksURL + "/peers"
 
 const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"
 
-// pack packs the folder with the job's code. send uploads it to the cluster. If send is nil, the folder isn't uploaded.
+// pack packs the folder with the job's code and uploads it with send. If send is nil, it isn't uploaded.
 func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.Archive) (bool, error)) (*job.Code, error) {
 	if s.Code == "" {
 		return nil, nil

@@ -21,22 +21,23 @@ type SubmitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Files   []string
-	// Template is the name of one, in place of a file.
+	// Template is the name of a template, instead of a file.
 	Template string
 	Source   Source
 	Submit   job.SubmitOptions
 	Watch    bool
 	Wait     bool
 	Timeout  time.Duration
-	// Sweep is parameters with several values each: one job per combination.
+	// Sweep has parameters with several values each: one job is submitted per combination.
 	Sweep []string
 	Yes   bool
-	// After are names of jobs.
+	// After are names of jobs that have to succeed first.
 	After []string
-	// ClonedFrom is the name of the job that these were cloned from.
+	// ClonedFrom is the name of the job from which these were cloned.
 	ClonedFrom string
 	Output     cmdutil.Output
-	// aside prints outcomes on stderr. whole is a submission that is not interrupted halfway, so that its outcome is known.
+	// aside prints outcomes on stderr. whole makes a submission that isn't interrupted halfway, so that its outcome is
+	// known.
 	aside, whole bool
 	// submitted is called for each job that was submitted. It may be nil.
 	submitted func(context.Context)
@@ -195,7 +196,7 @@ func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err
 	return opts.submit(ctx, c, all)
 }
 
-// submit checks jobs against the cluster, sends them, and follows them if that is requested.
+// submit checks jobs against the cluster, submits them, and follows them if that is requested.
 func (opts *SubmitOptions) submit(ctx context.Context, c *client.Jobs, all []submission) error {
 	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
@@ -263,8 +264,8 @@ func (opts *SubmitOptions) code(ctx context.Context, c *client.Jobs, owner strin
 	return opts.Source.pack(ctx, opts.Factory, send)
 }
 
-// follow waits for all jobs at once. The command's exit code is that of the first, in their order, that
-// did not succeed.
+// follow waits for all jobs concurrently. The command's exit code is that of the first job, in the
+// order of submission, that did not succeed.
 func (opts *SubmitOptions) follow(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup

@@ -19,11 +19,11 @@ type sent struct {
 	Outcome job.Outcome `json:"outcome"`
 	// Parameters are the parameters of this job of a sweep.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Outlook is the outlook of a dry run: whether the job would start now, and what it costs.
+	// Outlook is the result of a dry run: whether the job would start now, and its cost.
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
-// send submits all. If one is refused, the jobs that were submitted before stay, and are reported.
+// send submits all jobs. If one is refused, the jobs that were submitted before aren't stopped, and are reported.
 func (opts *SubmitOptions) send(ctx context.Context, c *client.Jobs, all []submission) error {
 	var done []sent
 	var failed error

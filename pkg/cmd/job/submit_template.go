@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// submitTemplate submits the job file of a template, and counts the jobs that were made.
+// submitTemplate submits the job file of a template, and records that the template was used.
 func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	c, me, err := opts.Flags.openTemplates(ctx, opts.Factory)
 	if err != nil {
@@ -35,7 +35,7 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// count notes that a job was made from a template. If that fails, the job still exists.
+// count records in the template that a job was made from it. If that fails, the job still exists.
 func (opts *SubmitOptions) count(ctx context.Context, c *client.Server, t *api.Template) {
 	if err := c.UseTemplate(ctx, t.ID); err != nil {
 		opts.Factory.Log.DebugContext(ctx, "count a job that was submitted from a template", "error", err)

@@ -23,7 +23,7 @@ type axis struct {
 	values    []string
 }
 
-// readSweep reads NAME=VALUE,VALUE...
+// readSweep parses NAME=VALUE,VALUE...
 func readSweep(texts []string) ([]axis, error) {
 	var out []axis
 	jobs := 1
@@ -52,7 +52,7 @@ func readSweep(texts []string) ([]axis, error) {
 	return out, nil
 }
 
-// sweep makes one job of each combination of values, the last parameter first to change.
+// sweep returns one job for each combination of values. The last parameter changes first.
 func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 	axes, err := readSweep(opts.Sweep)
 	if err != nil {

@@ -81,8 +81,8 @@ func authorOf(name, me string) (author, short string) {
 	return me, name
 }
 
-// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. A name that none of the user's templates has may be that
-// of a built-in one.
+// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. If the user has no template of a name, it looks for a
+// built-in one.
 func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*api.Template, error) {
 	author, short := authorOf(name, me)
 	found, err := t.Templates(ctx, author, short, "")
@@ -125,7 +125,7 @@ func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) cobra.Completio
 	})
 }
 
-// sharedWith says whom a template is for.
+// sharedWith describes who may use a template.
 func sharedWith(t *api.Template) string {
 	switch {
 	case t.Public:
@@ -151,7 +151,7 @@ func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, n
 	})
 }
 
-// sayMasked reports that a job file needs its secrets before it is submitted.
+// sayMasked prints that the secrets of a job file must be filled in before it is submitted.
 func sayMasked(f *cmdutil.Factory, t *api.Template) {
 	f.IO.Say("its secrets are masked: before you submit it, write them into the file that \"%s\" prints", showConfig(t))
 }

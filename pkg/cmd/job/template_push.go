@@ -21,7 +21,7 @@ type TemplatePushOptions struct {
 	Flags   TemplateFlags
 	File    string
 	Name    string
-	// Set reports whether a flag is given. Fields without a given flag stay as the template has them.
+	// Set reports whether a flag is given. Fields without a given flag stay unchanged.
 	Set         func(flag string) bool
 	Summary     string
 	Description string
@@ -118,7 +118,7 @@ func templatePushRun(ctx context.Context, opts *TemplatePushOptions) error {
 	return opts.tell(made, "changed", err)
 }
 
-// read is the job file, and the name of the template.
+// read returns the job file, and the name of the template.
 func (opts *TemplatePushOptions) read() (text, name string, err error) {
 	if opts.File == "" {
 		return "", opts.Name, nil
@@ -137,7 +137,7 @@ func (opts *TemplatePushOptions) read() (text, name string, err error) {
 	return string(data), j.Name, nil
 }
 
-// maxDescription is how much of a description is read: more than is taken.
+// maxDescription is how many bytes of a description are read. The server accepts fewer.
 const maxDescription = 1 << 20
 
 func (opts *TemplatePushOptions) describe() (string, error) {

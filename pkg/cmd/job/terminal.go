@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// rawTerminal passes on keys as soon as they are pressed, until restore. sizes sends the terminal's size, now and
-// whenever it changes.
+// rawTerminal passes on keys as soon as they are pressed, until restore is called. sizes receives the terminal's
+// size now and whenever it changes.
 func rawTerminal(ctx context.Context, f *os.File) (restore func(), sizes <-chan stream.Size, err error) {
 	fd := int(f.Fd())
 	state, err := term.MakeRaw(fd)
@@ -33,6 +33,6 @@ func rawTerminal(ctx context.Context, f *os.File) (restore func(), sizes <-chan 
 	go resized(ctx, tell)
 	return func() {
 		cancel()
-		_ = term.Restore(fd, state) // nothing can be done about it
+		_ = term.Restore(fd, state) // an error can't be handled here
 	}, out, nil
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// resized calls tell now and then: there is no signal here.
+// resized calls tell periodically, because this system has no signal for it.
 func resized(ctx context.Context, tell func()) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -116,7 +116,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c *client.Jobs, j *job.Job) 
 
 func cores(n *float64) string { return text(n, "%.2f") }
 
-// text is a number that may not be known.
+// text formats a number that may be unknown.
 func text(n *float64, format string) string {
 	if n == nil {
 		return "?"

@@ -61,7 +61,7 @@ The exit code is 1 if a file is not valid.`,
 	return cmd
 }
 
-// withoutPath is the text of an error about a file whose name is known.
+// withoutPath returns the text of an error without the file's path, which is shown already.
 func withoutPath(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Sprintf("%s: %v", p.Op, p.Err)

@@ -27,7 +27,7 @@ type WaitOptions struct {
 
 const forRunning = "running"
 
-// waitFor are the values of --for, the default first.
+// waitFor returns the values of --for, the default first.
 func waitFor() []string { return []string{"done", forRunning} }
 
 // NewCmdWait returns "paictl job wait".
@@ -84,7 +84,7 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)
 }
 
-// tellEnd explains why a job failed, and returns its exit code as that of the command.
+// tellEnd explains why a job failed, and returns the job's exit code as that of the command.
 func tellEnd(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, d *job.Detail, quiet bool) error {
 	if quiet || job.Phase(d.State) == job.Succeeded {
 		return exitOf(d)

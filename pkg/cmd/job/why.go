@@ -72,7 +72,7 @@ func writeWhy(out io.Writer, w *job.Why) {
 		for _, f := range w.Facts {
 			rows.Add(f.What, f.Text)
 		}
-		_ = rows.Flush() // the writer below reports for itself
+		_ = rows.Flush() // the same writer returns its error below
 	}
 	if len(w.Log) > 0 {
 		log := terminal.Lines(strings.Join(w.Log, "\n"))

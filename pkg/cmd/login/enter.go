@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// enter signs in by the requested way, or otherwise by the one that fits this machine and the server.
+// enter signs in by the requested method, or otherwise by the one that fits this machine and the server.
 func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (name string, pair *client.Pair, err error) {
 	io := opts.Factory.IO
 	switch {
@@ -23,7 +23,7 @@ func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (na
 	default:
 		methods, err := s.SignInMethods(ctx)
 		if err != nil || methods.Password {
-			return opts.password(ctx, s, t) // an older server has passwords alone
+			return opts.password(ctx, s, t) // an older server supports only passwords
 		}
 		pair, err = opts.device(ctx, s)
 		if err != nil {
@@ -35,7 +35,7 @@ func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (na
 	}
 	me, err := s.As(pair.Access).WhoAmI(ctx)
 	if err != nil {
-		return "", nil, errors.Join(err, s.Revoke(context.WithoutCancel(ctx), pair.Refresh)) // otherwise the tokens would stay valid, but unused
+		return "", nil, errors.Join(err, s.Revoke(context.WithoutCancel(ctx), pair.Refresh)) // otherwise the tokens would remain valid, but unused
 	}
 	return me.Name, pair, nil
 }

@@ -1,5 +1,6 @@
-// Package login has the commands "paictl login", "logout" and "whoami", which sign in at the platform's server and show the user there.
-// In: the address of a server, a user name and a password. Out: tokens in a file of the user, and sentences.
+// Package login has the commands "paictl login", "logout" and "whoami", which sign in at the platform's server and show the user who is
+// signed in.
+// In: the address of a server, a user name and a password. Out: tokens in a file of the user, and messages.
 package login
 
 import (
@@ -36,7 +37,7 @@ type Options struct {
 	CA       string
 	// Fingerprint is the fingerprint of the authority which signs the server's certificate.
 	Fingerprint string
-	// Device signs in by a browser elsewhere. NoBrowser opens none here.
+	// Device signs in with a browser on another machine. NoBrowser doesn't open a browser on this one.
 	Device    bool
 	NoBrowser bool
 	// Open opens an address in the person's browser, and Wait pauses.
@@ -113,7 +114,7 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 type target struct {
 	name string
 	url  *url.URL
-	// known is its entry in the file, or nil.
+	// known is the server's entry in the file of sign-ins, or nil.
 	known *login.Cluster
 }
 
@@ -156,7 +157,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, s.Revoke(ctx, pair.Refresh)) // otherwise the tokens would stay valid, but unused
+		return errors.Join(err, s.Revoke(ctx, pair.Refresh)) // otherwise the tokens would remain valid, but unused
 	}
 	opts.Factory.IO.Say("you are signed in as %s at %s (%s)", name, t.name, t.url)
 	if before.IsSet() {
@@ -196,7 +197,7 @@ func (opts *Options) target(file *login.File) (*target, error) {
 	return t, nil
 }
 
-// change makes a cluster the current one if the user is signed in already and no other flag is given.
+// change makes a cluster the current one, if the user is already signed in there and no other flag is given.
 func (opts *Options) change(ctx context.Context, store login.Store, t *target) (done bool, err error) {
 	if opts.At != t.name || t.known == nil || !t.known.Refresh.IsSet() || opts.User != "" || opts.Device || opts.Password || opts.CA != "" || opts.Fingerprint != "" {
 		return false, nil
@@ -206,7 +207,7 @@ func (opts *Options) change(ctx context.Context, store login.Store, t *target) (
 		return false, err
 	}
 	if _, err := (&login.Session{Store: store, Name: t.name, Server: renewer}).Access(ctx); err != nil {
-		return false, nil //nolint:nilerr // one signs in again
+		return false, nil //nolint:nilerr // the user signs in again
 	}
 	err = store.Change(ctx, func(f *login.File) error {
 		f.Current = t.name
@@ -264,7 +265,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 // maxPassword is longer than any password, in bytes.
 const maxPassword = 4 << 10
 
-// ask asks for the user name and the password.
+// ask prompts for the user name and the password.
 func (opts *Options) ask(t *target) (name string, password secret.String, err error) {
 	io := opts.Factory.IO
 	name = opts.User
@@ -300,7 +301,7 @@ func (opts *Options) ask(t *target) (name string, password secret.String, err er
 	return name, password, err
 }
 
-// firstLine is the first line of a stream, without its end.
+// firstLine returns the first line of a stream, without its line end.
 func firstLine(r io.Reader) (secret.String, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxPassword+1))
 	if err != nil {

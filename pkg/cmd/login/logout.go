@@ -19,7 +19,7 @@ import (
 type LogoutOptions struct {
 	Factory *cmdutil.Factory
 	Name    string
-	// Forget removes the cluster, and not only the session.
+	// Forget removes the cluster, in addition to the session.
 	Forget bool
 }
 

@@ -1,4 +1,4 @@
-// Package metrics prints how something used its resources over time, for the commands "metrics" of jobs, nodes and virtual clusters.
+// Package metrics prints how an object used its resources over time, for the commands "metrics" of jobs, nodes and virtual clusters.
 // In: flags, a report of the server. Out: a table with one line per series, and sentences; or JSON.
 package metrics
 
@@ -25,14 +25,14 @@ type Flags struct {
 	since, until string
 }
 
-// Add adds the flags to a command. usual says where the range begins without --since.
+// Add adds the flags to a command. usual describes where the range begins without --since.
 func (fl *Flags) Add(cmd *cobra.Command, usual string) {
 	cmd.Flags().StringVar(&fl.since, "since", "", "start: 30m, 6h or 7d before the end, or a date like 2026-01-31 (default: "+usual+")")
 	cmd.Flags().StringVar(&fl.until, "until", "", "end: 30m, 6h or 7d ago, or a date (default: now, or the end of a job)")
 	cmdutil.AddOutputFlag(cmd, &fl.Output, "table", "wide", "json", "yaml")
 }
 
-// Add makes a command show a report that the server has about its argument, of the last hours by default.
+// Add makes a command print the server's report about its argument, by default for the last hours.
 func Add(f *cmdutil.Factory, cmd *cobra.Command, fl *connection.Flags, read func(*client.Server, context.Context, string, metrics.Window) (*metrics.Report, error)) {
 	between := &Flags{}
 	cmd.Args = cobra.ExactArgs(1)
@@ -55,7 +55,7 @@ func Add(f *cmdutil.Factory, cmd *cobra.Command, fl *connection.Flags, read func
 	between.Add(cmd, "6h")
 }
 
-// Window reads the flags.
+// Window returns the range of time that the flags select.
 func (fl *Flags) Window(now time.Time) (w metrics.Window, err error) {
 	if w.Until, err = cmdutil.ReadTime("--until", fl.until, now, time.Local); err != nil {
 		return w, err
@@ -94,7 +94,7 @@ func (fl *Flags) Write(f *cmdutil.Factory, r *metrics.Report) error {
 	return err
 }
 
-// findings are the sentences of a report, one a line.
+// findings returns the sentences of a report, one per line.
 func findings(r *metrics.Report) string {
 	var out strings.Builder
 	for _, f := range r.Findings {
@@ -124,7 +124,7 @@ func table(r *metrics.Report) cmdutil.Table {
 	return t
 }
 
-// of names a series.
+// of returns the name of a series.
 func of(c *metrics.Chart, s *metrics.Series) string {
 	switch {
 	case c.Folded > 0:
@@ -137,7 +137,7 @@ func of(c *metrics.Chart, s *metrics.Series) string {
 	return s.Name
 }
 
-// top is the value of a full column, which is the same for all lines of a chart.
+// top returns the value of a full column, which is the same for all lines of a chart.
 func top(c *metrics.Chart) float64 {
 	if c.Unit == metrics.UnitPercent {
 		return 100
@@ -153,7 +153,7 @@ func top(c *metrics.Chart) float64 {
 	return out
 }
 
-// sums returns the lowest, the mean and the highest value, and how many there are.
+// sums returns the lowest, the mean and the highest value, and the number of values.
 func sums(values []*float64) (low, mean, high float64, n int) {
 	sum := 0.0
 	for _, v := range values {
@@ -192,7 +192,7 @@ func spark(values []*float64, top float64) string {
 	return strings.TrimRight(out.String(), " ")
 }
 
-// value is a number with its unit.
+// value formats a number with its unit.
 func value(v float64, unit string) string {
 	switch unit {
 	case metrics.UnitPercent:

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// jobs imports jobs. Both ends are open before anything is changed.
+// jobs imports jobs. The database and the cluster are both opened before any change.
 type jobs struct {
 	from  *history.Source
 	to    *job.Client
@@ -26,7 +26,7 @@ type jobs struct {
 	added int             // by this run
 }
 
-// openJobs opens the database that was named; nil: none was.
+// openJobs opens the named database, or returns nil if no database was named.
 func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	if opts.HistoryFrom == "" {
 		return nil, nil
@@ -73,7 +73,8 @@ func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
 	}
 }
 
-// take takes all jobs, and says whose there are. The report is nil if the program that reads them ended without one.
+// take imports all jobs, and counts them by person. The report is nil if the program that reads them exited without
+// one.
 func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
 	told := progress{io: opts.Factory.IO}
 	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say}
@@ -112,7 +113,7 @@ func (j *jobs) close() {
 	}
 }
 
-// progress reports the progress now and then.
+// progress prints the progress from time to time.
 type progress struct {
 	io   *iostreams.IOStreams
 	last int
@@ -128,7 +129,7 @@ func (p *progress) say(done, all int) {
 	p.last = done
 }
 
-// jobRows are the rows of the table about jobs.
+// jobRows returns the rows of the table about jobs.
 func jobRows(r *history.Report, dryRun bool) [][]string {
 	added := map[bool]string{false: "added", true: "would be added"}[dryRun]
 	var rows [][]string
@@ -145,7 +146,7 @@ func jobRows(r *history.Report, dryRun bool) [][]string {
 	return append(rows, leftOut(r)...)
 }
 
-// leftOut is a row for each reason.
+// leftOut returns a row for each reason.
 func leftOut(r *history.Report) [][]string {
 	const named = 3
 	why, count := map[string][]string{}, map[string]int{}

@@ -24,7 +24,7 @@ type OpenPAIOptions struct {
 	Factory                       *cmdutil.Factory
 	From, To                      kube.Options
 	UserNamespace, GroupNamespace string
-	// HistoryFrom is the address of OpenPAI's database, or a file with the address; "" imports no jobs.
+	// HistoryFrom is the address of OpenPAI's database, or a file with the address. If it is "", no jobs are imported.
 	HistoryFrom string
 	Means       openpai.Options
 	DryRun      bool
@@ -105,7 +105,7 @@ func openDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	return c, d, err
 }
 
-// openpaiRun takes people first: jobs are theirs.
+// openpaiRun imports people first, because jobs belong to them.
 func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	j, err := openJobs(ctx, opts)
 	if err != nil {
@@ -120,7 +120,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	if opts.From.Kubeconfig != "" {
 		err = takePeople(ctx, opts, to, d, out)
 	} else if err = d.Load(ctx); errors.Is(err, people.ErrUnprepared) {
-		err = nil // so the cluster has no users
+		err = nil // the cluster has no users
 	}
 	if err == nil && j != nil {
 		out.History, err = j.take(ctx, opts, func(user string) bool {

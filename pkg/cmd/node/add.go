@@ -131,7 +131,7 @@ func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine,
 	for _, m := range machines {
 		old := slices.IndexFunc(s.Config.Layout.MachineList, func(o layout.Machine) bool { return o.HostIP == m.HostIP })
 		if old >= 0 && (m.Hostname == "" || m.Hostname == s.Config.Layout.MachineList[old].Hostname) {
-			continue // added by a run that was interrupted
+			continue // already added by a run that was interrupted
 		}
 		add = append(add, m)
 	}
@@ -149,7 +149,7 @@ func tellAdded(opts *AddOptions, edit *config.LayoutEdit) {
 }
 
 func showAdd(ctx context.Context, opts *AddOptions, s *session.Session) error {
-	s.Options.Retry = func([]string) string { return s.Options.Command } // add knows no --limit
+	s.Options.Retry = func([]string) string { return s.Options.Command } // add has no --limit
 	changes, err := cluster.Up(ctx, s.Spec, s.Options, cluster.UpOptions{Fix: opts.Fix})
 	if cerr := s.CloseSink(); err == nil {
 		err = cerr

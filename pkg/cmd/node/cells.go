@@ -12,14 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cells settles virtual clusters when the machines change, and remembers the changes.
+// cells adjusts virtual clusters when the machines change, and records the changes.
 type cells struct {
 	takeFrom string
 	// asks is set if the command has --take-from.
 	asks bool
-	// decided means that nothing can be refused now: the machine has left.
+	// decided means that the change can no longer be refused, because the machine has already left.
 	decided bool
-	// former is the file from before another machine left, which is used again if it fits the machines now.
+	// former is the file from before another machine left. It is used again if it fits the current machines.
 	former []byte
 	// changes are lines to display.
 	changes []string
@@ -65,7 +65,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// choose explains how a person chooses the virtual cluster that gives up cells, "" if none has to be chosen.
+// choose explains how to choose the virtual cluster that gives up cells. It returns "" if the error isn't about that.
 func (c *cells) choose(err error) string {
 	e, ok := errors.AsType[*vc.OwnersError](err)
 	switch {
@@ -77,7 +77,7 @@ func (c *cells) choose(err error) string {
 	return fmt.Sprintf("write fewer cells of the type %s for one of them into %s, and run the command again", e.CellType, config.ServicesFile)
 }
 
-// String describes the changes, or is empty.
+// String describes the changes, or returns "".
 func (c *cells) String() string {
 	if len(c.changes) == 0 {
 		return ""

@@ -112,7 +112,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		if edit == nil || edit.Before == opts.To {
 			return nil
 		}
-		// Before the first machine has it: another command would take it back.
+		// Write the version before the first machine is upgraded: otherwise another command would revert it.
 		err := edit.Write()
 		written = err == nil
 		return err

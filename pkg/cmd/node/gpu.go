@@ -103,7 +103,7 @@ func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, rows, gpuTable(rows))
 }
 
-// gpuTable has a column for instances (MIG) if a GPU is to be split into some.
+// gpuTable returns a table, with a column for instances (MIG) if a GPU is configured to be split.
 func gpuTable(rows []api.GPU) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
 	split := slices.ContainsFunc(rows, func(r api.GPU) bool { return r.MIG != "" })
@@ -120,7 +120,7 @@ func gpuTable(rows []api.GPU) cmdutil.Table {
 	return t
 }
 
-// instances says into how many instances a GPU is split, or "" if it isn't to be split.
+// instances returns the number of instances into which a GPU is configured to be split, or "".
 func instances(g *api.GPU) string {
 	if g.MIG == "" {
 		return ""
@@ -240,7 +240,7 @@ func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
 	return err
 }
 
-// refusedHint is the hint for errors of the driver. Errors of the agent itself have a hint in their text.
+// refusedHint returns the hint for errors of the driver. Errors of the agent itself have a hint in their text.
 func refusedHint(message string) string {
 	if strings.HasPrefix(message, "nvidia-smi") {
 		return "if it can't be reset, drain and restart the machine: paictl node drain NODE --reason TEXT (without the service alert-handler: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data)"
@@ -248,7 +248,8 @@ func refusedHint(message string) string {
 	return ""
 }
 
-// awaitAnswer waits for the agent's answer. If the agent doesn't see an order in time, it may still execute it a little later.
+// awaitAnswer waits for the agent's answer. If the agent doesn't see a request in time, it may still execute it a little
+// later.
 func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepairOptions, o repair.Request) (repair.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
 		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", repair.Valid),
@@ -257,7 +258,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepa
 	for {
 		n, err := client.CoreV1().Nodes().Get(limited, opts.Node, metav1.GetOptions{})
 		if err == nil {
-			answers, _ := repair.ReadAnswers(n) // the next one can be read
+			answers, _ := repair.ReadAnswers(n) // the next answer may be readable
 			if i := slices.IndexFunc(answers, func(a repair.Answer) bool { return a.ID == o.ID }); i >= 0 {
 				return answers[i], nil
 			}
@@ -273,7 +274,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepa
 	}
 }
 
-// The name of the user who gives an order, as far as this machine knows.
+// Returns the name of the user who makes the request, as far as this machine knows it.
 func who() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

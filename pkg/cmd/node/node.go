@@ -1,7 +1,7 @@
-// Package node is the commands "paictl node ...": the machines of a cluster.
-// In: flags, host names, and a configuration folder. Out: a changed layout.yaml and a
-// cluster that follows it; the work is done by pkg/config and pkg/cluster. Requests to drain
-// a machine go through the server.
+// Package node has the commands "paictl node ...", for the machines of a cluster.
+// In: flags, host names, and a configuration folder. Out: a changed layout.yaml, and a cluster that
+// is adapted to it; pkg/config and pkg/cluster do the work. Requests to drain a machine are sent to
+// the server.
 package node
 
 import (
@@ -33,7 +33,7 @@ request a change that the service alert-handler makes; administrators who signed
 	return cmd
 }
 
-// converge changes all machines to the new layout: names in /etc/hosts, labels.
+// converge adapts all machines to the new layout: names in /etc/hosts, labels.
 func converge(ctx context.Context, s *session.Session, fix bool) error {
 	o := s.Options
 	o.Limit = nil

@@ -116,7 +116,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		return err
 	}
 	cells.decided = true
-	s.Options.Retry = s.Again // machines are arguments here; those that have left are unknown by then
+	s.Options.Retry = s.Again // machines are arguments here, and those that were removed are no longer in the layout
 	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
 		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
 		Removed: func(n *engine.Node) error { return forget(&edit, s.Config.Dir, n.Hostname, cells) },
@@ -127,7 +127,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	return settle(ctx, opts, s, edit)
 }
 
-// show prints what a removal would do.
+// show prints the effects of a removal.
 func (opts *RemoveOptions) show(s *session.Session, names []string, data []cluster.Data, stays string, cells *cells) error {
 	io := opts.Factory.IO
 	if opts.Output.Is("json") {
@@ -138,7 +138,7 @@ func (opts *RemoveOptions) show(s *session.Session, names []string, data []clust
 	return err
 }
 
-// whatStays describes the data that is not moved, or why it isn't known. It returns "" if no data stays.
+// whatStays describes the data that isn't moved, or why that isn't known. It returns "" if no data stays.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
 		return fmt.Sprintf("warning: could not check whether services store data on these machines: %v\n", err)
@@ -155,7 +155,7 @@ func whatStays(data []cluster.Data, err error) string {
 	return b.String()
 }
 
-// forget removes one machine from the layout. The last edit is the layout as it is.
+// forget removes one machine from the layout. *edit is the last edit that was written.
 func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
 	e, err := config.RemoveMachines(dir, []string{host}, cells.rules())
 	if err != nil {
@@ -165,8 +165,7 @@ func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
 	return e.Write()
 }
 
-// settle applies the smaller layout to the remaining machines. That needs the bundle; the
-// removal itself is done without.
+// settle applies the smaller layout to the remaining machines. Only this step needs the bundle.
 func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *config.LayoutEdit) error {
 	if err := s.UseBundle(ctx); err != nil {
 		fmt.Fprintf(opts.Factory.IO.Err, "the names of the removed machines stay in /etc/hosts until the next cluster up: %v\n  -> %s\n", err, hint.Of(err))
@@ -175,6 +174,6 @@ func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *
 	if err := s.Use(ctx, edit.Cluster); err != nil {
 		return err
 	}
-	s.Options.Copy = nil // the removal has told it
+	s.Options.Copy = nil // the removal has already reported it
 	return converge(ctx, s, false)
 }

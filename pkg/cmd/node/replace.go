@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// ReplaceOptions are a dead machine of the control plane and the one that takes its place.
+// ReplaceOptions describe a dead machine of the control plane and its replacement.
 type ReplaceOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
 	// Dead is a host name of the layout, New an address or NAME=ADDRESS.
 	Dead, New string
-	// Roles of the new one; empty: those of the dead one.
+	// Roles are the roles of the new machine; empty means those of the dead one.
 	Roles      []string
 	Fix, Force bool
 }
@@ -59,13 +59,13 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	if err := o.try(ctx, add, machines); err != nil {
 		return hint.Wrap(fmt.Errorf("%s: %w; nothing was changed", o.New, err), hint.Of(err))
 	}
-	// The cells that the dead machine gave up belong to the same virtual clusters again, if the new one has as many.
+	// The virtual clusters get back the cells of the dead machine, if the new machine has as many.
 	add.cells.former = c.Source(config.ServicesFile)
 	flags := o.Flags
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
 	if _, partial := errors.AsType[*engine.PartialError](err); partial {
-		// It may already be removed if only the update of other machines failed.
+		// The machine may already be removed, if only the update of other machines failed.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}

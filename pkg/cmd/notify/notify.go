@@ -1,5 +1,5 @@
 // Package notify has the commands "paictl notify ...", by which people choose the notices that they get about their jobs.
-// In: flags, a sign-in or a kubeconfig, the address of a webhook. Out: the choices, as a text or JSON.
+// In: flags, a sign-in or a kubeconfig, the address of a webhook. Out: the settings, as text or JSON.
 package notify
 
 import (
@@ -51,7 +51,7 @@ Without a choice you get "stopping". Administrators can require notices: those c
 	return cmd
 }
 
-// Options are those that all of these commands have.
+// Options are the options that all of these commands have.
 type Options struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -87,7 +87,7 @@ func (o *Options) open(ctx context.Context) (*client.Server, string, error) {
 	return w.Server, me.Name, nil
 }
 
-// show prints choices.
+// show prints settings.
 func (o *Options) show(n *api.Notifications) error {
 	if !o.Output.Is("text") {
 		return o.Output.Write(o.Factory.IO.Out, n, cmdutil.Table{})
@@ -96,7 +96,7 @@ func (o *Options) show(n *api.Notifications) error {
 	return nil
 }
 
-// write writes choices as a page.
+// write prints settings as a page.
 func write(out io.Writer, n *api.Notifications) {
 	line := func(name, text string) { fmt.Fprintf(out, "%-15s %s\n", name+":", terminal.Line(text)) }
 	line("Person", n.User)
@@ -200,7 +200,7 @@ func NewCmdReset(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// errNotSent is the error of a test message that didn't arrive.
+// errNotSent returns the error of a test message that didn't arrive.
 func errNotSent(channel, why string) error {
 	return hint.Errorf("an operator looks with: paictl service logs -n alert-handler", "the test message by %s %s", channel, why)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// TestOptions are those of "paictl notify test".
+// TestOptions are the options of "paictl notify test".
 type TestOptions struct {
 	Options
 	Timeout time.Duration
-	// Every is the time between two looks; 0 is a second.
+	// Every is the time between two checks; 0 is a second.
 	Every time.Duration
 }
 
@@ -84,7 +84,7 @@ func settled(n *api.Notifications) bool {
 	return final(n.MailTest) && final(n.WebhookTest)
 }
 
-// report shows the results. The error names a channel that hasn't taken the message.
+// report prints the results. The error names a channel that hasn't accepted the message.
 func (o *TestOptions) report(n *api.Notifications) (failed error) {
 	for _, c := range [][2]string{{"mail", n.MailTest}, {"webhook", n.WebhookTest}} {
 		why := map[string]string{"waiting": "isn't sent yet; it is retried for a day", "unknown": "may have arrived; the server didn't answer", "skipped": "isn't sent: the account has no valid e-mail address",

@@ -34,7 +34,7 @@ func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
 	}
 }
 
-// Operator is who runs the program, for histories: user@host. With sudo it is the person, not root.
+// Operator returns the user who runs the program, as user@host, for histories. With sudo it is the person, not root.
 func Operator() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

@@ -1,5 +1,5 @@
 // Package prompt asks the user at the terminal.
-// In: a question. Out: the answer. Callers check first that there is a terminal
+// In: a question. Out: the answer. Callers check first that the user can be asked
 // (iostreams.CanPrompt).
 package prompt
 
@@ -28,8 +28,8 @@ type Person struct {
 	all bool
 }
 
-// ConfirmKey shows an unknown host's key and asks whether it is right. "all" answers for
-// the hosts that follow.
+// ConfirmKey shows an unknown host's key and asks whether it is right. The answer "all" applies to
+// all further hosts.
 func (p *Person) ConfirmKey(host, fingerprint string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *Person) AskSecret(question string) (secret.String, error) {
 	return secret.String(answer), err
 }
 
-// Line reads one line and not a byte more, since later readers use the same stream.
+// Line reads one line and not a byte more, because later readers use the same stream.
 func Line(r io.Reader) (string, error) {
 	if b, ok := r.(io.ByteReader); ok {
 		return line(b)

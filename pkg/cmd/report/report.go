@@ -1,4 +1,5 @@
-// Package report has the command "paictl report", which sums up how GPUs were given, used and lost.
+// Package report has the command "paictl report", which summarizes how GPUs were allocated, used
+// and lost.
 // In: flags, a sign-in or a kubeconfig. Out: tables, JSON, CSV.
 package report
 
@@ -20,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/report"
 )
 
-// Options are those of "paictl report".
+// Options are the options of "paictl report".
 type Options struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -140,7 +141,7 @@ func (o *Options) tables(out io.Writer, r *report.Report) error {
 	return nil
 }
 
-// writeCSV has no totals, so that a sum over a column of one kind is right. Figures that aren't known are empty.
+// writeCSV writes no totals, so that the sum over a column of one kind is correct. Unknown figures are empty.
 func writeCSV(out io.Writer, r *report.Report) error {
 	w := csv.NewWriter(out)
 	err := w.Write([]string{"kind", "name", "gpu_hours", "guaranteed_hours", "opportunistic_hours", "preempted_hours", "failed_hours", "measured_hours", "used_hours", "idle_hours", "waited_gpu_hours", "longest_wait_hours", "jobs"})

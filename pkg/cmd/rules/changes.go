@@ -13,7 +13,7 @@ type ruleChange struct {
 	Phrase string `json:"phrase"`
 }
 
-// changes lists the rules that differ, in the order of after, then those that are gone.
+// changes returns the rules that differ: first those of after in their order, then the removed ones.
 func changes(before, after *rules.Set) []ruleChange {
 	had := index(before)
 	has := index(after)
@@ -46,7 +46,7 @@ func index(s *rules.Set) map[int]int {
 	return out
 }
 
-// outOfOrder finds the rules that moved: the rules outside of the longest subsequence in the original order.
+// outOfOrder returns the rules that moved: those outside of the longest subsequence in the original order.
 func outOfOrder(after *rules.Set, had map[int]int) map[int]bool {
 	var codes, at []int
 	for _, r := range after.Rules {
@@ -54,7 +54,7 @@ func outOfOrder(after *rules.Set, had map[int]int) map[int]bool {
 			codes, at = append(codes, r.Code), append(at, i)
 		}
 	}
-	// Sets are small: the longest increasing sequence by comparing all pairs.
+	// Sets are small, so comparing all pairs is fast enough.
 	length, previous := make([]int, len(at)), make([]int, len(at))
 	best := -1
 	for i := range at {

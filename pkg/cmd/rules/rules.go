@@ -53,7 +53,7 @@ func readFile(in io.Reader, name string) (string, []byte, error) {
 	return name, data, err
 }
 
-// load reads and checks a file of rules. Warnings are returned along.
+// load reads and checks a file of rules. It also returns warnings.
 func load(in io.Reader, name string) (*rules.Set, []byte, strictyaml.Findings, error) {
 	name, data, err := readFile(in, name)
 	if err != nil {
@@ -63,9 +63,9 @@ func load(in io.Reader, name string) (*rules.Set, []byte, strictyaml.Findings, e
 	return set, data, findings, findings.Err()
 }
 
-// unified is the difference of two files.
+// unified returns the unified diff of two files.
 func unified(from, to string, a, b []byte) string {
-	text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{ // a strings.Builder takes everything
+	text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{ // writing to a strings.Builder doesn't fail
 		A: difflib.SplitLines(string(a)), B: difflib.SplitLines(string(b)), FromFile: from, ToFile: to, Context: 3,
 	})
 	if string(a) == string(b) {

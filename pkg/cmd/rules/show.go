@@ -98,7 +98,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return writeRule(opts.IO.Out, r)
 }
 
-// find returns the rule with a code or a phrase, also in the words that views show. all is the command that shows all rules.
+// find returns the rule with a code or a phrase, also a phrase that views show. all is the command that shows all rules.
 func find(set *rules.Set, what, all string) (rules.Rule, error) {
 	if code, err := strconv.Atoi(what); err == nil {
 		r := set.ByCode(code)

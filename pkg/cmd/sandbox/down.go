@@ -18,7 +18,7 @@ type DownOptions struct {
 	Dir      string
 	CacheDir string
 	Purge    bool
-	// Hosts are those that are removed; all, and the sandbox, if it is empty.
+	// Hosts are the hosts to remove. If it is empty, all are removed, and the sandbox itself.
 	Hosts []string
 }
 

@@ -39,12 +39,12 @@ type faulty struct {
 	*gpu.Fault
 }
 
-// mostXID is well beyond the numbers that NVIDIA has given.
+// mostXID is well above the numbers that NVIDIA uses.
 const mostXID = 1000
 
 // fault is a word for a fault of a GPU.
 type fault struct {
-	name, value string // value: as it is written in help, with its sign
+	name, value string // value as written in the help, with its sign
 	what        string
 	// examples are values with their meanings, for completion.
 	examples [][2]string
@@ -201,12 +201,13 @@ func parseFault(word string) (func(*gpu.Fault), error) {
 	return nil, usage(remedy, "there is no fault %q", word)
 }
 
-// usage is a mistake on the command line with a remedy.
+// usage returns a UsageError with a remedy.
 func usage(remedy, format string, args ...any) error {
 	return &cmdutil.UsageError{Err: hint.Errorf(remedy, format, args...)}
 }
 
-// completeFault completes the name of the host and the fault. It doesn't know how many GPUs there are.
+// completeFault completes the name of the host and the fault. It doesn't complete GPUs, because their number isn't
+// known.
 func completeFault(dir *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var out []string

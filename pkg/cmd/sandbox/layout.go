@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// simulatedNodes reads the machines of a layout. With the other files of a configuration, its roles have the meaning defined there;
-// alone, they are only labels.
+// simulatedNodes reads the machines of a layout. If the other files of a configuration are beside it, roles are defined by them;
+// otherwise roles are only labels.
 func simulatedNodes(path string) ([]sandbox.Node, error) {
 	dir := filepath.Dir(path)
 	_, err := os.Stat(filepath.Join(dir, config.RolesFile))

@@ -1,6 +1,6 @@
-// Package sandbox is the commands "paictl sandbox ...": hosts to try things on.
-// In: flags. Out: hosts with their own sshd, systemd and address on this machine, or a
-// Kubernetes API with simulated nodes; pkg/cluster/sandbox does the work.
+// Package sandbox has the commands "paictl sandbox ...", which make hosts for experiments.
+// In: flags. Out: hosts with their own sshd, systemd and address on this machine, or a Kubernetes
+// API with simulated nodes; pkg/cluster/sandbox does the work.
 package sandbox
 
 import (

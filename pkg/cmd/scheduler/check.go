@@ -35,8 +35,8 @@ type checked struct {
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
-	// Machines are how machines differ from their cells, Silent those that don't report their GPUs. Both are set only if the cluster
-	// was queried.
+	// Machines are differences between machines and their cells, Silent the machines that don't report their GPUs. Both are set only
+	// if the cluster was queried.
 	Machines []machines.Finding `json:"machines,omitempty"`
 	Silent   []string           `json:"silent,omitempty"`
 	// Division is nil if there are errors.
@@ -103,7 +103,7 @@ func checkRun(ctx context.Context, opts *CheckOptions) error {
 	return err
 }
 
-// ask adds the cluster's facts.
+// ask adds facts from the cluster.
 func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error {
 	cluster, err := kube.Open(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error 
 	return err
 }
 
-// writeMachines prints how machines differ from their cells.
+// writeMachines prints the differences between machines and their cells.
 func writeMachines(opts *CheckOptions, v *checked) {
 	for _, m := range v.Machines {
 		fmt.Fprintf(opts.IO.Out, "%s: %s\n  -> %s\n", m.Node, m.Message, m.Remedy)
@@ -175,7 +175,7 @@ func hardware(d *sim.Division) cmdutil.Table {
 	return t
 }
 
-// owners has one row per virtual cluster, and one for the rest.
+// owners returns one row per virtual cluster, and one for cells without an owner.
 func owners(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE"}}
 	if d.CPUCells > 0 {

@@ -20,7 +20,7 @@ import (
 type ReplayOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
-	// Config is a scheduler configuration, or "" if the steps name theirs.
+	// Config is a scheduler configuration, or "" if the steps contain one.
 	Config string
 	// Steps is the file with the steps; "-" is stdin.
 	Steps  string
@@ -115,7 +115,7 @@ func readSteps(opts *ReplayOptions) ([]byte, error) {
 	return os.ReadFile(opts.Steps)
 }
 
-// sentence is the answer to a step for a person.
+// sentence formats the answer to a step for a person.
 func sentence(l *sim.Line) string {
 	words := []string{fmt.Sprintf("%d", l.Step), l.Op, l.Pod, l.Result}
 	if l.Place != nil && l.Node != "" {

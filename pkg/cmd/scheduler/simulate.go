@@ -29,10 +29,11 @@ type SimulateOptions struct {
 	Trace  string
 	// Compare are configurations that are run on the same trace.
 	Compare []string
-	// Policies are those to give all virtual clusters, one run each; none leaves those of the configuration.
+	// Policies are applied to all virtual clusters, in one run each. If empty, the policies of the configuration are
+	// used.
 	Policies []string
 	Meter    sim.Meter
-	// Jobs is a CSV file that gets a line for each job. "" means no file.
+	// Jobs is a CSV file to which a line for each job is written. "" means no file.
 	Jobs                string
 	Drain               bool
 	Checkpoint, Restart int // seconds
@@ -97,7 +98,7 @@ the time that a restart takes.`,
 			if noSpeed {
 				opts.Meter = nil
 			}
-			// A comparison doesn't need the default folder.
+			// A comparison doesn't need the default configuration folder.
 			if len(opts.Compare) > 0 && !cmd.Flags().Changed("config-path") && opts.source.File == "" {
 				opts.source.Dir = ""
 			}
@@ -124,7 +125,7 @@ the time that a restart takes.`,
 
 const recordHeader = "job_id,arrival_s,first_start_s,finish_s,kills,lost_gpu_s"
 
-// writeRecords writes the times of each job. Events that didn't happen are empty.
+// writeRecords writes the times of each job. Times of events that didn't happen are empty.
 func writeRecords(path string, records []sim.Record) error {
 	var b strings.Builder
 	b.WriteString(recordHeader + "\n")
@@ -158,7 +159,7 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 	for _, file := range opts.Compare {
 		sources = append(sources, source{File: file})
 	}
-	// All mistakes come before the first run, which may take long.
+	// Report all mistakes before the first run, which may take long.
 	var runs []attempt
 	for i := range sources {
 		c, err := sources[i].valid()
@@ -210,7 +211,7 @@ func (a *attempt) title() string {
 	return a.name + " with " + a.policy
 }
 
-// attempts are the runs of one configuration: with its own policies, or one with each of those given.
+// attempts returns the runs of one configuration: with its own policies, or one run for each given policy.
 func attempts(name string, c cell.Config, policies []string) []attempt {
 	if len(policies) == 0 {
 		return []attempt{{name: name, config: c}}

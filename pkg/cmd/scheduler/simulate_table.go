@@ -13,7 +13,7 @@ import (
 )
 
 // writeSimulated prints three tables: all figures, virtual clusters, sizes of jobs. Several
-// configurations are columns of the first and neighbouring rows of the others.
+// configurations are columns of the first table and neighbouring rows of the others.
 func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	tables := []cmdutil.Table{figures(results), waits(results), localities(results)}
 	for i, t := range tables {
@@ -27,7 +27,7 @@ func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	return nil
 }
 
-// title names one of several results by its difference from the others.
+// title returns a name for one of several results that distinguishes it from the others.
 func (r *simulated) title(all []simulated) string {
 	switch {
 	case r.Policy == "":
@@ -90,7 +90,7 @@ func figures(results []simulated) cmdutil.Table {
 	return t
 }
 
-// completions are the rows of a run in which all jobs have finished.
+// completions adds the rows of a run in which all jobs have finished.
 func completions(row func(string, func(*sim.Report) string)) {
 	row("work lost by preemptions", func(r *sim.Report) string { return share(r.Completion.LostWork) })
 	row("utilisation without lost work", func(r *sim.Report) string { return share(r.UsefulUtilisation) })
@@ -113,7 +113,7 @@ func completions(row func(string, func(*sim.Report) string)) {
 	}
 }
 
-// codes are the explanations that occur in any result.
+// codes returns the explanations that occur in any result.
 func codes(results []simulated) []string {
 	var out []string
 	for _, r := range results {
@@ -127,8 +127,8 @@ func codes(results []simulated) []string {
 	return out
 }
 
-// grouped makes a table with the rows of all configurations that have the same name together, in the
-// order in which names first occur.
+// grouped returns a table in which the rows of all configurations with the same name are together,
+// in the order in which the names first occur.
 func grouped(results []simulated, header []string, rows func(*sim.Report) [][]string) cmdutil.Table {
 	t := cmdutil.Table{Header: header}
 	if len(results) > 1 {
@@ -179,7 +179,7 @@ func localities(results []simulated) cmdutil.Table {
 	})
 }
 
-// levels lists where the starts of one size were, most first.
+// levels returns the levels at which jobs of one size started, the most frequent first.
 func levels(s sim.Size) string {
 	names := make([]string, 0, len(s.Levels))
 	for name := range s.Levels {
@@ -199,7 +199,7 @@ func levels(s sim.Size) string {
 
 func share(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
 
-// span is a number of seconds as a person says it.
+// span formats a number of seconds for a person.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second)).Round(time.Second)
 	switch {

@@ -15,7 +15,7 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// source says where a configuration comes from: a file, or a configuration folder.
+// source is the source of a configuration: a file, or a configuration folder.
 type source struct {
 	File, Dir string
 }
@@ -52,7 +52,7 @@ func (s *source) name() string {
 	return s.Dir
 }
 
-// load reads the configuration. Mistakes in it are findings, anything else is an error.
+// load reads the configuration. Mistakes in it are findings; other failures are an error.
 func (s *source) load() (cell.Config, strictyaml.Findings, error) {
 	if s.File != "" {
 		data, err := readConfig(s.File)
@@ -74,7 +74,7 @@ func (s *source) load() (cell.Config, strictyaml.Findings, error) {
 	return c, findings, nil
 }
 
-// valid loads a configuration that must be without errors.
+// valid returns a configuration, or an error if it has mistakes.
 func (s *source) valid() (cell.Config, error) {
 	c, findings, err := s.load()
 	if err != nil {

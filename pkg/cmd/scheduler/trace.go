@@ -71,7 +71,7 @@ func traceRun(opts *TraceOptions) error {
 	return nil
 }
 
-// sizes are the sizes of the clusters that traces are made for.
+// sizes lists the sizes of clusters for which traces can be made.
 func sizes() string {
 	var out []string
 	for _, n := range trace.Sizes() {

@@ -70,7 +70,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Delete)
 }
 
-// confirm shows everything that will be deleted and asks for the cluster-id. If the cluster has no configuration,
+// confirm lists everything that will be deleted and asks for the cluster-id. If the cluster has no configuration,
 // it asks for the name of the context.
 func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) error {
 	if opts.Yes {

@@ -29,14 +29,14 @@ type entrance struct {
 	URL string
 	// Pages is the address of the pages of other services; "" if the server doesn't proxy them.
 	Pages string
-	// Fingerprint is the fingerprint of the platform's own authority, which clients don't know. It is "" if the site provides the
-	// certificate.
+	// Fingerprint is the fingerprint of the platform's own authority, which clients don't trust yet. It is "" if the site
+	// provides the certificate.
 	Fingerprint string
-	// Service is the Service to which traffic from that address must be forwarded. It is nil if the server is reached without one.
+	// Service is the Service to which traffic for that address must be forwarded. It is nil if no forwarding is needed.
 	Service *corev1.Service
 }
 
-// entrance finds out. It returns nil if no server is ready.
+// entrance determines how people reach the server. It returns nil if no server is ready.
 func (c *opened) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
 	if !serverReady(all) {
 		return nil, nil
@@ -73,7 +73,7 @@ func serverReady(all []services.Status) bool {
 	})
 }
 
-// asksForServer reports whether names, none for all, mean the server, too.
+// asksForServer reports whether names include the server; no names mean all services.
 func asksForServer(names, except []string) bool {
 	means := func(some []string) bool {
 		return slices.ContainsFunc(some, func(name string) bool { return catalogue.Resolve(name) == catalogue.ServerService })
@@ -81,8 +81,8 @@ func asksForServer(names, except []string) bool {
 	return !means(except) && (len(names) == 0 || means(names))
 }
 
-// welcome shows how users sign in, after the server has started. If there is no administrator, it makes a link for the first one. The link
-// is a secret: no event of the run contains it.
+// welcome prints how users sign in, after the server has started. If there is no administrator, it creates a link for the first one. The
+// link is a secret: no event of the run contains it.
 func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	all, desired, err := c.Compare(ctx)
 	if err != nil {
@@ -104,9 +104,9 @@ func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// welcome is the text about signing in. The code is unset if there is an administrator.
+// welcome returns the text about signing in. The code is unset if there is an administrator.
 func (e *entrance) welcome(code secret.String, until time.Time) string {
-	url := cmp.Or(e.URL, "https://ADDRESS") // no machine's address is known, nor a name
+	url := cmp.Or(e.URL, "https://ADDRESS") // neither a name nor the address of a machine is known
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nPeople sign in with: paictl login %s\n", url)
 	b.WriteString(e.leads())
@@ -119,7 +119,7 @@ func (e *entrance) welcome(code secret.String, until time.Time) string {
 	return b.String()
 }
 
-// leads describes what has to route to the server's Service, if nothing does so automatically.
+// leads describes the forwarding that has to be set up for the server's Service, if any.
 func (e *entrance) leads() string {
 	if e.Service == nil {
 		return ""
@@ -141,7 +141,8 @@ func (e *entrance) leads() string {
 	}
 }
 
-// writeEntrance adds to a status how users sign in. Users who may not read that see the status without it.
+// writeEntrance appends to a status how users sign in. It omits that for users who don't have the permission to read
+// it.
 func (c *opened) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
 	if !serverReady(all) {
 		return nil

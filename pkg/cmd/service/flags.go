@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Flags are those that the commands on services share.
+// Flags are the flags that the commands on services share.
 type Flags struct {
 	Kube   kube.Options
 	Names  []string
 	Except []string
 	// Dir is a configuration folder, or "".
 	Dir string
-	// DirGiven indicates that the folder was named on the command line, not by a setting.
+	// DirGiven means that the folder was given on the command line, not by a setting.
 	DirGiven bool
 
 	command, again string
@@ -46,7 +46,7 @@ func (fl *Flags) add(cmd *cobra.Command) {
 	}
 }
 
-// addNames adds -n, and -x if a command works on several services. Names may be given without -n, too.
+// addNames adds -n, and -x if a command works on several services. Names may also be given without -n.
 func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, completeNames
 	cmd.Flags().StringSliceVarP(&fl.Names, "name", "n", nil, names)
@@ -57,7 +57,7 @@ func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
 	}
 }
 
-// addDir adds -p. Its default is the setting.
+// addDir adds -p. Its default comes from the settings.
 func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
 	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", "", usage)
 	_ = cmd.MarkFlagDirname("config-path")
@@ -78,7 +78,7 @@ func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
 	}
 }
 
-// one returns the only name, for commands about one service.
+// one returns the name of the service, for commands about one service.
 func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	if len(fl.Names) != 1 {
 		return "", cmdutil.Usagef("name one service (see %s --help)", cmd.CommandPath())
@@ -86,7 +86,7 @@ func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	return fl.Names[0], nil
 }
 
-// options are the options of a run, except its sink.
+// options returns the options of a run, except its sink.
 func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }
@@ -120,7 +120,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (*opened, error) {
 	return &opened{cluster: c, Platform: p}, err
 }
 
-// Platform is the services of a connected cluster. dir is a folder to compare its configuration with, or "".
+// Platform returns the services of a cluster. dir is a folder with a configuration to compare, or "".
 func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platform, error) {
 	p, err := services.Open(c, dir, f.Log)
 	if err != nil {
@@ -133,7 +133,7 @@ func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platfo
 	return p, nil
 }
 
-// fetcher gets upstream charts, from the bundle if one is set.
+// fetcher returns a function for fetching upstream charts, from the bundle if one is set.
 func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	return func(d *services.Desired) catalogue.Fetcher {
 		o := fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle}
@@ -144,8 +144,8 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	}
 }
 
-// load returns the configuration of the named folder, or otherwise that of the cluster, which is then
-// opened too.
+// load returns the configuration of the named folder. Without a folder it connects to the cluster and
+// returns the cluster's configuration.
 func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *opened, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
@@ -169,7 +169,7 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 	return d, &opened{cluster: c}, err
 }
 
-// explain adds what to do about an error of the API.
+// explain adds a remedy to an error of the API.
 func (c *opened) explain(err error) error {
 	if c == nil {
 		return err
@@ -177,8 +177,7 @@ func (c *opened) explain(err error) error {
 	return c.cluster.Explain(err)
 }
 
-// run does a run with a progress display, and prints the plan
-// of a dry run.
+// run executes a run with a progress display, and prints the plan of a dry run.
 func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
 	s := &sink{open: func() progress.ServiceRenderer { return progress.OpenServices(ctx, f.IO, format) }}
 	o.Sink = s
@@ -195,8 +194,8 @@ func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o s
 	return err
 }
 
-// completeNames completes the names of the services that are part of paictl. Those of a
-// cluster would need its API.
+// completeNames completes the names of the services of this paictl. Listing a cluster's services
+// would need its API.
 func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	entries, err := fs.ReadDir(templates.Charts(), "charts")
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package service has the commands "paictl service ...", for the platform's services on a
 // Kubernetes cluster.
-// In: flags, a kubeconfig, and the configuration that the cluster holds. Out: the results of
+// In: flags, a kubeconfig, and the configuration that is stored in the cluster. Out: the results of
 // pkg/services, as progress on stderr and data on stdout.
 package service
 

@@ -139,7 +139,7 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	return writeOlder(w, all)
 }
 
-// writeOlder names services that another paictl installed: their charts may be others.
+// writeOlder lists services that another version of paictl installed: their charts may differ.
 func writeOlder(w io.Writer, all []services.Status) error {
 	var names, by []string
 	for _, s := range all {
@@ -166,8 +166,8 @@ func writeOlder(w io.Writer, all []services.Status) error {
 	return err
 }
 
-// writeProblems prints one line per problem, and below it what to do. Services that were not started share a
-// line: in a new cluster these are all.
+// writeProblems prints one line per problem, with its remedy below. Services that were not started share one
+// line, because in a new cluster that is all of them.
 func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {

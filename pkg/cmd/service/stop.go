@@ -71,7 +71,7 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Stop)
 }
 
-// confirm asks before a run that would stop everything, since a forgotten name is enough for that.
+// confirm asks before a run that would stop all services, because forgetting a name is enough to request that.
 func (opts *StopOptions) confirm(kubeContext string) error {
 	if opts.All || opts.DryRun || len(opts.Flags.Names) > 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// pushedCopy defines how a run recognises the cluster's copy of a folder's configuration. The folder is read
-// when it is compared: node add and node remove change it.
+// pushedCopy defines how a run compares the cluster's copy of the configuration with the folder. The folder
+// is read at the time of the comparison, because node add and node remove change it.
 func pushedCopy(dir string) *engine.Copy {
 	return &engine.Copy{
 		Namespace: kube.SystemNamespace, Name: store.ConfigMapName,

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Flags are those that the commands on machines share.
+// Flags are the flags that the commands on machines share.
 type Flags struct {
 	Dir       string
 	Limit     []string
@@ -48,7 +48,7 @@ func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
 	}
 }
 
-// AddConnection adds the flags about reaching machines.
+// AddConnection adds the flags for connecting to machines.
 func (fl *Flags) AddConnection(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "how many hosts to work on at the same time")
 	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
@@ -76,8 +76,8 @@ func (fl *Flags) AddYes(cmd *cobra.Command, usage string) {
 	cmd.Flags().BoolVarP(&fl.Yes, "yes", "y", false, usage)
 }
 
-// complete takes values without a flag from the settings, and remembers the
-// command for the summary's retry.
+// complete sets values without a flag from the settings, and records the command line for the retry
+// command in the summary.
 func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string) error {
 	settings, err := f.Settings()
 	if err != nil {
@@ -138,7 +138,7 @@ func quoteAll(ss []string) []string {
 	return out
 }
 
-// bundleDir returns the folder of the flag or the setting, the one that the configuration names, or the
+// bundleDir returns the bundle's folder: from the flag or the setting, from the configuration, or the
 // default, in this order.
 func (fl *Flags) bundleDir(c *config.Cluster) string {
 	switch {
@@ -150,7 +150,8 @@ func (fl *Flags) bundleDir(c *config.Cluster) string {
 	return bundle.DefaultDir
 }
 
-// newBundle is the absolute path of the flag's bundle if the configuration names another one, or "" if the configuration needn't change.
+// newBundle returns the absolute path of the flag's bundle if the configuration names another one, or "" if the configuration needn't
+// change.
 func (fl *Flags) newBundle(c *config.Cluster) string {
 	named := c.Kubernetes.Kubernetes.Bundle
 	if fl.Bundle == "" || named == "" {
@@ -185,8 +186,8 @@ func CompletePhases(_ *cobra.Command, _ []string, toComplete string) ([]string, 
 	return listCompletions(phases.Names(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// listCompletions offers, after the names in a comma-separated list, the names
-// that are not yet in it.
+// listCompletions returns completions for a comma-separated list: the names that it doesn't contain
+// yet.
 func listCompletions(names []string, toComplete string) []string {
 	head, tail := "", toComplete
 	if i := strings.LastIndex(toComplete, ","); i >= 0 {

@@ -1,6 +1,6 @@
-// Package session has the setup of every command on a cluster's machines.
-// In: flags, settings and a configuration folder. Out: a checked configuration, the bundle,
-// a way to reach the machines, and a renderer that shows progress.
+// Package session sets up the commands on a cluster's machines.
+// In: flags, settings and a configuration folder. Out: a checked configuration, the bundle, a
+// dialer for the machines, and a renderer that shows progress.
 package session
 
 import (
@@ -34,11 +34,11 @@ type Session struct {
 	Options engine.Options
 	// Dialer is also Options.Dialer.
 	Dialer ssh.Dialer
-	// Release is the change of the configuration that Needs.Upgrade asks for; nil without it.
+	// Release is the change of the configuration for Needs.Upgrade; otherwise nil.
 	Release *config.VersionEdit
 	// NewBundle is the bundle that Release writes, or "".
 	NewBundle string
-	// Images is the other change for it: the services' images become those of this paictl. Nil without Needs.Upgrade.
+	// Images is the change of the services' images to those of this paictl, for Needs.Upgrade; otherwise nil.
 	Images *config.ServicesEdit
 
 	client     *ssh.Client
@@ -50,16 +50,17 @@ type Session struct {
 	needs      Needs
 }
 
-// Needs describe what a command does with the machines.
+// Needs are the parts of a session that a command requires.
 type Needs struct {
 	// Bundle opens the bundle and checks every file of it that the machines may get.
 	Bundle bool
-	// Upgrade takes the bundle's release of Kubernetes for the configuration's, which isn't written: Session.Release does.
+	// Upgrade uses the bundle's release of Kubernetes instead of the configuration's. The configuration isn't changed
+	// until Session.Release is written.
 	Upgrade bool
 	// ReadOnly closes the gate: commands can't change a machine.
 	ReadOnly bool
-	// Reads indicates that the command only reads: mistakes in the configuration that don't keep it from finding the machines are
-	// reported, and it continues.
+	// Reads means that the command only reads: mistakes in the configuration are reported, and the command continues if it can
+	// still find the machines.
 	Reads bool
 	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
 	// warnings and hosts that are set aside; other values show progress to a user, on stderr.
@@ -123,8 +124,8 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	return s, s.Use(ctx, c)
 }
 
-// tellMistakes reports the mistakes of a configuration that is only read. A comparison with the bundle, or a repair, depends on all files but the
-// services'.
+// tellMistakes reports the mistakes of a configuration that is only read. If the run compares with the bundle, or repairs machines, mistakes in
+// files other than services-configuration.yaml are an error.
 func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
 	mistakes := found.Errors()
 	if len(mistakes) == 0 {
@@ -137,7 +138,8 @@ func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
 	return mistakes.Write(f.IO.Err)
 }
 
-// images is the change of the services' configuration to the images of this paictl, which have to be the bundle's.
+// images returns the change of the services' configuration to the images of this paictl, which must be those of the
+// bundle.
 func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	fields, tag, _, err := catalogue.OtherRelease(c)
 	if err != nil {
@@ -161,8 +163,8 @@ func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	return e, nil
 }
 
-// Use changes the session to a configuration, after it was opened or changed. The
-// connections stay, but a new progress display begins.
+// Use changes the configuration of the session, after it was opened or changed. The connections
+// stay open, but a new progress display begins.
 func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	if s.sink != nil {
 		if err := s.sink.Close(); err != nil {
@@ -199,8 +201,8 @@ func (s *Session) UpCommand() string { return s.flags.up }
 // Again returns the command line as it would be typed again with other arguments.
 func (s *Session) Again(args []string) string { return s.flags.again(args) }
 
-// connectWith makes the client. At a terminal, it asks about unknown host keys and for
-// passphrases; without one, unknown hosts are refused unless they may be accepted.
+// connectWith creates the SSH client. At a terminal, it asks about unknown host keys and for
+// passphrases; otherwise unknown hosts are refused unless they may be accepted.
 func (s *Session) connectWith(n Needs) {
 	counter := &ssh.Counter{}
 	o := ssh.Options{Tracer: ssh.Tracers{counter, ssh.SlogTracer{Log: s.f.Log}}}
@@ -220,10 +222,10 @@ func (s *Session) connectWith(n Needs) {
 	s.roundTrips = func(host string) int { return counter.Host(host).RoundTrips }
 }
 
-// Close gives the terminal back and ends all connections. It returns the first error of writing the events.
+// Close restores the terminal and ends all connections. It returns the first error of writing the events.
 func (s *Session) Close() error {
 	err := s.CloseSink()
-	_ = s.client.Close() // the run is over, so the error has no reader
+	_ = s.client.Close() // the run has ended, and an error would have no effect
 	return err
 }
 
@@ -241,7 +243,7 @@ func openBundle(ctx context.Context, dir string) (*bundle.Bundle, error) {
 	return b, b.VerifyArtifacts(ctx, needed)
 }
 
-// owner names this run in the cluster's lock.
+// owner returns the name of this run for the cluster's lock.
 func owner() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// sink opens the renderer when a run has connected to its hosts: until then the person
-// at the terminal may have to answer questions about host keys and passphrases, which a live table would overwrite.
-// A run's first event is its start; the second comes after the connections.
+// sink opens the renderer when a run has connected to its hosts: before that, the person at the terminal may have
+// to answer questions about host keys and passphrases, which a live table would overwrite. A run's first event is
+// its start; the second comes after the connections.
 type sink struct {
 	open  func() progress.Renderer
 	hello func(engine.Event)
@@ -52,7 +52,7 @@ func (s *sink) start() {
 	}
 }
 
-// Close ends the rendering. A run that never connected leaves no trace but its start.
+// Close ends the rendering. A run that never connected prints only its start.
 func (s *sink) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *sink) Close() error {
 	return s.renderer.Close()
 }
 
-// hello tells a person at a terminal that the hosts are being dialled.
+// hello prints to a terminal that the hosts are being dialled.
 func hello(f *cmdutil.Factory, format string) func(engine.Event) {
 	return func(e engine.Event) {
 		if format != "json" && f.IO.IsErrTTY() {

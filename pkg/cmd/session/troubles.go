@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// WriteTroubles prints, below a table of machines, the full message of each problem and its
-// remedy. Machines with the same problem share a line.
+// WriteTroubles prints, below a table of machines, the full message and the remedy of each problem.
+// Machines with the same problem share a line.
 func WriteTroubles(w io.Writer, machines []cluster.MachineStatus) {
 	type trouble struct{ message, hint string }
 	var order []trouble

@@ -22,7 +22,8 @@ const (
 	cursorMark   = "-- cursor: "
 )
 
-// journal reads journals of the machines of a configuration folder. It doesn't prompt: the view uses the terminal.
+// journal reads journals of the machines of a configuration folder. It doesn't prompt, because the view uses the
+// terminal.
 type journal struct {
 	dir  string
 	log  *slog.Logger
@@ -87,7 +88,7 @@ func (j journal) target(machine string) (ssh.Target, error) {
 	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+hint.Quote(j.dir), "%s is not a machine of the configuration in %s", machine, j.dir)
 }
 
-// cutCursor splits the cursor from the end of journalctl's output. It discards a cursor that a shell could interpret as more than one word.
+// cutCursor removes the cursor from the end of journalctl's output. It drops a cursor that a shell could interpret as more than one word.
 func cutCursor(out []byte) (lines []byte, cursor string) {
 	at := bytes.LastIndex(out, []byte(cursorMark))
 	if at < 0 || at > 0 && out[at-1] != '\n' {

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// signedInRun shows a user who signed in the cluster, as far as they may see it.
+// signedInRun shows the cluster to a user who signed in, as far as the user may see it.
 func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connection) error {
 	ask := func(ctx context.Context) (*status.Cluster, error) {
 		c, err := w.Server.Status(ctx)
@@ -86,7 +86,7 @@ func (p *polls) Run(ctx context.Context) error {
 	}
 }
 
-// stale is a model whose server doesn't answer any longer.
+// stale returns a model for a server that no longer answers.
 func stale(last *status.Cluster, err error) *status.Cluster {
 	c := *last
 	c.Sources = slices.Clone(last.Sources)

@@ -26,9 +26,9 @@ type StatusOptions struct {
 	Once    bool
 	Watch   bool
 	All     bool
-	// Dir is a configuration folder, by which the view reads journals of machines, or "".
+	// Dir is a configuration folder, with which the view reads journals of machines, or "".
 	Dir string
-	// View shows the cluster on a terminal until the user leaves. If it is nil, a terminal gets the
+	// View shows the cluster on a terminal until the user quits. If it is nil, a terminal gets the
 	// tables.
 	View func(context.Context, *cmdutil.Factory, Following) error
 }
@@ -145,7 +145,7 @@ func (opts *StatusOptions) viewed() bool {
 	return opts.View != nil && !opts.Once && opts.Output.Is("table") && io.IsOutTTY() && io.CanPrompt() && io.CanRedraw()
 }
 
-// errUnhealthy becomes the exit code; the tables have said why.
+// errUnhealthy sets the exit code. The tables have already shown why.
 var errUnhealthy = errors.New("the cluster isn't healthy")
 
 func verdict(c *status.Cluster) error {
@@ -155,7 +155,7 @@ func verdict(c *status.Cluster) error {
 	return &cmdutil.CodeError{Err: errUnhealthy, Code: cmdutil.ExitPartial, Silent: true}
 }
 
-// watchRun prints a line per change until ctx ends. Ctrl-C is the usual way to end it.
+// watchRun prints a line per change until ctx ends. Ctrl-C is the usual way to stop it.
 func watchRun(ctx context.Context, opts *StatusOptions, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

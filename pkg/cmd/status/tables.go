@@ -39,7 +39,7 @@ func Write(w io.Writer, out *cmdutil.Output, c *status.Cluster, all bool) error 
 	return p.err
 }
 
-// page prints one section after the other; the first error stays.
+// page prints one section after the other, and keeps the first error.
 type page struct {
 	w   io.Writer
 	out *cmdutil.Output
@@ -55,7 +55,7 @@ func (p *page) line(text string) {
 	}
 }
 
-// table prints one with a blank line before, unless it is empty.
+// table prints a table after a blank line, unless it is empty.
 func (p *page) table(t cmdutil.Table, below string) {
 	if len(t.Rows) > 0 {
 		p.line("")
@@ -176,7 +176,7 @@ func (p *page) machines() {
 	p.table(t, below)
 }
 
-// roles are short: all begin with the same word.
+// roles returns the roles in short form: all begin with the same word.
 func roles(all []string) string {
 	var out []string
 	for _, r := range all {
@@ -329,7 +329,7 @@ func (p *page) alerts() {
 	p.table(t, below)
 }
 
-// absent describes what the cluster doesn't have, and how to add it.
+// absent lists the parts that the cluster doesn't have, and how to add them.
 func (p *page) absent() {
 	told := map[string]bool{}
 	for i := range p.c.Sources {

@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/status/view"
 )
 
-// View is how "paictl status" shows a cluster to a person at a terminal.
+// View shows a cluster to a person at a terminal.
 type View struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// Dir is a configuration folder, by which journals of machines are read, or "".
+	// Dir is a configuration folder, with which journals of machines are read, or "".
 	Dir string
 }
 
@@ -35,7 +35,7 @@ type Following interface {
 	Run(ctx context.Context) error
 }
 
-// Run shows the cluster until the user leaves, and follows the cluster until then.
+// Run shows the cluster until the user quits, and follows the cluster until then.
 func (v *View) Run(ctx context.Context, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -46,7 +46,7 @@ func (v *View) Run(ctx context.Context, follower Following) error {
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
-			if p := recover(); p != nil { // the view gives the terminal back first
+			if p := recover(); p != nil { // the view restores the terminal first
 				done <- fmt.Errorf("the model of the cluster broke: %v\n%s", p, debug.Stack())
 				cancel()
 			}
@@ -82,7 +82,7 @@ func (v *View) actions(ctx context.Context) (view.Actions, error) {
 	return a, nil
 }
 
-// shellCommand is "paictl job shell" as a separate process: it has the terminal for itself.
+// shellCommand runs "paictl job shell" as a separate process, which uses the terminal alone.
 func (v *View) shellCommand(ctx context.Context, title, task string) tea.ExecCommand {
 	args := []string{"job", "shell", title}
 	for _, flag := range [][2]string{{"--task", task}, {"--kubeconfig", v.Kube.Kubeconfig}, {"--context", v.Kube.Context}, {"--server", v.Server}} {
@@ -97,7 +97,7 @@ func (v *View) shellCommand(ctx context.Context, title, task string) tea.ExecCom
 	return process{exec.CommandContext(ctx, self, args...)}
 }
 
-// process is a program that has the terminal while it runs.
+// process is a program that uses the terminal while it runs.
 type process struct{ *exec.Cmd }
 
 // SetStdin implements tea.ExecCommand.

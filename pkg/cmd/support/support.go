@@ -94,10 +94,10 @@ says what they contain.`,
 	return cmd
 }
 
-// parallel is how many machines are queried at a time: their answers are large.
+// parallel is how many machines are queried at a time, because their answers are large.
 const parallel = 8
 
-// check reads the flags that have a special form.
+// check parses the flags with a special format.
 func (opts *BundleOptions) check() error {
 	if opts.Since < 0 {
 		return cmdutil.Usagef("--since %s: give how far back logs go, such as 2h", opts.Since)
@@ -148,7 +148,7 @@ func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
 		}
 		return opts.stream(ctx, "stdout", opts.Factory.IO.Out, o)
 	}
-	if info, err := os.Stat(opts.File); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // a pipe, or /dev/stdout: nothing to rename to
+	if info, err := os.Stat(opts.File); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // a pipe or /dev/stdout, which can't be replaced by renaming
 		f, err := os.OpenFile(opts.File, os.O_WRONLY, 0)
 		if err != nil {
 			return fmt.Errorf("write the archive: %w", err)
@@ -169,7 +169,7 @@ func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer,
 	return err
 }
 
-// writeFile writes the archive beside its target and renames it when it is whole.
+// writeFile writes the archive beside its target and renames it when it is complete.
 func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) error {
 	file := opts.File
 	if info, err := os.Stat(file); file == "" || err == nil && info.IsDir() {
@@ -183,7 +183,7 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 	if err != nil {
 		return hint.Wrap(fmt.Errorf("write %s: %w", file, err), "name another place with -o")
 	}
-	defer func() { _ = f.Cleanup() }() // after the rename there is nothing to clean up
+	defer func() { _ = f.Cleanup() }() // after the rename, Cleanup does nothing
 	ix, err := support.Write(ctx, f, o)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 	return err
 }
 
-// tell prints what is in the archive, and what isn't.
+// tell lists the contents of the archive, and the missing data.
 func (opts *BundleOptions) tell(file string, ix *support.Index) {
 	streams := opts.Factory.IO
 	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" removed")
@@ -213,7 +213,7 @@ func clusterName(src support.Sources) string {
 	return src.Config.Kubernetes.Kubernetes.ClusterName + "-"
 }
 
-// sources opens all sources. The archive notes sources that can't be opened.
+// sources opens all sources. The archive has a note about sources that can't be opened.
 func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, done func()) {
 	done = func() {}
 	src.Folder = opts.Flags.Dir
@@ -239,8 +239,8 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	return src, done
 }
 
-// openAPI opens the API that was named, or that of the folder's machines: data of another cluster, to which a kubeconfig
-// leads by chance, would mislead readers of the archive.
+// openAPI opens the API that was named, or that of the folder's machines. If the current kubeconfig leads to another
+// cluster, its data would mislead readers of the archive.
 func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*kube.Cluster, error) {
 	k, err := kube.Open(opts.Kube)
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || src.Spec == nil || err == nil && session.LeadsTo(k.Server, src.Spec) {

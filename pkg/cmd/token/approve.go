@@ -21,7 +21,7 @@ type ApproveOptions struct {
 	Factory *cmdutil.Factory
 	Server  string
 	Code    string
-	// Yes skips the question. Refuse refuses the program.
+	// Yes approves without a question. Refuse refuses the program.
 	Yes, Refuse bool
 }
 

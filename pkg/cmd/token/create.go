@@ -72,7 +72,7 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 // maxDays is a hundred years.
 const maxDays = 36500
 
-// parseLife reads 12h or 90d. An empty text means no end.
+// parseLife parses 12h or 90d. An empty text means that the token doesn't expire.
 func parseLife(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -67,7 +67,7 @@ that were opened with them end.
 	return cmd
 }
 
-// maxToken is more than a token has, in bytes.
+// maxToken is larger than any token, in bytes.
 const maxToken = 8192
 
 func revokeRun(ctx context.Context, opts *RevokeOptions) error {

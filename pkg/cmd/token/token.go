@@ -1,4 +1,5 @@
-// Package token is the commands "paictl token ...": the tokens that programs send to the server instead of a password.
+// Package token has the commands "paictl token ...", for the tokens that programs send to the server instead of a
+// password.
 // In: flags, a kubeconfig. Out: a token, shown once; lists of tokens without their values.
 package token
 
@@ -36,13 +37,13 @@ person. With a kubeconfig they are about everyone's.`,
 	return cmd
 }
 
-// tokens are the tokens of a cluster, as its server has them.
+// tokens are the tokens of a cluster's server.
 type tokens struct {
 	server   *client.Server
 	operator bool
 }
 
-// open connects to the tokens of a cluster. as is the person for whom an operator makes a token; it may be "".
+// open connects to the tokens of a cluster. as is the person for whom an operator creates a token; it may be "".
 func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 	w, err := connection.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
@@ -51,7 +52,7 @@ func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 	return &tokens{w.Server, w.Operator}, nil
 }
 
-// create makes an application token of a person; of the person who has signed in if user is empty.
+// create creates an application token for a person, or for the person who has signed in if user is empty.
 func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error) {
 	switch {
 	case t.operator && user == "":
@@ -68,7 +69,8 @@ func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.
 	return t.server.NewToken(ctx, n)
 }
 
-// list returns a person's tokens. If user is empty, they are those of the person who has signed in, or everyone's with a kubeconfig.
+// list returns a person's tokens. If user is empty, it returns those of the person who has signed in, or everyone's with a
+// kubeconfig.
 func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, error) {
 	out, err := t.server.TokenRecords(ctx, user, t.operator && user == "")
 	if err != nil {
@@ -77,10 +79,10 @@ func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, erro
 	return out.Items, nil
 }
 
-// errNone is returned for an id that no token has.
+// errNone is returned if no token has the id.
 var errNone = errors.New("there is no such token")
 
-// revoke ends a token by its id, if it is the person's; an empty user is any.
+// revoke revokes a token by its id, if it belongs to the person; an empty user means any person.
 func (t *tokens) revoke(ctx context.Context, user, id string) error {
 	if user != "" {
 		all, err := t.list(ctx, user)

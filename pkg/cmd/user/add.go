@@ -67,7 +67,7 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	return cmd
 }
 
-// withAdministrators adds to groups one that makes administrators, unless one of them does.
+// withAdministrators adds a group of administrators to groups, unless they contain one already.
 func withAdministrators(ctx context.Context, p *People, names []string) ([]string, error) {
 	groups, err := p.Groups(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func withAdministrators(ctx context.Context, p *People, names []string) ([]strin
 	return append(slices.Clone(names), name), nil
 }
 
-// added is the output of -o json. It has the password if paictl made it.
+// added is the output of -o json. It contains the password if paictl generated it.
 type added struct {
 	*User
 	Password string `json:"password,omitempty"`

@@ -202,7 +202,7 @@ func checkHead(file string, head []string) error {
 	return nil
 }
 
-// csvError is an error of encoding/csv, which doesn't quote the file.
+// csvError converts an error of encoding/csv to one that doesn't quote the file.
 func csvError(file string, err error) error {
 	if p, ok := errors.AsType[*csv.ParseError](err); ok {
 		return hint.Errorf("write fields with quotes or commas as \"...\", and a quote in them twice", "%s: line %d, column %d: %w", file, p.Line, p.Column, p.Err)
@@ -250,7 +250,8 @@ func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (to
 	return todo, known, nil
 }
 
-// makePasswords makes missing passwords, and writes them to a file before a user is added: if the run is killed, none is lost.
+// makePasswords generates missing passwords, and writes them to a file before a user is added: if the run is killed, no
+// password is lost.
 func (opts *ImportOptions) makePasswords(todo []row) error {
 	if opts.Passwords == "" {
 		return nil

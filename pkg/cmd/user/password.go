@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// passwordFlags specify where a password comes from. It is never an argument, because other users can see arguments.
+// passwordFlags define the source of a password. It is never an argument, because other users can see arguments.
 type passwordFlags struct {
 	Stdin, Generate, None bool
 }
@@ -46,7 +46,7 @@ func (o *passwordFlags) check() error {
 // maxPassword is longer than any password, in bytes.
 const maxPassword = 4096
 
-// get returns the password for a person; unset with --no-password.
+// get returns the password for a person; it is unset with --no-password.
 func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.String, error) {
 	switch {
 	case o.None:
@@ -65,7 +65,7 @@ func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.S
 	return o.ask(streams, name)
 }
 
-// readLine reads a password up to the end of the line, and no byte more: another may follow.
+// readLine reads a password up to the end of the line, and no byte more, because another password may follow.
 func readLine(r io.Reader) (secret.String, error) {
 	var line []byte
 	for one := make([]byte, 1); len(line) < maxPassword; {
@@ -81,7 +81,7 @@ func readLine(r io.Reader) (secret.String, error) {
 	return secret.String(strings.TrimSuffix(string(line), "\r")), nil
 }
 
-// old is the user's current password.
+// old reads the user's current password.
 func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error) {
 	switch {
 	case o.Stdin:
@@ -92,7 +92,7 @@ func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error)
 	return (&prompt.Person{IO: streams}).AskSecret("Your current password")
 }
 
-// ask asks twice, until both are the same and strong enough.
+// ask prompts for a password twice, until both are equal and strong enough.
 func (o *passwordFlags) ask(streams *iostreams.IOStreams, name string) (secret.String, error) {
 	person := &prompt.Person{IO: streams}
 	for {

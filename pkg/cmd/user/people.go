@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// What -o json prints.
+// The types that -o json prints.
 type (
 	// User is a person.
 	User = api.User
@@ -50,7 +50,7 @@ func (p *People) Me(ctx context.Context) (string, error) {
 	return me.Name, nil
 }
 
-// printed returns a person without the object on which a change is based.
+// printed returns a person without the version of the object, on which changes are based.
 func printed(u *User, err error) (*User, error) {
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func newOne(n people.NewUser) api.NewUser {
 		Password: n.Password.Reveal(), TakeOverHistory: n.TakeOver}
 }
 
-// exists makes an error of a name that is taken an ErrExists of people.
+// exists converts the error for a name that is already used to people.ErrExists.
 func exists(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok && e.Body.Code == client.CodeUserExists {
 		return hint.Wrap(&existsError{err: e}, hint.Of(err))
@@ -148,7 +148,7 @@ func (p *People) Update(ctx context.Context, name string, change func(*v1.UserSp
 	}
 }
 
-// SetPassword sets a password. People who set their own need the old one.
+// SetPassword sets a password. People who set their own must give the old one.
 func (p *People) SetPassword(ctx context.Context, name string, old, password secret.String) error {
 	return p.server.PutPassword(ctx, name, old, password)
 }
@@ -172,7 +172,8 @@ func (p *People) Group(ctx context.Context, name string) (*Group, error) {
 	return p.server.Group(ctx, name)
 }
 
-// ChangeGroup makes a group if isNew is set, which must not exist; otherwise it changes one. change may be called more than once.
+// ChangeGroup creates a group if isNew is set; the group must not exist then. Otherwise it changes an existing group. change may
+// be called more than once.
 func (p *People) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
 	for try := 0; ; try++ {
 		c := api.GroupChange{Spec: v1.GroupSpec{Name: name}}

@@ -1,5 +1,6 @@
-// Package user is the commands "paictl user ...": the people of a cluster.
-// In: flags, a kubeconfig, passwords from the terminal or stdin. Out: people, in tables and JSON; passwords that were made, once.
+// Package user has the commands "paictl user ...", for the people of a cluster.
+// In: flags, a kubeconfig, passwords from the terminal or stdin. Out: people, in tables and JSON; generated passwords, shown
+// once.
 package user
 
 import (

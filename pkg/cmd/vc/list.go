@@ -62,8 +62,8 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, s, listTable(s, opts.Output.Is("name")))
 }
 
-// listTable has a row for each virtual cluster, and one for each that was deleted while gangs name it. It has columns
-// of CPU cells if there are any.
+// listTable returns a row for each virtual cluster, and one for each deleted virtual cluster that gangs still name.
+// It has columns for CPU cells if there are any.
 func listTable(s *state, names bool) cmdutil.Table {
 	all := s.Items
 	if !names {
@@ -94,7 +94,7 @@ func listTable(s *state, names bool) cmdutil.Table {
 	return t
 }
 
-// cpuText is a virtual cluster's CPU cells in one column: "30: 4 used, 25 free, 1 bad".
+// cpuText formats a virtual cluster's CPU cells in one column: "30: 4 used, 25 free, 1 bad".
 func (s *state) cpuText(c cell.CPUStats) string {
 	out := fmt.Sprint(c.Guaranteed)
 	if !s.Running || c == (cell.CPUStats{}) {
@@ -110,7 +110,7 @@ func (s *state) cpuText(c cell.CPUStats) string {
 	return out
 }
 
-// figures are numbers that only a running scheduler knows.
+// figures formats numbers that are known only if the scheduler runs.
 func (s *state) figures(numbers ...int) []string {
 	out := make([]string, len(numbers))
 	for i, n := range numbers {

@@ -26,7 +26,8 @@ type SetOptions struct {
 	Message  string
 	DryRun   bool
 	Yes      bool
-	// Force lets jobs continue inside a virtual cluster that is deleted, or keeps no cells.
+	// Force allows the change even if jobs run in a virtual cluster that is deleted or loses all cells. The jobs
+	// continue.
 	Force bool
 	Wait  time.Duration
 }
@@ -116,7 +117,7 @@ func (s *setFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster if it has no jobs (see --force)")
 }
 
-// complete turns flags into requests.
+// complete converts flags to requests.
 func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []string) error {
 	help := cmd.CommandPath() + " --help"
 	switch {
@@ -149,7 +150,7 @@ func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []str
 	return opts.define(defined, r, given, args, help)
 }
 
-// define makes requests of a file's definitions.
+// define converts definitions in a file to requests.
 func (opts *SetOptions) define(defined map[string]vc.Definition, r vc.Request, given bool, args []string, help string) error {
 	one, single := defined[""]
 	switch {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// pollEvery is how often the scheduler is asked whether it uses the new configuration.
+// pollEvery is how often the scheduler is queried until it uses the new configuration.
 const pollEvery = 300 * time.Millisecond
 
 func setRun(ctx context.Context, opts *SetOptions) error {
@@ -89,7 +89,7 @@ func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outco
 	}
 	ask := func(ctx context.Context) (*api.VirtualClusters, error) {
 		all, err := c.VirtualClusters(ctx)
-		if err == nil && all.Note != "" { // they are from the configuration
+		if err == nil && all.Note != "" { // the response comes from the configuration, not from the scheduler
 			err = vc.ErrNotRunning
 		}
 		if err != nil {
@@ -107,7 +107,7 @@ func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outco
 	return nil
 }
 
-// message is the entry of the history.
+// message returns the message for the history.
 func (opts *SetOptions) message(o *vc.ChangeSet) string {
 	if opts.Message != "" {
 		return opts.Message

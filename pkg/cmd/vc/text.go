@@ -25,7 +25,7 @@ func tellState(io *iostreams.IOStreams, s *state) {
 	}
 }
 
-// cellsText writes the cells that a virtual cluster owns: 2 x 8x-a100, pinned special.
+// cellsText lists the cells that a virtual cluster owns: 2 x 8x-a100, pinned special.
 func cellsText(v *api.VirtualCluster) string {
 	var parts []string
 	for _, c := range v.Cells {
@@ -37,7 +37,7 @@ func cellsText(v *api.VirtualCluster) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// policyText is the name of a policy, and its description.
+// policyText returns the name of a policy, and its description.
 func policyText(name string) string {
 	name = cell.PolicyName(name)
 	for _, p := range cell.Policies {
@@ -45,7 +45,7 @@ func policyText(name string) string {
 			return name + ": " + p.About
 		}
 	}
-	return name // of a newer scheduler
+	return name // a policy of a newer scheduler
 }
 
 func quotaText(q *api.Quota) string {
@@ -147,7 +147,7 @@ func also(text string) string {
 	return "; " + text
 }
 
-// limits lists the changes other than cells.
+// limits lists changes other than those of cells.
 func limits(before, after *api.VirtualCluster) string {
 	var parts []string
 	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {
@@ -166,7 +166,7 @@ func owned(v *api.VirtualCluster) string {
 	return fmt.Sprintf("%s (%s)", cellsText(v), amounts(v))
 }
 
-// amounts are the GPUs and the CPU cells of a virtual cluster.
+// amounts formats the GPUs and the CPU cells of a virtual cluster.
 func amounts(v *api.VirtualCluster) string {
 	switch {
 	case v.CPUCells() == 0:

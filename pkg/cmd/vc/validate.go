@@ -93,7 +93,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	return opts.tell(result, found, asked)
 }
 
-// load reads the folder, or the cluster's configuration.
+// load reads the configuration from the folder, or from the cluster.
 func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Cluster, error) {
 	if opts.Dir != "" {
 		return config.Load(opts.Dir)
@@ -120,12 +120,12 @@ func (opts *ValidateOptions) tell(result *api.Validation, found config.Findings,
 		return invalid
 	}
 	if err := found.Err(); err != nil {
-		return err // with their places in the file
+		return err // with their positions in the file
 	}
 	if err := found.Write(opts.Factory.IO.Err); err != nil {
 		return err
 	}
-	result.Problems = result.Problems[:len(result.Problems)-len(found)] // they were just printed
+	result.Problems = result.Problems[:len(result.Problems)-len(found)] // they have just been printed
 	if !asked {
 		_, err := fmt.Fprintln(opts.Factory.IO.Out, "the virtual clusters fit the hardware")
 		return err

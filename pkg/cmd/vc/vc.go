@@ -1,6 +1,6 @@
-// Package vc has the commands "paictl vc ...": virtual clusters, which divide the GPUs between teams.
-// In: flags, a kubeconfig or a sign-in, the configuration that the cluster holds, the scheduler that runs. Out:
-// tables and JSON on stdout; a new revision of the configuration that takes effect at once.
+// Package vc has the commands "paictl vc ...", for virtual clusters, which divide the GPUs between teams.
+// In: flags, a kubeconfig or a sign-in, the configuration that is stored in the cluster, the running scheduler.
+// Out: tables and JSON on stdout; a new revision of the configuration that takes effect at once.
 package vc
 
 import (
@@ -46,7 +46,7 @@ After "paictl login", "vc list", "vc show" and "vc metrics" show those that you 
 	return cmd
 }
 
-// cluster is a cluster with the configuration that it holds and the scheduler that runs in it.
+// cluster is a connection to a cluster, its stored configuration and its scheduler.
 type cluster struct {
 	*kube.Cluster
 	store     *store.Store
@@ -73,7 +73,7 @@ func open(o kube.Options) (*cluster, error) {
 	return &cluster{Cluster: c, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
 }
 
-// state is all that is known about virtual clusters.
+// state is the known state of all virtual clusters.
 type state struct {
 	// Running reports whether the scheduler answered. Otherwise Items come from the configuration.
 	Running bool `json:"running"`
@@ -89,7 +89,7 @@ func look(ctx context.Context, c *client.Jobs) (*state, error) {
 	return &state{Running: all.Note == "", VirtualClusters: *all}, nil
 }
 
-// completeNames completes up to most names of virtual clusters that may be read.
+// completeNames completes up to most names of virtual clusters that the user may read.
 func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.CompletionFunc {
 	return f.Complete(most, func(ctx context.Context, _ []string) (out []string, _ error) {
 		all, err := known(ctx, f, fl)
@@ -100,7 +100,7 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.Com
 	})
 }
 
-// completeCells completes TYPE= of --cells: with all types for an operator, and otherwise with those that virtual clusters own.
+// completeCells completes TYPE= of --cells: for an operator with all types, otherwise with those that virtual clusters own.
 func completeCells(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
 	words := f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
 		types, err := cellTypes(ctx, f, fl)

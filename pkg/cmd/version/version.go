@@ -119,7 +119,7 @@ func versionRun(ctx context.Context, opts *Options) error {
 	return opts.Output.Write(opts.IO.Out, b, cmdutil.Table{})
 }
 
-// Line is the version as one line of text, also for "paictl --version".
+// Line returns the version as one line of text, also for "paictl --version".
 func Line() string {
 	b := version.Get()
 	return fmt.Sprintf("paictl %s (%s, %s), Kubernetes %s", b.Version, b.Platform, b.Go, b.Kubernetes)

@@ -117,7 +117,7 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	if _, err := to.List(ctx, name); err != nil { // is it there? The cluster is queried after that
+	if _, err := to.List(ctx, name); err != nil { // check that the place can be reached before the cluster is queried
 		return err
 	}
 	api, silent := session.MasterKubeconfig(ctx, s.Spec, s.Options)
@@ -142,8 +142,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// write writes the archive to file or, if file is empty, to a new file with a name that paictl makes. without explains why the archive
-// doesn't have the history of jobs; silent is why the API of the cluster doesn't answer.
+// write writes the archive to file or, if file is empty, to a new file whose name paictl chooses. without explains why the archive
+// doesn't contain the history of jobs; silent is the reason why the API of the cluster doesn't answer.
 func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
 	name, nameWithout := file, file
 	if file == "" {
@@ -173,13 +173,13 @@ func (opts *Options) write(ctx context.Context, s *session.Session, to target.Ta
 	return made, named.Without, err
 }
 
-// identify returns the cluster's id, which differs from that of a restored cluster, its uid, which a restored cluster has too, and its notes.
+// identify returns the cluster's id, which a restored cluster doesn't share, its UID, which a restored cluster shares, and its notes.
 func identify(ctx context.Context, api *kube.Cluster) (id, uid string, notes map[string]string, err error) {
 	uid, notes, err = kube.Identity(ctx, api.Client, backup.NotesName)
 	return backup.ID(uid, notes[backup.NoteRestored]), uid, notes, err
 }
 
-// save adds all parts. without explains why the history of jobs can't be saved, if that is known.
+// save adds all parts. without explains why the history of jobs can't be saved, if that is already known.
 func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, without error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {
@@ -261,7 +261,7 @@ func addFile(w *backup.Writer, name, path string) error {
 	return w.Add(name, info.Size(), f)
 }
 
-// note keeps in the cluster when its last backup was made, and the last one with the history of jobs.
+// note records in the cluster the time of its last backup, and of the last backup with the history of jobs.
 func note(ctx context.Context, api *kube.Cluster, at time.Time, before map[string]string, without error) error {
 	patch, err := backup.Notes(before, at, without)
 	if err != nil {
@@ -271,7 +271,8 @@ func note(ctx context.Context, api *kube.Cluster, at time.Time, before map[strin
 	return err
 }
 
-// addJobs adds the history of jobs. A cluster without it can be saved nevertheless, under a name that says so.
+// addJobs adds the history of jobs. If that fails, the cluster can still be saved, in a backup whose name shows that it
+// has no history.
 func addJobs(ctx context.Context, api *kube.Cluster, w *backup.Writer) error {
 	jobs, err := job.New(api)
 	if err != nil {

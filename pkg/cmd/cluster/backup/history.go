@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// historyRun gives a cluster that runs the history of jobs of a backup.
+// historyRun restores the history of jobs from a backup into a running cluster.
 func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, dir string) error {
 	m, _, err := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}.each(ctx, func(name string, _ int64, r io.Reader) error {
 		if name != backup.PartJobs {
@@ -83,8 +83,8 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	return nil
 }
 
-// historyOnDisk returns the history for a restore that puts it where the job controller will look for it. If it can't know where that is,
-// it returns nil and explains why in left. Both are empty if the backup has no history.
+// historyOnDisk returns the history for a restore that writes it to the folder from which the job controller will read it. If that folder
+// can't be determined, it returns nil and left explains why. Both are empty if the backup has no history.
 func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *engine.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
@@ -119,12 +119,13 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 	return nil, "paictl doesn't make the job controller's volume", nil
 }
 
-// stays reports whether a volume may remain on another machine that belongs to both the backup's cluster and this one.
+// stays reports whether the data of a volume may still be on another machine that belongs to both the backup's cluster
+// and this one.
 func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
 
-// sameUID refuses the history of another cluster with the same name, unless that is wanted.
+// sameUID refuses the history of another cluster with the same name, unless --other-cluster allows it.
 func (opts *RestoreOptions) sameUID(ctx context.Context, c kubernetes.Interface, m *backup.Manifest) error {
 	uid, _, err := kube.Identity(ctx, c, backup.NotesName)
 	switch {
@@ -159,7 +160,7 @@ func historyOf(m *backup.Manifest) int {
 	return slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == backup.PartJobs })
 }
 
-// why is the reason for which a backup has no history of jobs. It is "" if that isn't known.
+// why returns the reason for which a backup has no history of jobs, or "" if that isn't known.
 func why(m *backup.Manifest) string {
 	for _, lacks := range m.Missing {
 		return ": " + terminal.Line(lacks.Why)

@@ -26,7 +26,7 @@ FOLDER is a folder of this machine, ssh://[USER@]HOST[:PORT]/FOLDER on another, 
 storage; a FILE is one of these and the name of a backup. A HOST that is a machine of layout.yaml is reached as paictl reaches
 it, others as ssh does. S3 takes its credentials from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the file ~/.aws/credentials.`
 
-// placeFlags specify how the place of backups is reached.
+// placeFlags are the flags for connecting to the place of backups.
 type placeFlags struct {
 	Endpoint string
 	Region   string
@@ -44,7 +44,7 @@ func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	_ = cmd.MarkFlagFilename("s3-ca")
 }
 
-// addAlone adds them to a command that contacts machines only if the backups are on one.
+// addAlone adds the flags to a command that contacts machines only if the backups are on one.
 func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	machines := &session.Flags{}
 	machines.AddConfig(cmd, f)
@@ -90,7 +90,8 @@ func (fl *placeFlags) client(f *cmdutil.Factory) *ssh.Client {
 	return ssh.NewClient(o)
 }
 
-// target returns a machine of the configuration, if one has that name or address. Otherwise ssh resolves the name.
+// target returns the SSH target of a machine: one of the configuration, if it has that name or address. Otherwise ssh
+// resolves the name.
 func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 	t := ssh.Target{Address: m.Host, User: m.User, Port: m.Port}
 	_, err := os.Stat(filepath.Join(fl.Machines.Dir, config.LayoutFile))
@@ -117,7 +118,7 @@ func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 	return t, nil
 }
 
-// openFile opens an archive, which has that many bytes.
+// openFile opens an archive and returns its size in bytes.
 func (fl *placeFlags) openFile(ctx context.Context, f *cmdutil.Factory, file string) (*opened, int64, error) {
 	place, name, err := target.Split(file)
 	if err != nil {
@@ -134,14 +135,14 @@ func (fl *placeFlags) openFile(ctx context.Context, f *cmdutil.Factory, file str
 	return &opened{ReadCloser: in, target: t}, size, nil
 }
 
-// opened closes its target with itself.
+// opened closes its target when it is closed.
 type opened struct {
 	io.ReadCloser
 	target target.Target
 	failed error
 }
 
-// Read implements io.Reader, and remembers why it ended early.
+// Read implements io.Reader, and records an error that ended it early.
 func (o *opened) Read(b []byte) (int, error) {
 	n, err := o.ReadCloser.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -30,13 +30,13 @@ type Rehearsal struct {
 	Objects []KindCount `json:"objects"`
 }
 
-// KindCount is how many objects of a kind there are.
+// KindCount is the number of objects of a kind.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 }
 
-// counted are the kinds of a rehearsal.
+// counted returns the kinds that a rehearsal counts.
 func counted() []schema.GroupVersionResource {
 	core := func(r string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: r}
@@ -50,8 +50,8 @@ func counted() []schema.GroupVersionResource {
 	}
 }
 
-// rehearse serves a backup's database from this machine's loopback, as a restore would, and counts its objects. It removes all files that it wrote.
-// It also returns the size of the backup in bytes.
+// rehearse serves a backup's database on the loopback interface, as a restore would, and counts its objects. It removes all files that it wrote. It
+// also returns the size of the backup in bytes.
 func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehearsal, size int64, err error) {
 	f := from.Factory
 	dir, err := os.MkdirTemp("", "paictl-rehearsal-")
@@ -107,7 +107,7 @@ func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehears
 	return &Rehearsal{Manifest: m, Objects: objects}, size, nil
 }
 
-// encryption takes the key for secrets at rest out of a backup's keys.
+// encryption extracts the key for secrets at rest from a backup's keys.
 func encryption(keys, to string) error {
 	in, err := os.Open(keys)
 	if err != nil {
@@ -134,7 +134,7 @@ func encryption(keys, to string) error {
 	}
 }
 
-// count lists all objects of the important kinds, which the API server has to decrypt and decode for that.
+// count lists all objects of the important kinds, so that the API server has to decrypt and decode them.
 func count(ctx context.Context, api *kube.Cluster) ([]KindCount, error) {
 	client, err := metadata.NewForConfig(api.Config)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// sealFlags specify how an archive is encrypted.
+// sealFlags are the flags that define how an archive is encrypted.
 type sealFlags struct {
 	Recipients     []string
 	RecipientFiles []string
@@ -42,12 +42,12 @@ func (fl *sealFlags) check() error {
 	if ways > 1 {
 		return cmdutil.Usagef("--recipient, --passphrase-file and --insecure-plain exclude each other")
 	}
-	// Before machines are queried.
+	// Check the keys before machines are queried.
 	_, err := backup.Recipients(fl.Recipients, fl.RecipientFiles)
 	return err
 }
 
-// seal asks the user for a passphrase if no flag says how to seal the backup.
+// seal returns the encryption of the backup. It asks the user for a passphrase if no flag defines it.
 func (fl *sealFlags) seal(f *cmdutil.Factory) (backup.Seal, error) {
 	switch {
 	case fl.Plain:
@@ -92,7 +92,7 @@ func readPassphrase(file string) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// keyFlags specify how an archive is opened.
+// keyFlags are the flags that define how an archive is decrypted.
 type keyFlags struct {
 	Identities     []string
 	PassphraseFile string
@@ -145,8 +145,8 @@ type archive struct {
 	Place   *placeFlags
 }
 
-// each reads an archive, and calls part, which may be nil, with each of its parts. It returns how many bytes the archive has, too. Its
-// errors name the file.
+// each reads an archive, and calls part, which may be nil, with each of its parts. It also returns the size of the archive in bytes.
+// Its errors contain the name of the file.
 func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) error) (*backup.Manifest, int64, error) {
 	keys, err := a.Keys.keys(a.Factory)
 	if err != nil {
@@ -161,7 +161,7 @@ func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) e
 	switch {
 	case ctx.Err() != nil:
 		return nil, 0, context.Cause(ctx)
-	case in.failed != nil: // the error about the archive is a consequence of this one
+	case in.failed != nil: // the error about the archive is only a consequence of this one
 		return nil, 0, fmt.Errorf("read %s: %w", a.File, in.failed)
 	case errors.Is(err, backup.ErrNone):
 		return nil, 0, hint.Errorf("backups are made with: paictl cluster backup", "%s: %w", a.File, err)

@@ -63,7 +63,8 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 	return cmd
 }
 
-// checkedKeys looks into the part with the cluster's keys, as a restore does: checksums don't show that they belong together.
+// checkedKeys checks the part with the cluster's keys, as a restore does: checksums don't show whether the keys belong
+// together.
 func checkedKeys(name string, _ int64, r io.Reader) error {
 	if name != backup.PartKeys {
 		return nil
