@@ -15,15 +15,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// accessSecrets makes the Secrets with which the services authenticate to each other. They aren't in any configuration, and existing
-// ones stay, because running programs use them.
+// accessSecrets creates the Secrets with which the services authenticate to each other. They aren't in any configuration. Existing
+// Secrets aren't changed, because running programs use them.
 func (r *run) accessSecrets(ctx context.Context) error {
 	metrics, err := metricsAccess(rand.Text())
 	if err != nil {
 		return err
 	}
-	// If the job controller is started without paictl, it makes its token itself. The scheduler, which may start first, accepts the same
-	// token.
+	// If the job controller is started without paictl, it creates its token itself. The scheduler, which may start first, reads the same
+	// Secret.
 	token := map[string][]byte{api.TokenKey: []byte(rand.Text())}
 	alerts := map[string][]byte{access.TokenKey: []byte(rand.Text())}
 	for name, data := range map[string]map[string][]byte{access.Secret: metrics, api.TokenSecret: token, access.AlertsSecret: alerts} {
@@ -34,8 +34,8 @@ func (r *run) accessSecrets(ctx context.Context) error {
 	return nil
 }
 
-// metricsAccess is a password in the forms in which programs read it. It has 128 random bits, which don't need an expensive hash; the
-// lowest cost keeps scrapes cheap.
+// metricsAccess returns a password in the forms in which programs read it. The password has 128 random bits, so it doesn't need an
+// expensive hash; the lowest cost keeps scrapes cheap.
 func metricsAccess(password string) (map[string][]byte, error) {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
@@ -45,7 +45,7 @@ func metricsAccess(password string) (map[string][]byte, error) {
 	return map[string][]byte{access.KeyPassword: []byte(password), access.KeyWeb: []byte(web)}, nil
 }
 
-// makeSecret makes a Secret, or adds its missing keys.
+// makeSecret creates a Secret, or adds its missing keys.
 func (r *run) makeSecret(ctx context.Context, name string, data map[string][]byte) error {
 	secrets, object := r.Client.CoreV1().Secrets(kube.SystemNamespace), "Secret "+kube.SystemNamespace+"/"+name
 	have, err := secrets.Get(ctx, name, metav1.GetOptions{})

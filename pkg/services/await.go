@@ -14,11 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// grace is how long a problem that waiting doesn't solve may stay before the wait is given up: a node may just be joining, a registry may
-// be restarting.
+// grace is how long a problem that waiting doesn't solve must last before the wait is given up: a node may just be joining, or a registry
+// restarting.
 const grace = 15 * time.Second
 
-// calm is how long a problem isn't shown. In the first seconds kubelets and the scheduler don't know all new objects.
+// calm is how long a new problem isn't shown. In the first seconds, kubelets and the scheduler don't know all new
+// objects.
 const calm = 5 * time.Second
 
 // awaitOne waits for the service, and reports each problem when it is found.
@@ -54,7 +55,7 @@ func (r *run) progress(service string, st ready.State, told map[string]bool) {
 // reasonsShown bounds the problems in one error; the events have them all.
 const reasonsShown = 3
 
-// unready is the error of a service that did not become ready: its problems explain more than a timeout.
+// unready returns the error for a service that did not become ready. Its problems explain more than a timeout.
 func unready(st ready.State, err error) error {
 	if len(st.Problems) == 0 {
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Check finds mistakes in the services' sections: first those that the catalogue finds, and then those that the charts themselves refuse,
-// so that they aren't found only when the services are started.
+// Check finds mistakes in the services' sections: first those that the catalogue finds, then those that the charts refuse, so that they
+// aren't found only when the services are started.
 func Check(cfg *config.Cluster) config.Findings {
 	findings := catalogue.Check(cfg)
 	if len(findings.Errors()) > 0 {
@@ -21,7 +21,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	}
 	c, _, err := catalogue.Load(context.Background(), cfg, catalogue.Options{})
 	if err != nil {
-		return findings // the service would be among them
+		return findings // the service would be one of them
 	}
 	for _, s := range c.Services() {
 		if !s.Enabled || s.Upstream != nil {
@@ -38,7 +38,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// refusal returns the message of a chart, without its place.
+// refusal returns the message of a chart's refusal, without its position.
 func refusal(err error) string {
 	text := err.Error()
 	const chart = "its chart says: "

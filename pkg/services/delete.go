@@ -25,12 +25,12 @@ type Deletion struct {
 // deleteWait is how long a delete waits for pods if the options say not to wait: data that is in use can't be removed.
 const deleteWait = defaultWait
 
-// verbDelete is the verb of a run that removes data, too.
+// verbDelete is the verb of a run that also removes data.
 const verbDelete = "delete"
 
-// Delete is Stop, and then removes the services' data: their claims, the volumes behind
-// them, and folders of local volumes on their machines. The configuration stays. Nothing is
-// changed before Options.Confirm agreed.
+// Delete stops services as Stop does, and then removes their data: their claims, the volumes behind
+// them, and the folders of local volumes. The configuration stays. It doesn't change anything
+// before Options.Confirm has agreed.
 func (p *Platform) Delete(ctx context.Context, o Options) error {
 	if o.Wait <= 0 {
 		o.Wait = deleteWait
@@ -56,10 +56,10 @@ func (p *Platform) Delete(ctx context.Context, o Options) error {
 		r.planDelete(targets, volumes)
 		return r.finish(ctx)
 	}
-	if err := r.confirm(ctx, targets, volumes); err != nil { // before the first event: a live table would paint over the question
+	if err := r.confirm(ctx, targets, volumes); err != nil { // before the first event, because a live table would overwrite the question
 		return err
 	}
-	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
+	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock is in this namespace
 		return err
 	}
 	jobs, err := r.folderJobs(ctx, volumes)
@@ -90,7 +90,7 @@ func (r *run) confirm(ctx context.Context, targets []*target, volumes map[string
 	d := Deletion{ClusterID: r.clusterID(ctx)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.early { // told once the run has begun, which is too late to ask
+	for _, e := range r.early { // reported after the run has begun, when it is too late to ask
 		if e.Kind == EventWarning {
 			d.Warnings = append(d.Warnings, r.masks.event(e).Message)
 		}
@@ -110,7 +110,7 @@ func (r *run) clusterID(ctx context.Context) string {
 	if r.Current == nil {
 		return ""
 	}
-	// Without a configuration of paictl's there is no id either.
+	// If paictl's configuration doesn't exist, there is no id.
 	now, _ := r.Current(ctx)
 	return now.ClusterID
 }
@@ -128,7 +128,7 @@ func (r *run) planDelete(targets []*target, volumes map[string][]Volume) {
 	}
 }
 
-// removeVolume removes a claim and the objects that paictl made for it: the volume, and a folder.
+// removeVolume removes a claim, and the objects that paictl created for it: the volume and its folder.
 func (r *run) removeVolume(ctx context.Context, service string, v Volume, job *folderJob) error {
 	if v.Folder != "" && v.Owned {
 		if err := r.removeFolder(ctx, service, v, job); err != nil {

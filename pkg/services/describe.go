@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Description is a service as a listing shows it.
+// Description describes a service in a list.
 type Description struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
@@ -54,7 +54,7 @@ func (d *Desired) Service(ctx context.Context, name string, fetcher func(*Desire
 	return s, d.FetchCharts(ctx, fetcher, []*catalogue.Service{s})
 }
 
-// named finds a service by its name, or by its name in the original. The error says what may have been meant.
+// named finds a service by its name, or by its name in the original. The error suggests a similar name.
 func (d *Desired) named(name string) (*catalogue.Service, error) {
 	known := func(name string) bool { return d.Catalogue.Get(name) != nil }
 	name = catalogue.ResolveAll([]string{name}, known)[0]
@@ -79,7 +79,7 @@ func Values(s *catalogue.Service) (map[string]any, error) {
 	return out, nil
 }
 
-// setMask puts a mask in the place of a removed secret.
+// setMask replaces a removed secret with a mask.
 func setMask(values map[string]any, path []string) {
 	for ; len(path) > 1; path = path[1:] {
 		below, ok := values[path[0]].(map[string]any)
@@ -91,8 +91,8 @@ func setMask(values map[string]any, path []string) {
 	values[path[0]] = secret.Mask
 }
 
-// Template returns the service's manifests as a first start would send them to a cluster of the configuration's version of Kubernetes. It
-// sends no requests; secrets are masked.
+// Template returns the service's manifests as a first start would send them to a cluster with the configuration's version of Kubernetes.
+// It sends no requests; secrets are masked.
 func (d *Desired) Template(s *catalogue.Service) (string, error) {
 	r := request(s)
 	r.Values = s.ShownValues()

@@ -1,4 +1,4 @@
 // Package services starts, stops, removes and describes the platform's services.
-// In: the configuration that the cluster holds, the catalogue made of it, and ways to keep
-// releases and to ask for readiness. Out: releases in the cluster, and the events of a run.
+// In: the configuration that is stored in the cluster, the catalogue made from it, and interfaces
+// for Helm releases and readiness. Out: releases in the cluster, and the events of a run.
 package services

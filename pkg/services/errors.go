@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// PartialError means that some services failed, or wait for one that did; after an upgrade, that they are left as they are.
+// PartialError means that some services failed, or were not started because a service that they require failed. After an
+// upgrade, it means that the others were not upgraded.
 type PartialError struct {
 	Failed     []Failed
 	NotStarted []string
@@ -36,7 +37,7 @@ func waiting(n int) string {
 	return fmt.Sprintf("%d wait for them", n)
 }
 
-// ExitCode is 3: partial; 1 when no service succeeded.
+// ExitCode returns 3 (partial), or 1 if no service succeeded.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed)+len(e.NotStarted) >= e.Services {
 		return 1
@@ -44,8 +45,8 @@ func (e *PartialError) ExitCode() int {
 	return 3
 }
 
-// ErrLockLost means that the lease that keeps runs apart was lost. The run stops, because
-// another one may now begin.
+// ErrLockLost means that the run lost the lease that prevents concurrent runs. The run stops,
+// because another run may now begin.
 var ErrLockLost = errors.New("the lock of the cluster's services was lost")
 
 // LockedError means that another run changes the services.
@@ -59,5 +60,5 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another run changes the services of this cluster: %s, %q, since %s", e.Owner, e.Command, e.Since)
 }
 
-// ExitCode is 5: locked.
+// ExitCode returns 5 (locked).
 func (e *LockedError) ExitCode() int { return 5 }

@@ -10,9 +10,9 @@ import (
 // Kinds of events.
 const (
 	EventRunStarted = "run-started" // Message: the command; Services are set, in their order
-	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: which services need it
+	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: the services that need it
 	EventChanged    = "changed"     // Message: a change outside of the releases: a label, a Secret
-	EventWaiting    = "waiting"     // Message: for which services this one waits
+	EventWaiting    = "waiting"     // Message: the services for which this one waits
 	EventStarted    = "started"     // work on a service begins
 	EventApplied    = "applied"     // Action and Revision are set
 	EventPlanned    = "planned"     // Plan is set: a dry run would do it
@@ -21,7 +21,7 @@ const (
 	EventReady      = "ready"       // the service is done; Action, Revision and Elapsed are set
 	EventStopped    = "stopped"     // the service is gone; Elapsed is set
 	EventFailed     = "failed"      // Error and Hint are set
-	EventNotStarted = "not-started" // Message: the services that it waits for and that failed
+	EventNotStarted = "not-started" // Message: the failed services for which it waits
 	EventReverted   = "reverted"    // Message: the action on a failed release
 	EventWarning    = "warning"
 	EventRunDone    = "run-done" // Summary is set
@@ -31,7 +31,7 @@ const (
 const (
 	ActionStopped   = "stopped"
 	ActionDeleted   = "deleted"
-	ActionRestarted = "restarted" // the values are as they were; the pods were renewed
+	ActionRestarted = "restarted" // the values have not changed, and the pods were replaced
 )
 
 // Event is one event of a run: plain lines, JSON lines and the live table are
@@ -54,7 +54,7 @@ type Event struct {
 	Summary  *Summary      `json:"summary,omitempty"`
 }
 
-// Summary closes a run.
+// Summary is the result of a run.
 type Summary struct {
 	Command  string   `json:"command"`
 	DryRun   bool     `json:"dryRun,omitempty"`
@@ -63,9 +63,9 @@ type Summary struct {
 	// Changes counts releases, labels and Secrets that were changed, or would be.
 	Changes int      `json:"changes"`
 	Failed  []Failed `json:"failed,omitempty"`
-	// NotStarted are services that wait for one that failed.
+	// NotStarted are services that were not started because a service that they require failed.
 	NotStarted []string `json:"notStarted,omitempty"`
-	// Error is why the run ended before it reached all services.
+	// Error is the reason why the run ended before it reached all services.
 	Error string `json:"error,omitempty"`
 	// Retry is the command that continues with the failed services.
 	Retry   string        `json:"retry,omitempty"`

@@ -19,19 +19,19 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// storageService is the service whose chart makes the folders of local volumes.
+// storageService is the service whose chart creates the folders of local volumes.
 const storageService = "storage"
 
-// folderJob is the Job that made a folder: the one that removes it runs the same image in
-// the same place with the same rights.
+// folderJob is the Job that created a folder. The Job that removes it runs the same image on the
+// same machine with the same rights.
 type folderJob struct {
 	namespace string
 	template  corev1.PodTemplateSpec
 	labels    map[string]string
 }
 
-// folderJobs finds, by volume, the Jobs that made the folders to be removed: in the cluster, or otherwise from the chart. It runs before
-// the storage service itself may be removed.
+// folderJobs returns, by volume, the Jobs that created the folders to be removed: from the cluster, or otherwise from the chart. It must
+// run before the storage service itself is removed.
 func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[string]*folderJob, error) {
 	wanted := map[string]bool{}
 	for _, list := range volumes {
@@ -50,7 +50,7 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	if err != nil {
 		return nil, fmt.Errorf("list the jobs that made folders: %w", err)
 	}
-	all := append(r.renderedJobs(ctx), jobs.Items...) // the cluster's win
+	all := append(r.renderedJobs(ctx), jobs.Items...) // those in the cluster override them
 	for i := range all {
 		if pv := all[i].Labels[labelVolume]; wanted[pv] {
 			out[pv] = &folderJob{namespace: all[i].Namespace, template: all[i].Spec.Template, labels: all[i].Labels}
@@ -59,7 +59,8 @@ func (r *run) folderJobs(ctx context.Context, volumes map[string][]Volume) (map[
 	return out, nil
 }
 
-// renderedJobs returns those of the storage service's chart. Without a configuration, or if the chart can't be rendered, it returns nil.
+// renderedJobs returns the Jobs of the storage service's chart. It returns nil if there is no configuration or the chart can't be
+// rendered.
 func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	if r.desired == nil {
 		return nil
@@ -86,7 +87,7 @@ func (r *run) renderedJobs(ctx context.Context) []batchv1.Job {
 	return out
 }
 
-// removal is the Job that removes a folder.
+// removal returns the Job that removes a folder.
 func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 	limit, retries, seconds := int32(600), int32(2), int64(removalLimit.Seconds())
 	template := *j.template.DeepCopy()
@@ -108,8 +109,8 @@ func (j *folderJob) removal(service string, v Volume) *batchv1.Job {
 
 const removalLimit = 2 * time.Minute
 
-// removeFolder runs a Job on the volume's machine that removes the folder, then removes it
-// and the one that made the folder: a later start makes it again.
+// removeFolder runs a Job on the volume's machine that removes the folder. Then it removes that Job
+// and the Job that created the folder, so that a later start creates the folder again.
 func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *folderJob) error {
 	byHand := fmt.Sprintf("remove the folder yourself, on %s: rm -r %s; then remove the volume: kubectl delete pv %s; then run the same command again", v.Node, v.Folder, v.PersistentVolume)
 	if j == nil {
@@ -124,7 +125,7 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	if err := r.awaitJob(ctx, service, job); err != nil {
 		tidy, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyLimit)
 		defer cancel()
-		_ = api.Delete(tidy, job.Name, gone) // otherwise it ends by its own limits
+		_ = api.Delete(tidy, job.Name, gone) // otherwise its own limits end it
 		return hint.Wrap(fmt.Errorf("remove the folder %s on %s: %w", v.Folder, v.Node, err), byHand)
 	}
 	jobs, err := api.List(ctx, metav1.ListOptions{LabelSelector: labelVolume + "=" + v.PersistentVolume})
@@ -139,11 +140,11 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 	return nil
 }
 
-// tidyLimit bounds the cleanup after a run was interrupted.
+// tidyLimit limits the cleanup after an interrupted run.
 const tidyLimit = 5 * time.Second
 
-// createAnew creates a Job. It replaces one of an earlier delete, which doesn't show the state of the folder, because the folder may have
-// been made again since.
+// createAnew creates a Job. It replaces the Job of an earlier delete, whose state isn't that of a folder that was created again
+// since.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})

@@ -19,15 +19,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// InventoryName is the ConfigMap in kube.SystemNamespace with the services that were
-// started and not stopped since. It finds those that the configuration no longer has.
+// InventoryName is the ConfigMap in kube.SystemNamespace with the services that were started and
+// not stopped since. It is needed to find services that the configuration no longer has.
 const InventoryName = "pai-services"
 
 // annotationStopped of the inventory names the services that were stopped and not started or
 // deleted since, separated by commas.
 const annotationStopped = "paictl.openpai.org/stopped"
 
-// entry is one service of the inventory: the data that is needed to stop it.
+// entry is one service of the inventory, with the data that is needed to stop it.
 type entry struct {
 	Namespace string   `json:"namespace"`
 	Source    string   `json:"source"`
@@ -72,8 +72,8 @@ func decodeInventory(cm *corev1.ConfigMap) map[string]entry {
 	return out
 }
 
-// note records the started and the stopped services. It is called under the lock. It doesn't write if there is no change. It
-// returns the inventory.
+// note records the started and the stopped services, and returns the inventory. It is called under the lock. It doesn't
+// write if nothing has changed.
 func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []string) (map[string]entry, error) {
 	api := r.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	have, err := api.Get(ctx, InventoryName, metav1.GetOptions{})
@@ -118,8 +118,8 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	return decodeInventory(next), wrap(err, "note which services are started")
 }
 
-// unmoved refuses services that run in a different namespace from the configured one: the inventory has one entry per service, so the
-// other release would be forgotten and keep running.
+// unmoved refuses services that run in another namespace than the configured one. The inventory has only one entry per service, so
+// the running release would be forgotten and never stopped.
 func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -142,8 +142,8 @@ func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	return nil
 }
 
-// tellOrphans names services that were started and that the configuration has disabled or
-// lost since: a start leaves them running.
+// tellOrphans warns about started services that the configuration has disabled or removed since: a
+// start doesn't stop them.
 func (r *run) tellOrphans(started map[string]entry) {
 	var left []string
 	for _, name := range slices.Sorted(maps.Keys(started)) {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// apiServers selects the pods that stand for the API servers' static pods, as kubeadm labels them.
+	// apiServers selects the mirror pods of the API servers' static pods, by kubeadm's labels.
 	apiServers = "component=kube-apiserver,tier=control-plane"
 	// masters selects their nodes. No node can give itself this label.
 	masters          = "node-role.kubernetes.io/control-plane"
 	kubeletAuthority = "--kubelet-certificate-authority="
-	// prometheus is the service whose setting follows them.
+	// prometheus is the service whose setting depends on them.
 	prometheus = "prometheus"
 )
 
-// settleKubelets configures Prometheus like the API servers. If no API server is visible, which doesn't show whether they verify
-// kubelets, it changes nothing.
+// settleKubelets makes Prometheus verify kubelets if the API servers do. If no API server is visible, it isn't known whether
+// they verify kubelets, and nothing is changed.
 func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	if !d.Catalogue.VerifiesKubelets() {
 		return nil
@@ -52,8 +52,8 @@ func (p *Platform) settleKubelets(ctx context.Context, d *Desired) error {
 	return nil
 }
 
-// verifiedSoFar reports whether the release of Prometheus verifies kubelets. A cluster that is about to be created does: its security
-// isn't weaker than before.
+// verifiedSoFar reports whether the release of Prometheus verifies kubelets. It returns true without a release, because a
+// new cluster must not be less secure.
 func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (bool, error) {
 	have, err := p.Releases.Get(ctx, s.Namespace, s.Name)
 	if err != nil {
@@ -63,12 +63,12 @@ func (p *Platform) verifiedSoFar(ctx context.Context, s *catalogue.Service) (boo
 		return true, nil
 	}
 	skips, set, _ := unstructured.NestedBool(have.Values, "kubelet", "insecureSkipVerify")
-	return set && !skips, nil // releases of an earlier paictl have the chart's value, which skips it
+	return set && !skips, nil // releases of an earlier paictl use the chart's default, which doesn't verify
 }
 
-// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" starts the first API
-// server that does so after all kubelets have certificates of the cluster; the approval of their requests doesn't show that. A node
-// may show a pod as its own static one, so only those of masters count.
+// kubeletsVerified reports whether an API server is visible, and whether one verifies kubelets. "cluster up" makes an API server
+// verify them only after all kubelets have certificates of the cluster; approved requests don't prove that. Any node can pretend
+// that a pod is its static one, so only pods on masters count.
 func (p *Platform) kubeletsVerified(ctx context.Context) (seen, verified bool, err error) {
 	pods, err := p.Client.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: apiServers})
 	if err != nil {

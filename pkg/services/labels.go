@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patchesAtOnce bounds the nodes that are written at a time.
+// patchesAtOnce is how many nodes are patched at a time.
 const patchesAtOnce = 16
 
-// nodeLabels looks at the labels of the cluster's nodes, by which services find their machines. On a Kubernetes that paictl installed,
-// "cluster up" writes them, from the operator's folder, and a start only reports differences from the cluster's copy: two writers with
-// two sources would undo each other's work. On every other Kubernetes the start is the one that writes them.
+// nodeLabels checks the labels of the cluster's nodes, by which services select their machines. If paictl installed Kubernetes,
+// "cluster up" writes them from the operator's folder, and a start only reports differences from the cluster's copy: two writers with
+// two sources would undo each other's changes. On any other Kubernetes the start writes them.
 func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error
 	return each(todo, patchesAtOnce, func(x relabel) error { return r.relabel(ctx, x) })
 }
 
-// tellAbsent names machines of the layout that aren't nodes.
+// tellAbsent warns about machines of the layout that aren't nodes.
 func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 	var absent []string
 	for _, m := range r.desired.Config.Layout.MachineList {
@@ -68,8 +68,8 @@ func (r *run) tellAbsent(nodes map[string]*corev1.Node) {
 
 const remedyLabels = "make the nodes match the layout with: paictl cluster up -p DIR"
 
-// tellUnlabelled names the nodes that services won't find, before their pods hang or are missing there. It returns the labels that it
-// reported, by node.
+// tellUnlabelled warns about nodes that services won't select because labels are missing, before their pods are pending. It returns
+// the labels that it reported, by node.
 func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.Service) map[string]map[string]bool {
 	without := map[string][]string{} // the nodes, by missing label and service
 	told := map[string]map[string]bool{}
@@ -99,8 +99,8 @@ func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.
 	return told
 }
 
-// lost returns the labels for want of which a node takes no pods of a service, although its machine has
-// a role of the service's placement. One of such roles is enough.
+// lost returns the missing labels because of which a node doesn't run pods of a service, although its
+// machine has a role of the service's placement. One of several such roles is enough.
 func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []string {
 	var out []string
 	for _, role := range s.Placement {
@@ -121,11 +121,11 @@ func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []
 	return out
 }
 
-// tellDifferent names the nodes whose labels or taints are not those of the cluster's copy, except for labels that were already reported.
-// It can't know which of the two is older.
+// tellDifferent warns about nodes whose labels or taints differ from the cluster's copy, except labels that were already reported. It
+// can't know which of the two is newer.
 func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[string]bool) {
 	cfg := r.desired.Config
-	by := map[string][]string{} // by difference, the nodes
+	by := map[string][]string{} // nodes by difference
 	for _, m := range cfg.Layout.MachineList {
 		if node := nodes[m.Hostname]; node != nil {
 			d := nodelabels.Compare(cfg.LabelsOf(m), cfg.TaintsOf(m), nodelabels.Of(node))
@@ -153,7 +153,7 @@ func (r *run) tellDifferent(nodes map[string]*corev1.Node, told map[string]map[s
 		"if layout.yaml was edited, but not pushed: paictl config push -p DIR; if it was pushed, but the nodes don't match it: paictl cluster up -p DIR")
 }
 
-// missingAndExtra describes how a node differs: "is missing label a=1 and has label b".
+// missingAndExtra describes the difference of a node: "is missing label a=1 and has label b".
 func missingAndExtra(d nodelabels.Difference) string {
 	missing := nodelabels.Difference{Set: d.Set, Taint: d.Taint}
 	var parts []string
@@ -173,10 +173,10 @@ func missingAndExtra(d nodelabels.Difference) string {
 	return strings.Join(parts, " and ")
 }
 
-// maxTold bounds the nodes that one warning lists: a cluster may have thousands of nodes.
+// maxTold is how many nodes one warning lists: a cluster may have thousands.
 const maxTold = 5
 
-// someNodes names a few nodes and counts the others.
+// someNodes lists a few nodes, and the number of the others.
 func someNodes(names []string) string {
 	if len(names) <= maxTold {
 		return strings.Join(names, ", ")
@@ -184,13 +184,13 @@ func someNodes(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
 }
 
-// relabel is what is to be done on one node.
+// relabel is the change of one node's labels.
 type relabel struct {
 	nodelabels.Difference
 	node string
 }
 
-// String says it to a person.
+// String describes the change.
 func (x relabel) String() string {
 	if x.Same() {
 		return "note the labels of the layout"
@@ -198,7 +198,8 @@ func (x relabel) String() string {
 	return x.Difference.String()
 }
 
-// toLabel returns the nodes whose labels are not those of the layout. paictl doesn't manage taints there.
+// toLabel returns the changes for the nodes whose labels differ from the layout. paictl doesn't manage the taints of
+// such clusters.
 func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	var todo []relabel
 	for _, m := range r.desired.Config.Layout.MachineList {
@@ -211,7 +212,7 @@ func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	return todo
 }
 
-// patch is a merge patch: null removes a label.
+// patch returns a merge patch, in which null removes a label.
 func (x relabel) patch() ([]byte, error) {
 	labels := map[string]*string{}
 	for _, kv := range x.Set {

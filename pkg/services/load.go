@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Pusher holds a cluster's configuration: *store.Store.
+// Pusher reads the configuration that a cluster stores: *store.Store.
 type Pusher interface {
 	Pull(ctx context.Context) (*store.Copy, error)
 }
 
-// FromCluster loads the configuration that the cluster holds. It writes nothing to the disk. dir is where relative paths of charts start,
-// or "" if no folder is known.
+// FromCluster loads the configuration that the cluster stores. It doesn't write to the disk. dir is the folder in which relative paths of
+// charts start, or "" if no folder is known.
 func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
@@ -58,8 +58,8 @@ func FromFolder(dir string) Loader {
 	}
 }
 
-// Compared warns if a folder differs from the loaded configuration: a user who edits files and forgets to push them would wonder why
-// nothing changes.
+// Compared warns if a folder differs from the loaded configuration. Otherwise a user who forgot to push edited files would not
+// understand why nothing changes.
 func Compared(load Loader, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		d, err := load(ctx)
@@ -87,8 +87,8 @@ func Compared(load Loader, dir string) Loader {
 	}
 }
 
-// desire checks a configuration and makes its services. Charts of upstream services are not
-// fetched: a run fetches those that it needs.
+// desire checks a configuration and builds its services. It doesn't fetch charts of upstream
+// services: a run fetches those that it needs.
 func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	found := config.Validate(c)
 	all, about, err := catalogue.Load(ctx, c, catalogue.Options{})
@@ -103,7 +103,7 @@ func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 		d.unstartable = found.Err()
 	}
 	d.Mistakes = rest.Err()
-	d.warn(about.Warnings()) // the push reported those about machines
+	d.warn(about.Warnings()) // the push already reported warnings about machines
 	return d, nil
 }
 

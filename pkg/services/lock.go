@@ -19,22 +19,22 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// annotationProcess of the Lease is its holder, for other runs on that host.
+// annotationProcess is the annotation of the Lease with the process of its holder, for other runs on the same host.
 const annotationProcess = "paictl.openpai.org/process"
 
-// The lease of a run that was killed ends after leaseDuration; a lease that can't be renewed is given up earlier, so that two runs
-// never work at the same time.
+// The lease of a killed run expires after leaseDuration. A run that can't renew its lease stops earlier, so that two runs never
+// work at the same time.
 const (
 	leaseDuration = facts.LeaseDuration
 	leaseRenewal  = 3 * time.Second
-	leaseGiveUp   = 25 * time.Second // an API server that is restarted is back before
-	leaseTouch    = 8 * time.Second  // for one attempt; of a server that is busy, too
-	// leaseWatch is longer than leaseRenewal: a lease that doesn't change in this time has no living holder, even if the clocks of the
-	// two hosts differ.
+	leaseGiveUp   = 25 * time.Second // long enough for a restart of an API server
+	leaseTouch    = 8 * time.Second  // for one attempt, even if the server is busy
+	// leaseWatch is longer than leaseRenewal: if a lease doesn't change in this time, its holder isn't alive, even if the clocks of
+	// the two hosts differ.
 	leaseWatch = 4 * time.Second
 )
 
-// acquireAttempts bounds how often runs that begin at the same moment retry: after each conflict one of them has the lock.
+// acquireAttempts limits the retries of runs that begin at the same moment: after each conflict one of them has the lock.
 const acquireAttempts = 10
 
 // Lock prevents concurrent runs on one cluster's services.
@@ -46,24 +46,24 @@ type Lock struct {
 
 	identity string
 	lease    *coordinationv1.Lease // as last written by this run
-	// published: this run has published the facts of all services.
+	// published means that this run has published the facts of all services.
 	published bool
 }
 
-// NewLock returns the lock of a cluster, not yet taken.
+// NewLock returns the lock of a cluster. It doesn't acquire it.
 func NewLock(client kubernetes.Interface, p Process, command string, clock func() time.Time) *Lock {
 	return &Lock{leases: client.CoordinationV1().Leases(kube.SystemNamespace), process: p, command: command, clock: clock}
 }
 
-// Hold takes the lock, or returns a *LockedError. The returned context ends with ErrLockLost when the lock is lost. The returned function
-// releases it.
+// Hold acquires the lock, or returns a *LockedError. The returned context ends with ErrLockLost if the lock is lost. The returned
+// function releases the lock.
 func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	l.identity = fmt.Sprintf("%s_%s", l.process, rand.Text())
 	if err := l.acquire(ctx); err != nil {
 		return ctx, nil, err
 	}
 	held, cancel := context.WithCancelCause(ctx)
-	// The lease is renewed until it is released: a cancelled run still tidies up under it.
+	// The lease is renewed until it is released, because a cancelled run still needs it for its cleanup.
 	lasting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
@@ -80,7 +80,7 @@ func (l *Lock) Hold(ctx context.Context) (context.Context, func(), error) {
 	}, nil
 }
 
-// acquire takes the lease if it is free, or if its holder is known to be gone.
+// acquire takes the lease if it is free, or if its holder is known to have exited.
 func (l *Lock) acquire(ctx context.Context) error {
 	var err error
 	for range acquireAttempts {
@@ -146,7 +146,7 @@ func locked(l *coordinationv1.Lease, left time.Duration) error {
 	return hint.Wrap(e, fmt.Sprintf("wait for it to end, or end that process: its lock expires %d s later", int(left.Round(time.Second).Seconds())))
 }
 
-// filled is the lease as this run holds it from now on.
+// filled returns the lease with this run as its holder.
 func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	out := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: facts.Lease, Namespace: kube.SystemNamespace, Labels: ownLabels("")}}
 	if have != nil {
@@ -155,7 +155,7 @@ func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
-	process, _ := json.Marshal(l.process) // strings and numbers
+	process, _ := json.Marshal(l.process) // marshalling strings and numbers doesn't fail
 	out.Annotations[annotationProcess], out.Annotations[facts.AnnotationCommand] = string(process), l.command
 	now, seconds := metav1.NewMicroTime(l.clock()), int32(leaseDuration.Seconds())
 	out.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.identity, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}
@@ -163,7 +163,7 @@ func (l *Lock) filled(have *coordinationv1.Lease) *coordinationv1.Lease {
 	return out
 }
 
-// renew keeps the lease until ctx ends. It returns an error if the lease is lost.
+// renew renews the lease until ctx ends. It returns an error if the lease is lost.
 func (l *Lock) renew(ctx context.Context) error {
 	last := l.clock()
 	wait := leaseRenewal
@@ -204,8 +204,8 @@ func (l *Lock) touch(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// excuse forgives a conflict if the lease is still this run's: a response may have been lost, and the next renewal continues from the
-// current lease.
+// excuse ignores a conflict if the lease still belongs to this run, because a response may have been lost. The next renewal starts
+// from the current lease.
 func (l *Lock) excuse(ctx context.Context, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
@@ -221,7 +221,7 @@ func (l *Lock) excuse(ctx context.Context, err error) error {
 	return nil
 }
 
-// release clears the holder, so that the next run need not wait. If that fails, the lease expires.
+// release clears the holder, so that the next run needn't wait. If that fails, the lease expires.
 func (l *Lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -32,7 +32,7 @@ type LogOptions struct {
 	Problem func(error)
 }
 
-// Logs writes the logs of a service's pods, each line with its pod before it.
+// Logs writes the logs of a service's pods, each line after the name of its pod.
 func (p *Platform) Logs(ctx context.Context, o LogOptions) error {
 	t, err := p.find(ctx, o.Name)
 	if err != nil {
@@ -89,7 +89,7 @@ type source struct {
 	prefix                    string
 }
 
-// sources are the containers of a service's pods, those that have run, in order of names.
+// sources returns the containers of a service's pods that have run, in the order of their names.
 func (p *Platform) sources(ctx context.Context, t *target) ([]source, error) {
 	pods, err := p.podsOf(ctx, t)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *logs) all(ctx context.Context, sources []source) {
 	_ = each(sources, defaultParallel, func(s source) error {
 		last := ""
 		err := l.read(ctx, s, l.options(s), func(x logapi.Line) {
-			if x.Stamp == "" { // the rest of a long line that was cut stays behind its beginning
+			if x.Stamp == "" { // the rest of a long line that was split must follow its beginning
 				x.Stamp = last
 			}
 			last, x.Text = x.Stamp, s.show(x)
@@ -162,7 +162,7 @@ func (l *logs) options(s source) *corev1.PodLogOptions {
 	return o
 }
 
-// lookAgain is how often a follower looks for new pods and restarted containers.
+// lookAgain is the interval at which a follower checks for new pods and restarted containers.
 const lookAgain = 2 * time.Second
 
 // follow writes lines as they come.
@@ -200,10 +200,10 @@ func (l *logs) follow(ctx context.Context, t *target) error {
 	}
 }
 
-// resumptions bounds how often a log that breaks off is taken up again without a line.
+// resumptions is how often an interrupted log is opened again without receiving a line.
 const resumptions = 5
 
-// stay follows one log. Connections end sooner or later; it continues after the last line that was shown, until the container has ended.
+// stay follows one log until the container exits. Connections end at some time; it then continues after the last line that was shown.
 func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	last := ""
 	for failures := 0; ; {
@@ -226,7 +226,7 @@ func (l *logs) stay(ctx context.Context, s source, o *corev1.PodLogOptions) {
 	}
 }
 
-// read passes on the lines of a container's log.
+// read passes each line of a container's log to line.
 func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line func(logapi.Line)) error {
 	body, err := l.p.Client.CoreV1().Pods(s.namespace).GetLogs(s.pod, o).Stream(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func (l *logs) read(ctx context.Context, s source, o *corev1.PodLogOptions, line
 	})
 }
 
-// show is a line as it's written.
+// show formats a line.
 func (s source) show(x logapi.Line) []byte {
 	return slices.Concat([]byte(s.prefix+"  "), bytes.TrimRight(x.Text, "\r"), []byte("\n"))
 }

@@ -29,7 +29,7 @@ type object struct {
 	text string
 }
 
-// splitManifest returns the texts of a manifest's documents, without empty ones.
+// splitManifest splits a manifest into the texts of its documents, without empty ones.
 func splitManifest(manifest string) []string {
 	var out []string
 	var doc strings.Builder
@@ -73,7 +73,7 @@ func configMaps(manifest string) ([]metav1.ObjectMeta, error) {
 			continue
 		}
 		var o metav1.PartialObjectMetadata
-		if err := yaml.Unmarshal([]byte(beforeData(text)), &o); err != nil || o.Name == "" { // the metadata are below the data
+		if err := yaml.Unmarshal([]byte(beforeData(text)), &o); err != nil || o.Name == "" { // the data come before the metadata
 			o = metav1.PartialObjectMetadata{}
 			if err := yaml.Unmarshal([]byte(text), &o); err != nil {
 				return nil, fmt.Errorf("read a manifest: %w", err)
@@ -102,7 +102,7 @@ type workload struct {
 	selector              labels.Selector
 }
 
-// workloads returns those of a manifest; objects without a namespace are in the given one.
+// workloads returns the workloads of a manifest; objects without a namespace are in the given one.
 func workloads(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -127,7 +127,8 @@ func workloads(manifest, namespace string) ([]workload, error) {
 	return out, nil
 }
 
-// jobs returns the Jobs of a manifest. The API server makes the selector of each Job; it selects by the Job's name.
+// jobs returns the Jobs of a manifest. The API server creates the selectors of Jobs, so they are selected by their
+// names.
 func jobs(manifest, namespace string) ([]workload, error) {
 	all, err := objects(manifest)
 	if err != nil {
@@ -163,8 +164,8 @@ func selectorOf(o object) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(&s)
 }
 
-// MaskManifest masks the data of Secrets in a manifest. Other documents stay as they are,
-// comments included.
+// MaskManifest masks the data of Secrets in a manifest. Other documents stay unchanged, including
+// comments.
 func MaskManifest(manifest string) (string, error) {
 	all, err := objects(manifest)
 	if err != nil {

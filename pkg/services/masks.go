@@ -11,13 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// shortestMask is the length below which secrets aren't masked: replacing every "a" would only hide the message.
+// shortestMask is the minimum length of secrets that are masked: replacing every "a" would only hide the message.
 const shortestMask = 4
 
-// masks replaces known secrets in the output of other programs: the last lines of a container, a response of the API server.
+// masks replaces known secrets in the output of other programs, such as the last lines of a container or a response of the
+// API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks knows the secrets of a configuration and its services, and those that more adds.
+// newMasks returns masks for the secrets of a configuration and its services, and those that more adds.
 func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {
@@ -45,7 +46,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	for _, m := range more {
 		m(add)
 	}
-	// The longest first: a secret may be the beginning of another one.
+	// Replace the longest first, because a secret may be the beginning of another one.
 	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, s := range slices.Compact(secrets) {
@@ -57,7 +58,7 @@ func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func
 	return &masks{replacer: strings.NewReplacer(pairs...)}
 }
 
-// hidden finds the values that are masked where they are shown.
+// hidden calls add for the values that are masked in shown.
 func hidden(value, shown any, add func(secret.String)) {
 	if shown == secret.Mask {
 		texts(value, add)
@@ -73,7 +74,7 @@ func hidden(value, shown any, add func(secret.String)) {
 	}
 }
 
-// texts finds all strings in a value.
+// texts calls add for all strings in a value.
 func texts(v any, add func(secret.String)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -97,7 +98,7 @@ func (m *masks) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// maskedError is an error whose text held secrets.
+// maskedError is an error with masked text.
 type maskedError struct {
 	text string
 	err  error

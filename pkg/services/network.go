@@ -13,14 +13,15 @@ import (
 // enforcers are parts of the names of DaemonSets that enforce NetworkPolicies.
 var enforcers = []string{"calico", "canal", "cilium", "antrea", "weave", "kube-router", "ovn", "network-polic", "azure-npm"}
 
-// hasPolicies reports whether the cluster has NetworkPolicies of the services.
+// hasPolicies reports whether the services have NetworkPolicies in the cluster.
 func (p *Platform) hasPolicies(ctx context.Context) bool {
 	policies, err := p.Client.NetworkingV1().NetworkPolicies(kube.SystemNamespace).List(ctx, metav1.ListOptions{Limit: 1, LabelSelector: labelPartOf + "=" + manager})
 	return err == nil && len(policies.Items) > 0
 }
 
-// policyNote reports that the services' NetworkPolicies have no effect, if that is known: flannel enforces
-// none. It is nil if the policies have an effect, if the cluster has no policies, or if the answer isn't known.
+// policyNote returns a note if the services' NetworkPolicies are known to have no effect, because flannel
+// doesn't enforce policies. It returns nil if they have an effect, if there are no policies, or if the answer
+// isn't known.
 func (p *Platform) policyNote(ctx context.Context) *Note {
 	if !p.hasPolicies(ctx) {
 		return nil

@@ -28,7 +28,8 @@ const (
 	labelManagedBy = facts.LabelManagedBy
 	labelInstance  = "app.kubernetes.io/instance"
 	manager        = facts.Manager
-	// annotationRevision of a Secret is a random word, renewed with its data. It is used instead of the data if the data must not be visible.
+	// annotationRevision of a Secret is a random word that changes with its data. It is used instead of the data if the data must not be
+	// visible.
 	annotationRevision = "paictl.openpai.org/revision"
 )
 
@@ -47,7 +48,7 @@ func (r *run) ensureNamespace(ctx context.Context, name string) error {
 	if !apierrors.IsNotFound(err) {
 		return wrap(err, "read the namespace "+name)
 	}
-	if name == kube.SystemNamespace { // it has labels that pushing a configuration knows
+	if name == kube.SystemNamespace { // this namespace has labels, which package store sets
 		err = store.EnsureNamespace(ctx, r.Client)
 	} else {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: ownLabels("")}}
@@ -81,7 +82,7 @@ func credentials(s *catalogue.Service) *corev1.Secret {
 	return out
 }
 
-// pullSecret returns the Secret with which images are pulled from the registry, or nil if the registry needs no login.
+// pullSecret returns the Secret for pulling images from the registry, or nil if the registry needs no login.
 func pullSecret(c *config.Cluster, namespace string) (*corev1.Secret, error) {
 	reg := c.Services.Cluster.DockerRegistry
 	if reg.Username == "" {
@@ -89,7 +90,7 @@ func pullSecret(c *config.Cluster, namespace string) (*corev1.Secret, error) {
 	}
 	host := reg.Domain
 	if host == "docker.io" {
-		host = "https://index.docker.io/v1/" // the name under which all programs look for it
+		host = "https://index.docker.io/v1/" // all programs look up Docker Hub under this name
 	}
 	login := base64.StdEncoding.EncodeToString([]byte(reg.Username + ":" + reg.Password.Reveal()))
 	data, err := json.Marshal(map[string]any{"auths": map[string]any{
@@ -163,8 +164,8 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 	return want.Annotations[annotationRevision], nil
 }
 
-// putBack gives a service the credentials that it had before this run: pods of an earlier
-// revision would not work with new ones that are wrong.
+// putBack restores the credentials that a service had before this run: pods of an earlier revision
+// would not work with wrong new ones.
 func (r *run) putBack(ctx context.Context, service string) {
 	r.mu.Lock()
 	was := r.replaced[service]
@@ -183,7 +184,7 @@ func (r *run) putBack(ctx context.Context, service string) {
 	}
 }
 
-// dropSecret removes a Secret of paictl's, if it exists.
+// dropSecret removes a Secret if it exists and paictl created it.
 func (r *run) dropSecret(ctx context.Context, namespace, name string) error {
 	api := r.Client.CoreV1().Secrets(namespace)
 	have, err := api.Get(ctx, name, metav1.GetOptions{})
@@ -217,8 +218,8 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// pullSecrets keeps the registry's credentials in the namespaces that pull images: those of the services, and that of the jobs once it
-// exists.
+// pullSecrets writes the registry's credentials into the namespaces that pull images: those of the services, and that of the jobs if
+// it exists.
 func (r *run) pullSecrets(ctx context.Context, namespaces []string) error {
 	if r.desired.Config.Services.Cluster.DockerRegistry.Username == "" {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// LoadPlaced loads the configuration. It keeps the services' volumes on their current machines, and kubelets unverified as long as the
-// API servers don't verify them.
+// LoadPlaced loads the configuration. It keeps the services' volumes on their current machines, and doesn't make Prometheus verify
+// kubelets before the API servers do.
 func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	d, err := p.Load(ctx)
 	if err != nil {
@@ -43,11 +43,11 @@ func (p *Platform) LoadPlaced(ctx context.Context) (*Desired, error) {
 	return d, nil
 }
 
-// places is the cluster's state of the services' data.
+// places is the state of the services' data in the cluster.
 type places struct {
 	pvs    []corev1.PersistentVolume
 	claims []corev1.PersistentVolumeClaim
-	jobs   []batchv1.Job // that made folders
+	jobs   []batchv1.Job // the Jobs that created folders
 }
 
 func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolume) (*places, error) {
@@ -88,8 +88,8 @@ func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolu
 	return &out, err
 }
 
-// volume returns the local PersistentVolume that holds a claim's data, or nil: the one to which the claim is bound, or otherwise one that
-// paictl made for it. Layouts of earlier releases may have left several; of those the one that was in use counts, then the oldest.
+// volume returns the local PersistentVolume with a claim's data, or nil: the one to which the claim is bound, or otherwise one that
+// paictl created for it. If layouts of earlier releases left several, it prefers one that was in use, then the oldest.
 func (at *places) volume(v catalogue.LocalVolume) *corev1.PersistentVolume {
 	bound := ""
 	for i := range at.claims {
@@ -129,8 +129,9 @@ func older(a, b *corev1.PersistentVolume) int {
 	return cmp.Or(used(a)-used(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// folder returns the machine on which a Job has made a volume's folder, of those where its service may
-// run: a volume that someone removed by hand is made again over its data. The last one counts.
+// folder returns the machine on which a Job has created a volume's folder, among those on which its
+// service may run: if someone removed the volume by hand, it must be created again with the same data.
+// If there are several, the last one counts.
 func (at *places) folder(v catalogue.LocalVolume) string {
 	var last *batchv1.Job
 	for i := range at.jobs {
@@ -158,8 +159,8 @@ func makes(j *batchv1.Job, path string) bool {
 	})
 }
 
-// reachable refuses services whose data is on a machine that can't run their pods: with another volume on another machine they would
-// begin without data.
+// reachable refuses services whose data is on a machine that can't run their pods: with a new volume on another machine they would
+// start without data.
 func (r *run) reachable(chosen []*catalogue.Service) error {
 	var lost []string
 	remedy := ""

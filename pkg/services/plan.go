@@ -40,7 +40,7 @@ func (r *run) plans(ctx context.Context, chosen []*catalogue.Service) ([]release
 	for i := range index {
 		index[i] = i
 	}
-	failed := make([]error, len(chosen)) // each service's failure is its own
+	failed := make([]error, len(chosen)) // a failure of one service doesn't affect the others
 	_ = each(index, r.o.Parallel, func(i int) error {
 		plans[i], failed[i] = r.planOne(ctx, chosen[i])
 		return nil
@@ -62,13 +62,13 @@ func (r *run) planOne(ctx context.Context, s *catalogue.Service) (release.Plan, 
 	}
 	p, err := r.Releases.Plan(ctx, r.request(s))
 	if err != nil {
-		return release.Plan{}, err // it names the service
+		return release.Plan{}, err // the error names the service
 	}
 	p.Changes = append(first, p.Changes...)
 	return p, nil
 }
 
-// plannedRevision returns the revision of the Secret; a Secret that would change gets a new one.
+// plannedRevision returns the revision of the Secret, or a new one if the Secret would change.
 func plannedRevision(change *release.Change, have *corev1.Secret) string {
 	if change != nil {
 		return "(new)"

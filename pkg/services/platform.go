@@ -18,7 +18,7 @@ import (
 // Readiness reports whether the objects of a release work.
 type Readiness interface {
 	Check(ctx context.Context, namespace, manifest string) (ready.State, error)
-	// CheckAll checks many releases with one look at the cluster.
+	// CheckAll checks many releases with one read of the cluster.
 	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 	Wait(ctx context.Context, namespace, manifest string, o ready.WaitOptions) (ready.State, error)
 }
@@ -45,13 +45,13 @@ type Note struct{ Message, Remedy string }
 // Loader returns the configuration with its services.
 type Loader func(context.Context) (*Desired, error)
 
-// Platform is the cluster that runs work on.
+// Platform is the cluster on which runs work.
 type Platform struct {
 	Client   kubernetes.Interface
 	Releases release.Manager
 	Ready    Readiness
 	Load     Loader
-	// Current returns the revision that the cluster holds now, with one request; nil if Load doesn't ask a cluster.
+	// Current returns the revision that the cluster stores now, with one request; nil if Load doesn't query a cluster.
 	Current func(context.Context) (store.Revision, error)
 	// Fetcher fetches the charts of a configuration's upstream services; nil if they can't be fetched.
 	Fetcher func(*Desired) catalogue.Fetcher
@@ -60,8 +60,8 @@ type Platform struct {
 	Log     *slog.Logger
 }
 
-// Open returns the services of a cluster, with the configuration that the cluster stores. It sends no request. dir is where relative paths of
-// charts start, or "" if no folder is known.
+// Open returns the services of a cluster, with the configuration that the cluster stores. It doesn't send a request. dir is the folder in
+// which relative paths of charts start, or "" if no folder is known.
 func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {
@@ -78,25 +78,26 @@ func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 type Options struct {
 	// Names are the selected services, empty for all; Except are the excluded ones.
 	Names, Except []string
-	// Wait bounds the wait for each service; 0 means not to wait.
+	// Wait is the maximum wait for each service; 0 means not to wait.
 	Wait   time.Duration
 	DryRun bool
-	// KeepFailed leaves a failed release as it is, so that the administrator can inspect it. Otherwise it is rolled back to its last
-	// revision, or removed if there is no such revision.
+	// KeepFailed leaves a failed release unchanged, so that the administrator can inspect it. Otherwise it is rolled back to its
+	// last revision, or removed if there is no such revision.
 	KeepFailed bool
-	// Renew makes Restart renew the pods also of services whose values didn't change.
+	// Renew makes Restart also replace the pods of services whose values didn't change.
 	Renew bool
-	// WithDependents makes Stop and Delete include the services that need those named.
+	// WithDependents makes Stop and Delete include the services that require the named ones.
 	WithDependents bool
-	// Confirm is asked before data is deleted; an error ends the run with nothing changed.
+	// Confirm is called before data is deleted; if it returns an error, the run ends without changes.
 	Confirm func(context.Context, Deletion) error
-	// ConfirmUpgrade is asked before an upgrade changes anything, with an EventPlanned of each installed service; an error ends the run.
+	// ConfirmUpgrade is called before an upgrade changes anything, with an EventPlanned for each installed service; if it returns an
+	// error, the run ends.
 	ConfirmUpgrade func(context.Context, []Event) error
-	// Downgrade lets Upgrade go back to charts of an earlier paictl, and lets definitions of kinds lose versions and fields.
+	// Downgrade allows Upgrade to install charts of an earlier paictl, and definitions of kinds to lose versions and fields.
 	Downgrade bool
-	// MaxFailures is how many services may fail to upgrade before the others are left as they are; 0 means 1.
+	// MaxFailures is how many services may fail to upgrade before the remaining ones are skipped; 0 means 1.
 	MaxFailures int
-	// Parallel bounds the services that are worked on at a time; 0 means 8.
+	// Parallel is the maximum number of services that are processed at a time; 0 means 8.
 	Parallel int
 	// Command is the command line; Again is the same without the names of services.
 	Command, Again string

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Process names a program on a host, so that another one on that host can tell whether it
+// Process identifies a program on a host, so that another program on that host can check whether it
 // still runs.
 type Process struct {
 	User string `json:"user"`
@@ -24,7 +24,7 @@ type Process struct {
 	Started string `json:"started,omitempty"`
 }
 
-// ThisProcess names the running program.
+// ThisProcess returns the running program.
 func ThisProcess() Process {
 	p := Process{User: "unknown", Host: "unknown", PID: os.Getpid()}
 	if u, err := user.Current(); err == nil {
@@ -43,7 +43,8 @@ func ThisProcess() Process {
 
 func (p Process) String() string { return fmt.Sprintf("%s@%s, pid %d", p.User, p.Host, p.PID) }
 
-// deadSeenFrom reports whether p has certainly ended: only a process of the same boot and the same PID namespace can tell.
+// deadSeenFrom reports whether p has certainly exited. Only a process of the same boot and the same PID namespace can
+// determine that.
 func (p Process) deadSeenFrom(o Process) bool {
 	if p.Boot == "" || p.Boot != o.Boot || p.Host != o.Host || p.Namespace == "" || p.Namespace != o.Namespace || p.Started == "" {
 		return false
@@ -54,8 +55,8 @@ func (p Process) deadSeenFrom(o Process) bool {
 
 const procFolder = "/proc"
 
-// startTime returns the start time of a process in clock ticks since boot, or "" if it doesn't exist. A zombie has ended. known is false
-// for another user's process if /proc hides those (hidepid).
+// startTime returns the start time of a process in clock ticks since boot, or "" if it doesn't exist. A zombie counts as exited. known
+// is false for another user's process if /proc hides those (hidepid).
 func startTime(proc string, pid int) (ticks string, known bool) {
 	b, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 	if err != nil {

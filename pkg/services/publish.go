@@ -10,14 +10,15 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// Time limits for the publication of facts: after a run, and after an interrupted run, whose user waits for its end.
+// Time limits for the publication of facts: after a normal run, and after an interrupted run, for whose end the user
+// waits.
 const (
 	publishTime     = 30 * time.Second
 	interruptedTime = 5 * time.Second
 )
 
-// Publish publishes the facts about all services, for a command that changes no release. If a run holds the lock, it does nothing: the run publishes
-// them when it ends.
+// Publish publishes the facts about all services, for a command that changes no release. If a run holds the lock, it does nothing, because the run
+// publishes them when it ends.
 func (p *Platform) Publish(ctx context.Context, command string) error {
 	lock := NewLock(p.Client, p.Process, command, p.Clock)
 	held, release, err := lock.Hold(ctx)
@@ -57,7 +58,7 @@ func (p *Platform) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Virtual clusters change without a run: a reader compares them itself.
+	// Virtual clusters change without a run, so readers compare them themselves.
 	if s := snap.desired.Catalogue.Get(catalogue.SchedulerService); s != nil && snap.scheduler != "" {
 		snap.scheduler = catalogue.SchedulerConfiguration(s.ReleaseValues())
 	}

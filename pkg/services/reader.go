@@ -53,7 +53,7 @@ func Report(ctx context.Context, c *kube.Cluster, log *slog.Logger) (*state.Repo
 	return out, nil
 }
 
-// reading returns the services of a cluster for callers that only read them.
+// reading returns the services of a cluster for callers that only read.
 func reading(c *kube.Cluster, log *slog.Logger) (*Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// annotationRestarted is kubectl's: "kubectl rollout" uses it, and Helm doesn't change it.
+// annotationRestarted is also used by "kubectl rollout", and Helm doesn't change it.
 const annotationRestarted = "kubectl.kubernetes.io/restartedAt"
 
-// renew makes a service's workloads replace their pods, one after the other as each says.
+// renew makes a service's workloads replace their pods, according to their update strategies.
 func (r *run) renew(ctx context.Context, s *catalogue.Service, out *release.Outcome) error {
 	all, err := workloads(out.Manifest, s.Namespace)
 	if err != nil {

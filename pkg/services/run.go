@@ -70,7 +70,7 @@ func (r *run) warn(message, remedy string) {
 	r.emit(Event{Kind: EventWarning, Message: message, Hint: remedy})
 }
 
-// count remembers changes of a service, or of the cluster where service is "".
+// count adds changes of a service, or of the cluster if service is "".
 func (r *run) count(service string, changes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *run) fail(service string, began time.Time, err error) {
 	r.emit(Event{Kind: EventFailed, Service: service, Error: f.Error, Hint: f.Hint, Elapsed: r.Clock().Sub(began)})
 }
 
-// locked does something while no other run may change services.
+// locked calls do while it holds the lock of the services.
 func (r *run) locked(ctx context.Context, do func(context.Context) error) error {
 	lock := NewLock(r.Client, r.Process, r.o.Command, r.Clock)
 	held, release, err := lock.Hold(ctx)
@@ -109,7 +109,7 @@ func (r *run) locked(ctx context.Context, do func(context.Context) error) error 
 	return err
 }
 
-// nothing ends a run that has nothing to change. An earlier run may have been interrupted before it published.
+// nothing ends a run that has nothing to change. It publishes the facts if an interrupted run has not.
 func (r *run) nothing(ctx context.Context) error {
 	if err := r.Publish(ctx, r.o.Command); err != nil {
 		r.logUnpublished(ctx, err)
@@ -139,7 +139,7 @@ func (r *run) finish(ctx context.Context) error {
 	return nil
 }
 
-// abort tells the summary of a run that an error ended early, and returns the error.
+// abort reports the summary of a run that an error ended early, and returns the error.
 func (r *run) abort(err error) error {
 	err = r.masks.error(err)
 	s := r.summary()
@@ -163,7 +163,7 @@ func (r *run) summary() *Summary {
 	return s
 }
 
-// again names the services with which the run can be taken up.
+// again returns the names of the services that failed or were not started, separated by commas.
 func (r *run) again() string {
 	var names []string
 	for _, f := range r.failed {
@@ -174,7 +174,7 @@ func (r *run) again() string {
 	return strings.Join(names, ",")
 }
 
-// settle records the results of a walk, except the failures that were already reported.
+// settle records the results of a walk, except failures that were already reported.
 func (r *run) settle(names []string, errs map[string]error) {
 	for _, name := range names {
 		if w, ok := errors.AsType[*waitsError](errs[name]); ok {

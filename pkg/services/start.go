@@ -15,14 +15,14 @@ import (
 )
 
 // Start brings the services to the configured state, each after those that it requires, and waits until they are ready. It doesn't change
-// services that are already in that state. If only some services failed, the error is a *PartialError; if some run with another paictl's
-// charts, it is an *OutdatedError and nothing has changed.
+// services that are already in that state. If only some services failed, the error is a *PartialError. If some run with charts of another
+// paictl, it is an *OutdatedError and nothing has changed.
 func (p *Platform) Start(ctx context.Context, o Options) error {
 	return p.start(ctx, "start", o)
 }
 
-// Restart is Start that reports for each service whether its values changed. With Renew it also renews the pods of the chosen services
-// whose values didn't change.
+// Restart does the same as Start, and reports for each service whether its values changed. With Renew it also replaces the pods of the
+// chosen services whose values didn't change.
 func (p *Platform) Restart(ctx context.Context, o Options) error {
 	return p.start(ctx, "restart", o)
 }
@@ -56,8 +56,8 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 	})
 }
 
-// choose loads the configuration and selects the services. Nothing is changed before its
-// findings are known.
+// choose loads the configuration and selects the services. All its findings are known before
+// anything is changed.
 func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	d, err := r.LoadPlaced(ctx)
 	if err != nil {
@@ -80,8 +80,8 @@ func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	return chosen, nil
 }
 
-// chooseAgain chooses again if someone pushed since the configuration was loaded: a run with that revision may have had the lock in
-// between, and must not be undone. Later pushes must wait for the lock.
+// chooseAgain chooses again if someone pushed since the configuration was loaded: a run with the newer revision may have held the
+// lock since then, and must not be undone. Later pushes must wait for the lock.
 func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (catalogue.Selection, error) {
 	if r.Current == nil {
 		return chosen, nil
@@ -99,7 +99,7 @@ func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (cata
 	return chosen, err
 }
 
-// use makes a configuration that of the run; its secrets are masked from now on.
+// use makes d the configuration of the run, and masks its secrets from now on.
 func (r *run) use(d *Desired) {
 	r.desired = d
 	r.mu.Lock()
@@ -119,7 +119,7 @@ func (r *run) begin(chosen catalogue.Selection) {
 	}
 }
 
-// neededBy says for whom a service was added.
+// neededBy returns the services because of which a service was added.
 func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	var by []string
 	for _, s := range chosen.Services {
@@ -130,7 +130,7 @@ func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	return "required by " + strings.Join(by, ", ")
 }
 
-// prepare makes the objects that all services need: namespaces, labels on nodes, access to images.
+// prepare creates the objects that all services need: namespaces, labels on nodes, access to images.
 func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 	if err := r.unmoved(ctx, chosen); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *run) prepare(ctx context.Context, chosen []*catalogue.Service) error {
 func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	order := names(chosen.Services)
 	r.tellWaits(order)
-	had := r.hasPolicies(ctx) // reported when they were made
+	had := r.hasPolicies(ctx) // they were reported when they were created
 	errs := walk(ctx, order, r.requires, r.o.Parallel, func(ctx context.Context, name string) error {
 		return r.startOne(ctx, r.desired.Catalogue.Get(name), r.renews(name, chosen))
 	})
@@ -176,14 +176,14 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	if note := r.policyNote(ctx); !had && note != nil && ctx.Err() == nil {
 		r.warn(note.Message, note.Remedy)
 	}
-	// The namespace of the jobs may be one of those that were just made.
+	// The namespace of the jobs may have just been created.
 	if err := r.pullSecrets(ctx, []string{kube.JobNamespace}); err != nil && ctx.Err() == nil {
 		return r.abort(err)
 	}
 	return r.finish(ctx)
 }
 
-// tellWaits reports the services that each service waits for.
+// tellWaits reports the services for which each service waits.
 func (r *run) tellWaits(order []string) {
 	for _, name := range order {
 		on := slices.DeleteFunc(slices.Clone(r.requires(name)), func(need string) bool { return !slices.Contains(order, need) })
@@ -195,13 +195,13 @@ func (r *run) tellWaits(order []string) {
 
 func (r *run) requires(name string) []string { return r.desired.Catalogue.Get(name).Requires }
 
-// renews reports whether to renew the pods of a service even if its values didn't change. It returns false for prerequisites that weren't
-// named.
+// renews reports whether to replace the pods of a service even if its values didn't change. It returns false for prerequisites that
+// weren't named.
 func (r *run) renews(name string, chosen catalogue.Selection) bool {
 	return r.o.Renew && !slices.Contains(chosen.Added, name)
 }
 
-// startOne brings one service up. The returned error has been reported.
+// startOne starts one service. The returned error has already been reported.
 func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -211,7 +211,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	}
 	if err == nil {
 		err = r.awaitOne(ctx, s, out)
-		if err == nil && out.Unproven > 0 && r.o.Wait > 0 { // an upgrade that was killed while it waited
+		if err == nil && out.Unproven > 0 && r.o.Wait > 0 { // an earlier upgrade was killed while it waited
 			err = r.Releases.Settle(ctx, s.Namespace, s.Name)
 		}
 	}
@@ -231,7 +231,7 @@ func (r *run) startOne(ctx context.Context, s *catalogue.Service, renew bool) er
 	return err
 }
 
-// outcomeText explains "ready" if the run didn't wait.
+// outcomeText explains the state "ready" if the run didn't wait.
 func (r *run) outcomeText(out release.Outcome) string {
 	if r.o.Wait > 0 || out.Action == release.Unchanged {
 		return ""
@@ -278,13 +278,13 @@ func (r *run) request(s *catalogue.Service) release.Request {
 	return out
 }
 
-// revert undoes a failed start: the release is rolled back or removed, and its credentials, too. Volumes stay. A release that this run
-// did not change is left alone.
+// revert undoes a failed start: it rolls back or removes the release, and restores its credentials. Volumes stay. It does nothing if
+// this run did not change the release.
 func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outcome) {
 	if out.Action == release.Unchanged || out.Action == ActionRestarted {
 		return
 	}
-	if out.Action == "" { // it was refused before anything of the release was sent
+	if out.Action == "" { // it was refused before a part of the release was sent
 		r.putBack(ctx, s.Name)
 		return
 	}
@@ -295,7 +295,7 @@ func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outc
 	var err error
 	text := fmt.Sprintf("rolled back to revision %d", out.Previous)
 	if out.Previous > 0 {
-		r.putBack(ctx, s.Name) // before there are pods that read them
+		r.putBack(ctx, s.Name) // before pods that read them are created
 		err = r.Releases.Rollback(ctx, s.Namespace, s.Name, out.Previous)
 	} else {
 		text = "removed; volumes stay"

@@ -44,7 +44,7 @@ const (
 // States returns all states with their meanings.
 func States() [][2]string { return state.States() }
 
-// snapshot is the data that status reads from the cluster, each with one request.
+// snapshot is the data that status reads from the cluster, each part with one request.
 type snapshot struct {
 	desired   *Desired
 	inventory map[string]entry
@@ -63,7 +63,7 @@ func (p *Platform) Status(ctx context.Context) ([]Status, error) {
 	return all, err
 }
 
-// Compare is Status, and returns the configuration that the services were compared with.
+// Compare returns Status, and the configuration with which the services were compared.
 func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	return out, snap.desired, nil
 }
 
-// facts are the facts of all services by name.
+// facts returns the facts of all services by name.
 func (s *snapshot) facts() ([]facts.Service, error) {
 	services := s.all()
 	out := make([]facts.Service, 0, len(services))
@@ -206,7 +206,7 @@ func (s *snapshot) readSecrets(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// readScheduler reads the configuration that the scheduler reads, if that was started.
+// readScheduler reads the configuration that the scheduler uses, if it was started.
 func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	if _, started := s.inventory[catalogue.SchedulerService]; !started {
 		return nil
@@ -222,7 +222,7 @@ func (s *snapshot) readScheduler(ctx context.Context, p *Platform) error {
 	return nil
 }
 
-// known is a service of the configuration, or one that is left from an earlier one.
+// known is a service of the configuration, or one that remains from an earlier configuration.
 type known struct {
 	namespace string
 	service   *catalogue.Service // nil if the configuration doesn't have it
@@ -269,8 +269,8 @@ func (s *snapshot) absent(name string, k known) string {
 	return StateNotInstalled
 }
 
-// compare reports whether a start would change the release: other values, other credentials,
-// or another version of an upstream chart; or that it takes an upgrade.
+// compare reports whether a start would change the release (other values, other credentials, or
+// another version of an upstream chart), or whether an upgrade is needed.
 func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string {
 	if svc.Upstream == nil && svc.Chart != nil && svc.Chart.Metadata.Version != rel.Version {
 		return ConfigurationChart
@@ -285,7 +285,7 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 	want, have := svc.ReleaseValues(), rel.Values
 	if text := catalogue.SchedulerConfiguration(want); svc.Name == catalogue.SchedulerService && text != "" && s.scheduler != "" {
 		if strings.TrimSpace(text) != strings.TrimSpace(s.scheduler) {
-			return ConfigurationChanged // also if the release has it: the configuration was rolled back since
+			return ConfigurationChanged // even if the release has this revision: the configuration was rolled back since
 		}
 		have = catalogue.WithSchedulerConfiguration(have, text)
 	}
@@ -295,7 +295,7 @@ func (s *snapshot) compare(svc *catalogue.Service, rel *release.Release) string 
 	return ConfigurationCurrent
 }
 
-// sameValues compares values as Helm keeps them, in JSON.
+// sameValues compares values in JSON, as Helm stores them.
 func sameValues(a, b map[string]any) bool {
 	if len(a) == 0 && len(b) == 0 {
 		return true

@@ -13,17 +13,18 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// target is a service that a stop is about: of the catalogue, or left over from an earlier
+// target is a service that a run stops: one of the catalogue, or one that remains from an earlier
 // configuration.
 type target struct {
 	name, namespace string
 	requires        []string
 	release         *release.Release // nil if it doesn't exist
-	noted           bool             // the inventory has it, for a delete also as a stopped one
-	unowned         []corev1.Pod     // left behind by their owners
+	noted           bool             // the inventory has it; for a delete, also as a stopped service
+	unowned         []corev1.Pod     // pods whose owners no longer exist
 }
 
-// withoutRelease names targets that only the inventory still has: the run that removed them was interrupted before it could update it.
+// withoutRelease returns the targets that only the inventory still has: the run that removed their releases was interrupted before it
+// updated the inventory.
 func withoutRelease(targets []*target) []string {
 	var out []string
 	for _, t := range targets {
@@ -34,9 +35,8 @@ func withoutRelease(targets []*target) []string {
 	return out
 }
 
-// Stop removes the services' releases, each after those that require it, and waits until
-// their pods are gone. Data stays. Services that the configuration no longer has are part of
-// all.
+// Stop removes the services' releases, each after those that require it, and waits until their pods
+// are gone. Data stays. Without names, it also stops services that the configuration no longer has.
 func (p *Platform) Stop(ctx context.Context, o Options) error {
 	r := p.newRun("stop", o)
 	targets, err := r.targets(ctx)
@@ -56,7 +56,7 @@ func (p *Platform) Stop(ctx context.Context, o Options) error {
 		}
 		return r.finish(ctx)
 	}
-	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock lives there
+	if err := r.ensureNamespace(ctx, kube.SystemNamespace); err != nil { // the lock is in this namespace
 		return err
 	}
 	return r.locked(ctx, func(ctx context.Context) error {
@@ -77,8 +77,8 @@ func (r *run) beginStop(targets []*target) {
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: order})
 }
 
-// stopAll removes the targets' releases and runs the steps that follow, each after those of the services that require it.
-// Stale releases are only forgotten.
+// stopAll removes the targets' releases and calls after for each, after those of the services that require it. Stale
+// releases are only removed from the inventory.
 func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, action string, after func(context.Context, *target) error) error {
 	byName := map[string]*target{}
 	var order []string
@@ -86,8 +86,8 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 		byName[t.name] = t
 		order = append(order, t.name)
 	}
-	// Someone may have started one before this run had the lock: the question of a delete waits
-	// for its answer.
+	// Another run may have started one before this run had the lock, since a delete waits for the
+	// user's confirmation.
 	if err := r.findReleases(ctx, byName); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, ac
 	return err
 }
 
-// stopOne removes one release and waits until its pods are gone. The error has been reported.
+// stopOne removes one release and waits until its pods are gone. The error has already been reported.
 func (r *run) stopOne(ctx context.Context, t *target, action string, after func(context.Context, *target) error) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: t.name})

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// targets are the services of a stop or a delete; a service follows those that require it.
+// targets returns the services of a stop or a delete, each after those that require it.
 func (r *run) targets(ctx context.Context) ([]*target, error) {
 	all, err := r.known(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	return stopOrder(chosen), nil
 }
 
-// known returns every service of the configuration and of the inventory, with its release; a
-// delete also knows those of which only data is left. A cluster without a configuration has the services of the inventory.
+// known returns every service of the configuration and of the inventory, with its release. For a delete it also returns
+// services of which only data remains. If the cluster has no configuration, it returns the services of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, stopped, err := readStartedAndStopped(ctx, r.Client)
@@ -57,7 +57,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	case len(left)+len(kept) == 0:
 		return nil, err
 	default:
-		// A configuration that is broken or gone must not keep anyone from stopping.
+		// It must be possible to stop services even if the configuration is invalid or missing.
 		r.warn("the configuration can't be used: "+firstLine(err), "started services are stopped anyway")
 	}
 	for name, namespace := range kept {
@@ -65,7 +65,7 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 			all[name] = &target{name: name, namespace: namespace}
 		}
 	}
-	if r.verb == verbDelete { // a deleted service is no longer a stopped one
+	if r.verb == verbDelete { // a deleted service doesn't count as stopped
 		for name := range stopped {
 			if t := all[name]; t != nil {
 				t.noted = true
@@ -75,7 +75,8 @@ func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	return all, r.findReleases(ctx, all)
 }
 
-// findReleases fills in the releases, one listing per namespace, and the pods that earlier ones left behind.
+// findReleases sets the releases of services, with one list per namespace, and the pods that earlier releases left
+// behind.
 func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	spaces := sets.New[string]()
 	for _, t := range all {
@@ -102,7 +103,8 @@ func (r *run) findReleases(ctx context.Context, all map[string]*target) error {
 	return nil
 }
 
-// pick selects by the options' names. Running services that need a chosen service must be chosen too: WithDependents chooses them.
+// pick selects services by the names in the options. Running services that require a chosen one must be chosen too; WithDependents
+// adds them.
 func (r *run) pick(all map[string]*target) ([]*target, error) {
 	known := func(name string) bool { return all[name] != nil }
 	r.o.Names, r.o.Except = catalogue.ResolveAll(r.o.Names, known), catalogue.ResolveAll(r.o.Except, known)
@@ -153,8 +155,8 @@ func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	return hint.Errorf(remedy, "%s%s%s", names, verb, needed)
 }
 
-// needing returns a service that runs, was not chosen and requires one that was chosen and
-// runs, with the name of that one.
+// needing returns a running service that was not chosen and requires a chosen, running one, and the
+// name of that one.
 func needing(all, chosen map[string]*target) (*target, string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t := all[name]
@@ -170,8 +172,7 @@ func needing(all, chosen map[string]*target) (*target, string) {
 	return nil, ""
 }
 
-// stopOrder sorts targets so that each comes after those that require it, by name where
-// that leaves a choice.
+// stopOrder sorts targets so that each comes after those that require it, otherwise by name.
 func stopOrder(targets []*target) []*target {
 	byName := map[string]*target{}
 	for _, t := range targets {

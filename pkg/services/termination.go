@@ -18,8 +18,8 @@ import (
 // pollTermination is the interval of checks whether pods are gone.
 const pollTermination = 500 * time.Millisecond
 
-// awaitTermination waits until all pods of the release are gone. Pods on machines that don't answer end when the machine is back: they are
-// reported, not waited for.
+// awaitTermination waits until all pods of the release are gone. Pods on machines that don't answer can only terminate when the machine is
+// back, so it reports them and doesn't wait for them.
 func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -66,7 +66,7 @@ func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway reports whether all remaining pods are on machines that don't answer, and names those.
+// onlyAway reports whether all remaining pods are on machines that don't answer, and prints those machines.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -85,7 +85,7 @@ func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) b
 	return true
 }
 
-// overdue reports whether a pod had its time to end; DeletionTimestamp is the end of that time.
+// overdue reports whether the grace period of a pod's deletion has passed, which ends at DeletionTimestamp.
 func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// collectorPatience is the time in which Kubernetes' garbage collector must remove the pods of a deleted workload.
-// On a cluster with much to remove it is minutes behind.
+// collectorPatience is how long Kubernetes' garbage collector may take to remove the pods of a deleted workload.
+// If a cluster has much to remove, the collector is minutes behind.
 const collectorPatience = 10 * time.Second
 
-// removeUnowned deletes those of the pods that no longer have an owner. If a ReplicaSet is left without its Deployment, it deletes the
-// ReplicaSet first, which would otherwise make the pods again.
+// removeUnowned deletes the pods whose owner no longer exists. If a ReplicaSet remains without its Deployment, it first deletes the
+// ReplicaSet, which would otherwise create the pods again.
 func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.Pod) error {
 	owners := facts.NewOwners(r.Client)
 	for i := range pods {
 		p := &pods[i]
-		if p.DeletionTimestamp != nil || p.Labels[labelPartOf] != manager { // a selector may fit pods of others
+		if p.DeletionTimestamp != nil || p.Labels[labelPartOf] != manager { // a selector may also match pods of others
 			continue
 		}
 		lost, err := owners.Lost(ctx, p)
@@ -47,12 +47,12 @@ func (r *run) removeUnowned(ctx context.Context, service string, pods []corev1.P
 	return nil
 }
 
-// exactly keeps a deletion from a later object of the same name.
+// exactly makes sure that a deletion doesn't affect a later object of the same name.
 func exactly(uid types.UID) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// tolerable drops errors that report that an object is gone, or another one has its name.
+// tolerable ignores errors that report that an object no longer exists, or that another object has its name.
 func tolerable(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -27,7 +27,7 @@ var ErrConfigurationChanged = errors.New("someone pushed a configuration since t
 // ErrReleaseChanged means that a release has changed since the user confirmed the upgrade.
 var ErrReleaseChanged = errors.New("another run changed services since the changes were shown; this one changed nothing")
 
-// upgradeStep is one service of an upgrade. plan was made from the revision that this paictl, or another one, wrote.
+// upgradeStep is the upgrade of one service. plan is based on the revision that this paictl, or another one, wrote.
 type upgradeStep struct {
 	service  *catalogue.Service
 	plan     release.Plan
@@ -35,11 +35,11 @@ type upgradeStep struct {
 	by       string
 }
 
-// Upgrade upgrades the installed ones of the chosen services to this paictl's charts, one at a time, each after those that it requires:
-// the definitions of its kinds, then its release. Each must become ready before the next one begins. One that doesn't is rolled back to
-// its previous revision, and then, or after MaxFailures of them, the others are left as they are; the error is a *PartialError. Services
-// that are not installed, or not part of the configuration, are named and left alone. It changes nothing before Options.ConfirmUpgrade
-// agrees. An earlier paictl than the one that installed a service changes nothing without Options.Downgrade; the error is a
+// Upgrade upgrades the installed services among the chosen ones to this paictl's charts, one at a time, each after those that it
+// requires: first the definitions of its kinds, then its release. Each must become ready before the next one begins; otherwise it is
+// rolled back to its previous revision. After MaxFailures such services, the remaining ones are skipped; the error is a *PartialError.
+// Services that are not installed, or not in the configuration, are only reported. Upgrade doesn't change anything before
+// Options.ConfirmUpgrade agrees. If a later paictl installed a service, it changes nothing without Options.Downgrade; the error is a
 // *DowngradeError.
 func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	o.MaxFailures = max(o.MaxFailures, 1)
@@ -83,7 +83,7 @@ func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	})
 }
 
-// upgradeSteps plans the upgrade of the installed services among the chosen ones. absent are the others.
+// upgradeSteps returns the steps for the installed services among the chosen ones. absent are the others.
 func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (steps []upgradeStep, absent []string, err error) {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -94,10 +94,10 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	}
 	var installed []*catalogue.Service
 	var old []map[string]any
-	var seen []*release.Release // before the plans: a release that is made after this is found to differ
+	var seen []*release.Release // read before the plans: if a release is created after this, it is found to differ
 	back := &DowngradeError{This: version.Version}
 	for _, s := range chosen.Services {
-		// A release of that name that paictl hasn't started belongs to someone else.
+		// If paictl hasn't started the release of that name, it belongs to another program.
 		have, err := r.Releases.Get(ctx, s.Namespace, s.Name)
 		if err != nil {
 			return nil, nil, err
@@ -107,7 +107,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 			continue
 		}
 		installed, old, seen = append(installed, s), append(old, have.Values), append(seen, have)
-		// The configuration decides which third-party chart a service has.
+		// The configuration chooses third-party charts, so they are never downgrades of paictl.
 		if by := version.OfTag(have.By); s.Upstream == nil && catalogue.LaterPaictl(by, back.This) {
 			back.add(s.Name, by)
 		}
@@ -129,7 +129,7 @@ func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (ste
 	return steps, absent, nil
 }
 
-// hideOld also masks the secrets that releases have now: a diff also shows removed lines.
+// hideOld also masks the secrets of the current releases, because a diff shows removed lines.
 func (r *run) hideOld(all []*catalogue.Service, values []map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func servicesOf(steps []upgradeStep) []*catalogue.Service {
 	return out
 }
 
-// agree asks the user to confirm the changes. Without changes it doesn't ask.
+// agree asks the user to confirm the changes. It doesn't ask if there are no changes.
 func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 	if r.o.ConfirmUpgrade == nil || !slices.ContainsFunc(steps, upgradeStep.changes) {
 		return nil
@@ -166,7 +166,7 @@ func (r *run) agree(ctx context.Context, steps []upgradeStep) error {
 
 func (s upgradeStep) changes() bool { return s.plan.Action != release.Unchanged }
 
-// unpushed refuses to continue if the configuration differs from the one whose changes were shown.
+// unpushed returns an error if the configuration differs from the one whose changes were shown.
 func (r *run) unpushed(ctx context.Context) error {
 	if r.Current == nil {
 		return nil
@@ -181,8 +181,8 @@ func (r *run) unpushed(ctx context.Context) error {
 	return nil
 }
 
-// unreleased refuses to continue if another run has changed one of the services since the changes were shown: the plan, and the check
-// whether an earlier paictl than this one installed them, were made before the lock was held.
+// unreleased returns an error if another run has changed one of the services since the changes were shown: the plan, and the check
+// for downgrades, were made before the lock was acquired.
 func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	var changed []string
 	for _, s := range steps {
@@ -201,7 +201,7 @@ func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	return hint.Wrap(fmt.Errorf("%w: %s", ErrReleaseChanged, strings.Join(changed, ", ")), "run the same command again: it shows what would change now")
 }
 
-// beginUpgrade reports the services of the run, and those that it leaves alone.
+// beginUpgrade reports the services of the run, and those that it skips.
 func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, absent []string) {
 	installed := catalogue.Selection{Services: servicesOf(steps)}
 	for _, name := range chosen.Added {
@@ -220,9 +220,10 @@ func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, abse
 	}
 }
 
-// upgradeAll upgrades one service after the other. It skips services that require a failed one, and all the rest once too many failed.
+// upgradeAll upgrades one service after the other. It skips services that require a failed one, and all remaining services after too
+// many failures.
 func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
-	behind := map[string]string{} // services that are not what they should be, each with why
+	behind := map[string]string{} // services that are not in the desired state, each with the reason
 	failures := []string{}
 	for _, s := range steps {
 		if ctx.Err() != nil {
@@ -253,7 +254,7 @@ func (r *run) upgradeAll(ctx context.Context, steps []upgradeStep) {
 	}
 }
 
-// leave reports that a service stays as it is.
+// leave reports that a service is not changed.
 func (r *run) leave(name, why string) {
 	r.mu.Lock()
 	r.waits = append(r.waits, name)
@@ -261,8 +262,8 @@ func (r *run) leave(name, why string) {
 	r.emit(Event{Kind: EventNotStarted, Service: name, Message: "not upgraded: " + why})
 }
 
-// upgradeOne upgrades one service and waits for it. It waits for an unchanged one only if an earlier run upgraded it and was killed
-// before it was ready. The returned error has been reported.
+// upgradeOne upgrades one service and waits for it. It waits for an unchanged service only if an earlier run upgraded it and was
+// killed before it was ready. The returned error has already been reported.
 func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -317,7 +318,7 @@ func (r *run) tellAfterRevert(ctx context.Context, s *catalogue.Service, out rel
 	}
 }
 
-// DowngradeError means that services were installed by a later paictl: an upgrade by this one would take their charts back.
+// DowngradeError means that a later paictl installed services, so that this upgrade would install older charts.
 type DowngradeError struct {
 	Services []string
 	By       []string
@@ -358,7 +359,7 @@ func laterRemedy(later string, services []string) string {
 // OutdatedError means that services run with other charts than this paictl's. A start changes no charts.
 type OutdatedError struct {
 	Services []string
-	// By are the paictls that installed them, as far as they are known.
+	// By are the versions of paictl that installed them, as far as they are known.
 	By   []string
 	This string
 }
@@ -376,7 +377,7 @@ func (e *OutdatedError) Error() string {
 }
 
 // sameCharts refuses to start services that run with other charts than this paictl's: a start must not change versions as a side effect.
-// The configuration chooses upstream charts, so a start follows it.
+// Upstream charts are not affected, because the configuration chooses them.
 func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error {
 	var requests []release.Request
 	for _, s := range chosen {
@@ -399,7 +400,7 @@ func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error
 	slices.Sort(e.Services)
 	e.By = slices.Sorted(maps.Keys(by))
 	if i := slices.IndexFunc(e.By, func(v string) bool { return catalogue.LaterPaictl(v, e.This) }); i >= 0 {
-		// An earlier paictl's definitions may not have all fields of users' objects.
+		// The definitions of an earlier paictl may not have all fields of users' objects.
 		return hint.Wrap(e, laterRemedy(e.By[i], e.Services))
 	}
 	return hint.Wrap(e, "bring them to this paictl's charts with: paictl service upgrade -n "+strings.Join(e.Services, ",")+"; --dry-run shows what it changes")

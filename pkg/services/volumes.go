@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Labels of the storage chart: which service a volume is for, and what belongs to it.
+// Labels of the storage chart: the service of a volume, and the volume of an object.
 const (
 	labelService = "paictl.openpai.org/service"
 	labelVolume  = "paictl.openpai.org/volume"
 )
 
-// Volume is where a service keeps data.
+// Volume describes where a service stores data.
 type Volume struct {
 	Service          string `json:"service"`
 	Namespace        string `json:"namespace"`
@@ -29,17 +29,17 @@ type Volume struct {
 	// Folder of a local volume, on Node.
 	Folder string `json:"folder,omitempty"`
 	Node   string `json:"node,omitempty"`
-	// Owned folders were made by paictl for a service and go with it. Others stay.
+	// Owned means that paictl created the folder for a service, and removes it with the service. Other folders stay.
 	Owned bool `json:"owned,omitempty"`
 	// Share is an NFS volume, server:/path. Its data stays.
 	Share string `json:"share,omitempty"`
 	// Dynamic volumes are removed by their provisioner, with the claim.
 	Dynamic bool `json:"dynamic,omitempty"`
-	// ours: paictl created the PersistentVolume. Other volumes stay, because they lead to data.
+	// ours means that paictl created the PersistentVolume. Other volumes stay, because they refer to data.
 	ours bool
 }
 
-// String describes the removal, for a user who decides on it.
+// String describes the removal, for the user's confirmation.
 func (v Volume) String() string {
 	text := fmt.Sprintf("claim %s/%s", v.Namespace, v.Claim)
 	if v.Size != "" {
@@ -60,7 +60,7 @@ func (v Volume) String() string {
 	return text
 }
 
-// volumes finds the data of services, by service.
+// volumes returns the volumes of the given services, by service.
 func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volume, error) {
 	spaces := sets.New[string]()
 	for _, t := range targets {
@@ -85,11 +85,11 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	return out, nil
 }
 
-// dataLeft returns the services for which paictl or its charts made volumes or claims that still exist, with the namespace of that data.
-// For a service that was stopped and then removed from the configuration this is the only trace.
+// dataLeft returns the services for which paictl or its charts created volumes or claims that still exist, with the namespace of that
+// data. If a service was stopped and then removed from the configuration, only its data shows that it existed.
 func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
-	// Only in this namespace: users who may make claims elsewhere must not be able to name services.
+	// Only in this namespace: users who may create claims elsewhere must not be able to name services.
 	claims, err := r.Client.CoreV1().PersistentVolumeClaims(kube.SystemNamespace).List(ctx, ours)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims of %s: %w", kube.SystemNamespace, err)
@@ -113,7 +113,7 @@ func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// declared names the claims that the catalogue knows of a service.
+// declared returns the claims of a service according to the catalogue.
 func (r *run) declared(service string) []string {
 	if r.desired == nil {
 		return nil
@@ -143,7 +143,7 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 		describeVolume(&v, volumeOf(c, pvs))
 		out = append(out, v)
 	}
-	// A claim may already have been removed, by hand or by an interrupted delete, and its folder not.
+	// The claim may already have been removed, by hand or by an interrupted delete, but not its folder.
 	for i := range pvs {
 		pv := &pvs[i]
 		ref := pv.Spec.ClaimRef
@@ -158,8 +158,8 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// annotationRelease is the annotation with which Helm marks all objects of a release. Charts of others may
-// label their claims as they like.
+// annotationRelease is the annotation with which Helm marks all objects of a release. The labels of
+// third-party charts' claims aren't known.
 const annotationRelease = "meta.helm.sh/release-name"
 
 // claimedBy reports whether a claim is labelled as that of a service.
@@ -167,7 +167,7 @@ func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }
 
-// volumeOf returns the volume that a claim has, or otherwise one that waits for it: volumes that an earlier layout made may name the same
+// volumeOf returns the volume of a claim, or otherwise one that is reserved for it: volumes for an earlier layout may name the same
 // claim.
 func volumeOf(c *corev1.PersistentVolumeClaim, pvs []corev1.PersistentVolume) *corev1.PersistentVolume {
 	at := slices.IndexFunc(pvs, func(pv corev1.PersistentVolume) bool {
@@ -198,7 +198,7 @@ func describeVolume(v *Volume, pv *corev1.PersistentVolume) {
 	}
 }
 
-// nodeOf returns the one node on which a local volume is.
+// nodeOf returns the node of a local volume.
 func nodeOf(pv *corev1.PersistentVolume) string {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// waitsError means that something was not done, because its requirements were not met.
+// waitsError means that a name was skipped, because names that it needs failed.
 type waitsError struct{ on []string }
 
 func (e *waitsError) Error() string { return "waits for " + strings.Join(e.on, ", ") }
 
-// walk does something with every name, at most parallel at a time, each after those of names that it needs. It skips a name that needs a
-// failed one: its error is a *waitsError. The errors are keyed by name; names that were not reached when ctx ended have its cause.
+// walk calls do for every name, at most parallel at a time, each after the names that it needs. It skips a name that needs a failed one:
+// its error is a *waitsError. The errors are keyed by name; for names that were not reached when ctx ended, the error is its cause.
 func walk(ctx context.Context, names []string, needs func(string) []string, parallel int, do func(context.Context, string) error) map[string]error {
 	type outcome struct {
 		done chan struct{}
@@ -70,8 +70,8 @@ func walk(ctx context.Context, names []string, needs func(string) []string, para
 	return errs
 }
 
-// each does something with every item, at most parallel at a time, and returns the first
-// error in the items' order.
+// each calls do for every item, at most parallel at a time, and returns the first error in the
+// order of items.
 func each[T any](items []T, parallel int, do func(T) error) error {
 	errs := make([]error, len(items))
 	room := make(chan struct{}, max(parallel, 1))

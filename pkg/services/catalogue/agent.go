@@ -10,14 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// AgentService is the service that hands GPUs to containers, and the name of its section.
+// AgentService is the service that allocates GPUs to containers, and the name of its section.
 const AgentService = "agent"
 
-// keyGPUs are the GPUs of machines. The key is under global, where sections of services can't change it.
+// keyGPUs is the key of the machines' GPUs. It is under global, which sections of services can't change.
 const keyGPUs = "gpus"
 
-// configureAgent gives the agent the machines whose GPUs it can allocate: NVIDIA's, AMD's, and simulated ones. By default it is on if the
-// layout has such GPUs; on an existing Kubernetes another program may already allocate real GPUs.
+// configureAgent passes the machines whose GPUs the agent can allocate: NVIDIA's, AMD's, and simulated ones. By default the agent is
+// enabled if the layout has such GPUs; but on an existing Kubernetes another program may already allocate real GPUs.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
 	if s == nil || s.Upstream != nil {
@@ -56,7 +56,7 @@ func (b *builder) configureAgent() {
 			"set enabled: false")
 		return
 	}
-	terms := []any{} // a separate term for each: Kubernetes allows one name in a term
+	terms := []any{} // a separate term for each, because Kubernetes allows only one name in a term
 	for _, name := range slices.Sorted(maps.Keys(gpus)) {
 		terms = append(terms, map[string]any{"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{name}}}})
 	}
@@ -68,7 +68,7 @@ func (b *builder) configureAgent() {
 	}, s.Values)
 }
 
-// keyForPods are the indices of the GPUs of a machine that ordinary pods get.
+// keyForPods is the key of the indices of a machine's GPUs that are for ordinary pods.
 const keyForPods = "forPods"
 
 func indices(list []int) []any {
@@ -79,7 +79,8 @@ func indices(list []int) []any {
 	return out
 }
 
-// checkGPUsForPods refuses GPUs that no one would get: the scheduler leaves them to an agent that doesn't run on their machine.
+// checkGPUsForPods refuses GPUs for ordinary pods on machines without the agent: the scheduler doesn't use them, and no agent
+// allocates them.
 func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		if len(m.GPUsForPods) == 0 || runs && on[m.Hostname] != nil || servedGPU(b.cfg.Layout, m) == nil {
@@ -94,8 +95,7 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	}
 }
 
-// checkShared refuses GPUs that are to be split if no agent allocates them: another program doesn't support parts, and doesn't split
-// GPUs.
+// checkShared refuses to split GPUs that no agent allocates: other programs don't support parts, and don't split GPUs.
 func (b *builder) checkShared(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		gpu := servedGPU(b.cfg.Layout, m)

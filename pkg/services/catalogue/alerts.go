@@ -18,7 +18,7 @@ const (
 	AlertManagerService = "alert-manager"
 )
 
-// configureAlerts has Alertmanager send alerts to the alert handler, and checks the policies.
+// configureAlerts makes Alertmanager send alerts to the alert handler, and checks the policies.
 func (b *builder) configureAlerts() {
 	if !b.ownRuns(AlertHandlerService) {
 		return
@@ -81,7 +81,8 @@ func (b *builder) agentsRestart() bool {
 	return allowed
 }
 
-// checkNotifications reports mistakes in the notifications that the schema can't describe. The secrets are still in the values.
+// checkNotifications reports mistakes in the notifications that the schema can't describe. At this point the values still
+// contain the secrets.
 func (b *builder) checkNotifications(values map[string]any) {
 	data, err := json.Marshal(values["notifications"])
 	if err != nil {
@@ -98,7 +99,7 @@ func (b *builder) checkNotifications(values map[string]any) {
 
 var pathStep = regexp.MustCompile(`([^.\[\]]+)|\[([0-9]+)\]`)
 
-// pathOf reads a path such as policies[2].steps[0].do.
+// pathOf parses a path such as policies[2].steps[0].do.
 func pathOf(service, text string) strictyaml.Path {
 	out := at(service)
 	for _, m := range pathStep.FindAllStringSubmatch(text, -1) {

@@ -2,7 +2,7 @@ package catalogue
 
 import "strings"
 
-// BackupService is the service that backs the cluster up on a schedule, and the name of its section.
+// BackupService is the service that makes backups of the cluster on a schedule, and the name of its section.
 const BackupService = "cluster-backup"
 
 // checkBackups refuses a schedule whose backups would fail, or could be read by the cluster itself.

@@ -17,17 +17,17 @@ import (
 
 // Annotations of a Chart.yaml that paictl reads.
 const (
-	// AnnotationRequires lists services that must be ready before, with commas.
+	// AnnotationRequires lists services that must be ready before this one starts, separated by commas.
 	AnnotationRequires = "paictl.openpai.org/requires"
-	// AnnotationPlacement lists the roles of the layout on whose machines the pods run, with
-	// commas; "all" means every machine, "none" that there are no pods.
+	// AnnotationPlacement lists the roles of the machines on which the pods run, separated by
+	// commas; "all" means every machine, "none" that the service has no pods.
 	AnnotationPlacement = "paictl.openpai.org/placement"
-	// AnnotationClaims is a YAML list of Claim: the data that the service keeps on disk.
+	// AnnotationClaims is a YAML list of Claim: the volumes in which the service stores data.
 	AnnotationClaims = "paictl.openpai.org/claims"
 	// AnnotationEnabled is "false" on a service that is off by default.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
-	// AnnotationHostPorts lists values, by dotted path and with commas, that are ports on the
-	// machines: those of pods with the machine's network.
+	// AnnotationHostPorts lists values that are ports on the machines, of pods with host
+	// networking: dotted paths, separated by commas.
 	AnnotationHostPorts = "paictl.openpai.org/host-ports"
 )
 
@@ -38,7 +38,7 @@ type Service struct {
 	Namespace   string
 	// Requires are the services that must be ready before this one starts.
 	Requires []string
-	// Placement are roles of the layout, or PlacementAll or PlacementNone alone.
+	// Placement are roles of the layout, or only PlacementAll or PlacementNone.
 	Placement []string
 	Enabled   bool
 	// Source is SourceEmbedded, or the reference of the chart: oci://..., https://..., a path.
@@ -47,14 +47,14 @@ type Service struct {
 	Chart *chart.Chart
 	// Values are passed to Helm over the chart's own defaults: section, layout and global settings. They contain no secrets.
 	Values map[string]any
-	// Credentials are the section's secrets by dotted path. paictl keeps them in the Secret
-	// CredentialsName, and Values name it.
+	// Credentials are the section's secrets by dotted path. paictl writes them into the Secret
+	// CredentialsName, which Values name.
 	Credentials map[string]secret.String
 	Claims      []Claim
-	// Upstream says where the chart of an upstream service is; nil for an embedded one.
+	// Upstream is the reference to the chart of an upstream service; nil for an embedded chart.
 	Upstream *ChartRef
 
-	// secretValues go to Helm with Values: an upstream chart accepts its secrets only there.
+	// secretValues are passed to Helm together with Values: an upstream chart accepts secrets only as values.
 	secretValues map[string]any
 }
 
@@ -65,16 +65,16 @@ const (
 	SourceEmbedded = "embedded"
 )
 
-// Claim is a volume in which a service keeps data beyond its own life.
+// Claim is a volume for data that outlives the service.
 type Claim struct {
 	Name  string `yaml:"name" json:"name"`   // the name of the PersistentVolumeClaim
 	Owner int64  `yaml:"owner" json:"owner"` // user and group id of the process that writes there
 }
 
-// ChartRef says where an upstream chart is.
+// ChartRef is a reference to an upstream chart.
 type ChartRef struct {
-	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path; relative
-	// paths start at Dir.
+	// Chart is oci://..., https://REPOSITORY#NAME, https://....tgz, or a path, which is relative to
+	// Dir.
 	Chart   string
 	Version string
 	Digest  string // sha256:<hex> of the chart's archive, "" if it isn't pinned
@@ -88,12 +88,12 @@ type Fetcher interface {
 	Fetch(ctx context.Context, ref ChartRef) (*chart.Chart, error)
 }
 
-// CredentialsName is the Secret with a service's credentials.
+// CredentialsName returns the name of the Secret with a service's credentials.
 func (s *Service) CredentialsName() string { return s.Name + "-credentials" }
 
-// SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods roll when they change. The revision is
-// a random word that is renewed with each change of the Secret, and never a hash of it: more people can read releases than Secrets, and
-// short passwords can be guessed from a hash.
+// SetCredentialsRevision passes the current revision of the credentials to the chart, so that pods are replaced when they change. The
+// revision is a random word that changes with the Secret. It isn't a hash of the credentials, because more people can read releases than
+// Secrets, and short passwords can be guessed from a hash.
 func (s *Service) SetCredentialsRevision(revision string) {
 	if len(s.Credentials) > 0 {
 		s.Values[keyCredentialsRevision] = revision
@@ -111,14 +111,15 @@ type Catalogue struct {
 	cfg      *config.Cluster
 	services map[string]*Service
 	volumes  []LocalVolume
-	// verifiesKubelets indicates that paictl decided so, and not the section.
+	// verifiesKubelets means that paictl made this decision, because the section doesn't.
 	verifiesKubelets bool
-	// otherRelease are the tags of another release's images; laterRelease says that one of them is later than this paictl.
+	// otherRelease are the fields with image tags of another release; laterRelease means that one of these is later than
+	// this paictl.
 	otherRelease []strictyaml.Path
 	laterRelease bool
 }
 
-// Services returns all services by name, those that are disabled too.
+// Services returns all services by name, including disabled ones.
 func (c *Catalogue) Services() []*Service {
 	out := make([]*Service, 0, len(c.services))
 	for _, name := range c.names() {
@@ -132,7 +133,7 @@ func (c *Catalogue) Get(name string) *Service { return c.services[name] }
 
 func (c *Catalogue) names() []string { return sorted(maps.Keys(c.services)) }
 
-// at leads to a field of a service's section.
+// at returns the path of a field in a service's section.
 func at(service string, steps ...any) strictyaml.Path {
 	return append(strictyaml.Path{service}, steps...)
 }

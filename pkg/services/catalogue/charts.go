@@ -21,7 +21,7 @@ import (
 // chartsFolder is the folder of charts in Options.Charts.
 const chartsFolder = "charts"
 
-// embeddedChart is a chart with the content of its annotations.
+// embeddedChart is a chart with its parsed annotations.
 type embeddedChart struct {
 	*chart.Chart
 	valuesFile []byte // values.yaml as it is written, with its comments
@@ -33,10 +33,11 @@ type embeddedChart struct {
 	schema     *valuesSchema
 }
 
-// ours are the charts of this paictl, which nothing changes. A test compares their schemas with the schema of schemas.
+// ours returns the charts of this paictl, which are never changed. Their schemas aren't checked against the meta-schema
+// here, because a test does that.
 var ours = sync.OnceValues(func() (map[string]*embeddedChart, error) { return readAll(templates.Charts(), schemaOfOurs) })
 
-// readCharts reads all charts of a file system, by name; nil: those of this paictl.
+// readCharts reads all charts of a file system, by name; if it is nil, the charts of this paictl.
 func readCharts(files fs.FS) (map[string]*embeddedChart, error) {
 	if files == nil {
 		all, err := ours()
@@ -149,10 +150,10 @@ func (c *embeddedChart) readAnnotations() error {
 	return nil
 }
 
-// hasPods reports whether there is anything to place.
+// hasPods reports whether the chart has pods to place.
 func (c *embeddedChart) hasPods() bool { return !slices.Contains(c.placement, PlacementNone) }
 
-// words splits a list with commas.
+// words splits a comma-separated list.
 func words(text string) []string {
 	var out []string
 	for word := range strings.SplitSeq(text, ",") {

@@ -19,11 +19,11 @@ import (
 // release is the tag of the images of a release of paictl, or of a commit after one.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
 
-// RuleRelease is the rule of checkRelease. Breaking it prevents starting services, but not inspecting them.
+// RuleRelease is the rule of checkRelease. Findings with it prevent starting services, but not inspecting them.
 const RuleRelease = "services/release"
 
-// checkRelease refuses images of another release: programs and charts must have the same release. It ignores a site's own tags, and a
-// paictl that was built without a version doesn't know its release.
+// checkRelease refuses images of another release: programs and charts must have the same release. It ignores a site's own tags, and
+// does nothing if paictl was built without a version.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
@@ -46,13 +46,14 @@ func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	return other, later
 }
 
-// CheckMachines is Check for commands that neither copy images nor start services: it allows images of another release.
+// CheckMachines is like Check, for commands that neither copy images nor start services: it allows images of another
+// release.
 func CheckMachines(cfg *config.Cluster) config.Findings {
 	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// CheckUpgrade is Check for a command that writes this paictl's release into the configuration. It still refuses images of a later
-// release.
+// CheckUpgrade is like Check, for a command that writes this paictl's release into the configuration. It still refuses images of a
+// later release.
 func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	if _, _, later, err := OtherRelease(cfg); err != nil || later {
 		return Check(cfg)
@@ -60,7 +61,7 @@ func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	return CheckMachines(cfg)
 }
 
-// OtherRelease returns the fields of the services' configuration whose images have another release of paictl than this one, the tag of
+// OtherRelease returns the fields of services-configuration.yaml whose images have another release of paictl than this one, the tag of
 // this one, and whether one of the others is later.
 func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, later bool, err error) {
 	c, _, err := Load(context.Background(), cfg, Options{})
@@ -70,7 +71,7 @@ func OtherRelease(cfg *config.Cluster) (fields []strictyaml.Path, own string, la
 	return c.otherRelease, version.Tag(), c.laterRelease, nil
 }
 
-// LaterPaictl reports whether a version of paictl is a later one than another; builds of one version are not.
+// LaterPaictl reports whether version a of paictl is later than b. It returns false for two builds of one version.
 func LaterPaictl(a, b string) bool {
 	x, err := semver.NewVersion(a)
 	if err != nil {
@@ -80,7 +81,7 @@ func LaterPaictl(a, b string) bool {
 	return err == nil && x.GreaterThan(y)
 }
 
-// eachOwnImage calls f with the tags of paictl's own images in a service's values: the ones in use; a digest overrides a tag.
+// eachOwnImage calls f with the tags of paictl's own images in a service's values. It skips tags that a digest overrides.
 func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Path, string)) {
 	repository, named := values["repository"].(string)
 	digest, _ := values["digest"].(string)
@@ -95,8 +96,8 @@ func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Pa
 	}
 }
 
-// checkValues holds each embedded service's values against its chart's schema, and then
-// takes the secrets out of them.
+// checkValues checks each embedded service's values against its chart's schema, and then moves the
+// secrets out of them.
 func (b *builder) checkValues() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]
@@ -113,7 +114,7 @@ func (b *builder) checkValues() {
 	}
 }
 
-// sectionPath leads from a value of an upstream service to the field that sets it.
+// sectionPath returns the field of a section that sets a value of an upstream service.
 func sectionPath(s *Service, p strictyaml.Path) strictyaml.Path {
 	if len(p) > 0 {
 		if key, ok := p[0].(string); ok && s.secretValues[key] != nil && s.Values[key] == nil {

@@ -1,9 +1,9 @@
 package catalogue
 
-// linked are services whose pages people reach through the server, and the value that has the address for links in them.
+// linked are services whose pages people open through the server, with the value that has the address for links.
 var linked = map[string]string{"prometheus": "externalUrl", "alert-manager": "externalUrl", "grafana": "rootUrl"}
 
-// configureLinks gives services whose pages the server proxies their public address, unless their sections set one.
+// configureLinks passes their public address to services whose pages the server proxies, unless their sections set one.
 func (b *builder) configureLinks() {
 	server := b.services[ServerService]
 	if server == nil || server.Upstream != nil || !server.Enabled || server.Chart == nil {

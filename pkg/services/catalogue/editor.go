@@ -39,7 +39,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 			return nil, fmt.Errorf("values.schema.json: %w", err)
 		}
 	}
-	// A separate $id keeps references within the schema right if it becomes part of a larger one.
+	// A separate $id keeps references within the schema valid if it becomes part of a larger one.
 	s["$id"] = "https://paictl.openpai.org/schemas/services/" + c.Name() + ".json"
 	s["description"] = c.Metadata.Description
 	properties, _ := s["properties"].(map[string]any)
@@ -60,7 +60,7 @@ func (c *embeddedChart) sectionSchema() ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// dropRequired removes the requirements that the defaults fulfil from a schema and from those of its keys.
+// dropRequired removes requirements that the defaults fulfil, from a schema and from the schemas of its keys.
 func dropRequired(schema, defaults map[string]any) {
 	if required, ok := schema["required"].([]any); ok {
 		left := []any{}

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// explain turns an error of the schema into problems that a user can act on. It never shows the value that was written: it may be a
-// secret in the wrong place.
+// explain converts an error of the schema to problems that a user can solve. It never shows the value, which may be a secret in the
+// wrong place.
 func (s *valuesSchema) explain(e *jsonschema.ValidationError, values map[string]any) []problem {
 	p := pathIn(values, e.InstanceLocation)
 	switch k := e.ErrorKind.(type) {
@@ -98,7 +98,8 @@ func (s *valuesSchema) leaf(e *jsonschema.ValidationError) (message, remedy stri
 	return "is not allowed", ""
 }
 
-// alternatives explains a value that fits none of several forms: by the one form that has its type, or otherwise by the allowed types.
+// alternatives explains why a value matches none of several forms: by the errors of the one form that has its type, or otherwise by
+// the allowed types.
 func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.Path, values map[string]any) []problem {
 	var want []string
 	var near [][]problem
@@ -121,7 +122,7 @@ func (s *valuesSchema) alternatives(e *jsonschema.ValidationError, p strictyaml.
 	return []problem{{p, "matches none of the allowed forms", cmp.Or(s.describe(e), near[0][0].message)}}
 }
 
-// typeError finds the wrong type that an alternative complains about, at the value itself.
+// typeError finds the error about the type of the value itself in the errors of an alternative.
 func typeError(e *jsonschema.ValidationError, depth int) (*kind.Type, bool) {
 	if k, ok := e.ErrorKind.(*kind.Type); ok && len(e.InstanceLocation) == depth {
 		return k, true
@@ -150,7 +151,7 @@ func (s *valuesSchema) unknownKeys(e *jsonschema.ValidationError, p strictyaml.P
 	return out
 }
 
-// describe is the schema's own description of the value.
+// describe returns the schema's own description of the value.
 func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil {
 		return part.Description
@@ -158,7 +159,7 @@ func (s *valuesSchema) describe(e *jsonschema.ValidationError) string {
 	return ""
 }
 
-// form describes texts that match a pattern: by examples if the schema has some.
+// form describes texts that match a pattern: by the schema's examples, if it has some.
 func (s *valuesSchema) form(e *jsonschema.ValidationError, pattern string) string {
 	if part := s.byLocation[e.SchemaURL]; part != nil && len(part.Examples) > 0 {
 		var all []string
@@ -232,7 +233,7 @@ func choices(k *kind.Enum) string {
 	return "write one of " + strings.Join(words, ", ")
 }
 
-// number writes a limit of the schema as a person would.
+// number formats a limit of the schema.
 func number(r *big.Rat) string {
 	if r.IsInt() {
 		return r.Num().String()

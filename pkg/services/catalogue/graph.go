@@ -14,12 +14,12 @@ import (
 type Selection struct {
 	// Services in the order in which they start.
 	Services []*Service
-	// Added are the names of services that weren't named and that others need.
+	// Added are the names of services that weren't named and that others require.
 	Added []string
 }
 
-// Select returns the named services and those that they require; no names mean all that are enabled. The services in except are left out,
-// which is an error if another one needs them.
+// Select returns the named services and those that they require; no names mean all enabled services. Services in except are left out; it
+// is an error if a selected service requires one of them.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -58,7 +58,7 @@ func (c *Catalogue) checkNames(lists ...[]string) error {
 	return UnknownError(c.names(), unknown...)
 }
 
-// UnknownError means that services don't exist, and which one was probably meant.
+// UnknownError returns an error for services that don't exist, with similar names.
 func UnknownError(known []string, names ...string) error {
 	return hint.Errorf(nearestService(names[0], known), "there is no service %s", strings.Join(names, ", "))
 }
@@ -78,7 +78,8 @@ func drop(asked map[string]bool, except []string) {
 	maps.DeleteFunc(asked, func(_ string, yes bool) bool { return !yes })
 }
 
-// checkExcept refuses to leave out services that the chosen ones need, and names those that would have to be left out, too.
+// checkExcept returns an error if selected services require an excluded one. It names the services that would have to be
+// excluded, too.
 func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	for _, name := range except {
 		if !chosen[name] {
@@ -94,8 +95,8 @@ func (c *Catalogue) checkExcept(chosen map[string]bool, except []string) error {
 	return nil
 }
 
-// prerequisites returns the required services that are part of the catalogue and enabled: an administrator who disables one replaces its
-// function in another way.
+// prerequisites returns the required services that are part of the catalogue and enabled: an administrator who disables one provides a
+// replacement.
 func (c *Catalogue) prerequisites(name string) []string {
 	var out []string
 	for _, required := range c.services[name].Requires {
@@ -116,7 +117,7 @@ func (c *Catalogue) dependents(name string) []string {
 	return out
 }
 
-// closure adds to the names all that next leads to.
+// closure adds all names to which next leads.
 func closure(names map[string]bool, next func(string) []string) map[string]bool {
 	out := map[string]bool{}
 	queue := sorted(maps.Keys(names))
@@ -147,8 +148,8 @@ func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) 
 	return out, nil
 }
 
-// order sorts services by name, and puts before each the services that it requires. If they wait for each other, it returns one such
-// cycle: a, b, a.
+// order sorts services by name, and puts the required ones before each. If they require each other in a cycle, it returns one cycle:
+// a, b, a.
 func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	const visiting, done = 1, 2
 	state := map[string]int{}
@@ -182,8 +183,7 @@ func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	return order, nil
 }
 
-// checkRequires finds prerequisites that don't exist, that are disabled, or that go round in
-// a circle.
+// checkRequires finds prerequisites that don't exist, that are disabled, or that form a cycle.
 func (b *builder) checkRequires() {
 	all := map[string]bool{}
 	for _, name := range sorted(maps.Keys(b.services)) {

@@ -5,8 +5,8 @@ import "slices"
 // JobService is the service that runs jobs, and the name of its section.
 const JobService = "job-controller"
 
-// configureJobs gives the job controller the running scheduler, and a second replica if its archive can be shared and a second machine
-// can run it.
+// configureJobs passes the running scheduler to the job controller, and sets a second replica if its archive can be shared and a
+// second machine can run it.
 func (b *builder) configureJobs() {
 	s := b.services[JobService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -47,7 +47,7 @@ func (b *builder) configureJobs() {
 	s.Requires = append(slices.Clone(s.Requires), AgentService)
 }
 
-// keyGPUClaims determines whether tasks get their GPUs by claims.
+// keyGPUClaims is the key that determines whether tasks get their GPUs by claims.
 const keyGPUClaims = "claims"
 
 // ownRuns reports whether one of paictl's own services is enabled.

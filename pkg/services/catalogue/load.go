@@ -14,17 +14,17 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options specify where charts come from.
+// Options define the sources of charts.
 type Options struct {
-	// Charts has a folder charts with one chart per folder; nil means those of this paictl.
+	// Charts contains a folder charts with one chart per folder; nil means those of this paictl.
 	Charts fs.FS
-	// Fetcher fetches the charts of enabled upstream services. Without one their Chart stays nil, which is enough to list, check and stop
-	// them.
+	// Fetcher fetches the charts of enabled upstream services. If it is nil, their Chart stays nil, which is enough to list, check and
+	// stop them.
 	Fetcher Fetcher
 }
 
-// Load makes the catalogue of a configuration. The findings are about its sections; if one of them is an error, no service should be
-// started. The error is about charts: one of paictl's own that is broken, or an upstream one that can't be fetched.
+// Load builds the catalogue of a configuration. The findings are about its sections; if one of them is an error, no service should
+// be started. The error is about charts: a broken embedded one, or an upstream one that can't be fetched.
 func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, config.Findings, error) {
 	embedded, err := readCharts(o.Charts)
 	if err != nil {
@@ -40,7 +40,7 @@ func Load(ctx context.Context, cfg *config.Cluster, o Options) (*Catalogue, conf
 	return c, append(b.findings, found...), err
 }
 
-// Check finds mistakes in the services' sections. It looks at no upstream chart.
+// Check finds mistakes in the services' sections. It doesn't read upstream charts.
 func Check(cfg *config.Cluster) config.Findings {
 	_, findings, err := Load(context.Background(), cfg, Options{})
 	if err != nil {
@@ -49,7 +49,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// builder turns sections into services and collects their mistakes.
+// builder converts sections to services and collects their mistakes.
 type builder struct {
 	cfg      *config.Cluster
 	embedded map[string]*embeddedChart
@@ -93,7 +93,7 @@ func (b *builder) load() *Catalogue {
 	return c
 }
 
-// isUpstream reports whether a section names its own chart. It may have the name of an embedded service and then replaces it.
+// isUpstream reports whether a section names its own chart. If it has the name of an embedded service, it replaces that.
 func isUpstream(section any) bool {
 	m, ok := section.(map[string]any)
 	return ok && m[keyChart] != nil
@@ -115,8 +115,8 @@ func (b *builder) unknownService(name string) {
 	b.fail(at(name), "services/unknown-service", fmt.Sprintf("there is no service %q", name), remedy)
 }
 
-// otherServices returns the services that had sections in the original's configuration and don't have them here, or not yet. A
-// migrated configuration keeps them.
+// otherServices returns services that had sections in the original's configuration and aren't services here. A migrated
+// configuration still contains these sections.
 func otherServices() []string {
 	return []string{
 		"authentication", "azure-rdma", "cleaner", "cluster-utilization", "database-controller", "dev-box", "device-plugin", "docker-cache",

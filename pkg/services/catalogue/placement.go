@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// badPlacement returns the mistake in a list of roles itself, or "".
+// badPlacement returns the mistake in a list of roles, or "".
 func badPlacement(placement []string) string {
 	if len(placement) == 0 {
 		return "it names no role"
@@ -49,7 +49,7 @@ func machinesOf(cfg *config.Cluster, placement []string) []layout.Machine {
 	return out
 }
 
-// checkPlacement finds services that could run nowhere.
+// checkPlacement finds services that no machine can run.
 func (b *builder) checkPlacement() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]
@@ -81,7 +81,7 @@ func (b *builder) checkRole(service, name string) bool {
 	return false
 }
 
-// placementValues are the values that bring pods to the machines of a placement.
+// placementValues returns the values that place pods on the machines of a placement.
 func placementValues(cfg *config.Cluster, placement []string) map[string]any {
 	switch {
 	case slices.Contains(placement, PlacementNone):
@@ -114,8 +114,9 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 	return map[string]any{"matchExpressions": match}
 }
 
-// tolerations are for the taints that a machine gets from its roles: those of the placement,
-// and those of other roles of such a machine. Taints that someone set on a single machine are respected.
+// tolerations returns tolerations for the taints that a machine gets from its roles: those of the
+// placement, and other roles of such a machine. Pods don't tolerate taints that someone set on a single
+// machine.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}
 	for _, name := range placement {

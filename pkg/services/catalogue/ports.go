@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkHostPorts finds ports on the machines that two programs would listen on: the second one
-// to start would never run, and where it is the kubelet, the machine would be lost.
+// checkHostPorts finds ports on the machines on which two programs would listen: the second one to
+// start would fail. If that is the kubelet, the machine would not be usable.
 func (b *builder) checkHostPorts() {
 	taken := map[int]string{}
 	for _, name := range sorted(maps.Keys(b.services)) {
@@ -47,13 +47,13 @@ func (b *builder) checkHostPorts() {
 	}
 }
 
-// placed returns a service with the place of its port's setting.
+// placed returns a service with the field that sets its port.
 func (b *builder) placed(name string, p strictyaml.Path) string {
 	f := b.cfg.Finding(config.ServicesFile, strictyaml.Error, p, "", "", "")
 	return fmt.Sprintf("%s (%s, line %d)", name, p, f.Line)
 }
 
-// portAt finds a number by its dotted path.
+// portAt returns the number at a dotted path.
 func portAt(values map[string]any, path string) (int, bool) {
 	name, rest, deeper := strings.Cut(path, ".")
 	if deeper {

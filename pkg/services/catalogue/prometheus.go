@@ -6,8 +6,8 @@ const (
 	keyInsecureSkipVerify = "insecureSkipVerify"
 )
 
-// configurePrometheus has Prometheus verify kubelets where "cluster up" has the cluster sign their certificates. It reports whether that was
-// decided here, and not by the section.
+// configurePrometheus makes Prometheus verify kubelets if "cluster up" makes the cluster sign their certificates. It reports whether it
+// decided that, and not the section.
 func (b *builder) configurePrometheus() bool {
 	s := b.services[prometheusService]
 	if s == nil || s.Upstream != nil || !s.Enabled || !b.cfg.IsManaged() || b.cfg.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false {
@@ -26,10 +26,11 @@ func verifying(verify bool) map[string]any {
 	return map[string]any{keyKubelet: map[string]any{keyInsecureSkipVerify: !verify}}
 }
 
-// VerifiesKubelets reports whether Prometheus verifies kubelets since the section leaves that to paictl.
+// VerifiesKubelets reports whether Prometheus verifies kubelets because paictl decided so.
 func (c *Catalogue) VerifiesKubelets() bool { return c.verifiesKubelets }
 
-// LeaveKubeletsUnverified is for a cluster whose kubelets sign their certificates themselves still: "cluster up" hasn't moved it.
+// LeaveKubeletsUnverified is for a cluster whose kubelets still sign their certificates themselves, because "cluster up" hasn't
+// changed that yet.
 func (c *Catalogue) LeaveKubeletsUnverified() {
 	if c.verifiesKubelets {
 		s := c.services[prometheusService]

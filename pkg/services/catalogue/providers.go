@@ -21,7 +21,7 @@ const (
 	keyRecheck     = "recheck"
 )
 
-// checkProviders refuses providers of sign-ins with which users could not sign in, or which would send passwords unencrypted.
+// checkProviders refuses sign-in providers with which users could not sign in, or which would send passwords unencrypted.
 func (b *builder) checkProviders() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

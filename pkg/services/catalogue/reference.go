@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Reference documents the sections of all services, as a part of services-configuration.yaml in which every line is a comment. Lines that
-// begin with "## " explain; the others become settings, with their defaults, if "# " is removed.
+// Reference returns documentation of the sections of all services, as a part of services-configuration.yaml in which every line is a
+// comment. Lines that begin with "## " are explanations; the others become settings, with their defaults, if "# " is removed.
 func Reference() []byte {
 	b, err := reference(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ const referenceTail = `
 #   secretValues: {}
 `
 
-// reference is the commented section of one chart.
+// reference returns the commented section of one chart.
 func (c *embeddedChart) reference() (string, error) {
 	lines := []string{"## " + c.Name() + ": " + strings.TrimSpace(c.Metadata.Description)}
 	if len(c.requires) > 0 {
@@ -90,10 +90,10 @@ func (c *embeddedChart) reference() (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// comment is a line of values.yaml that explains; helm-docs marks some with "--".
+// comment matches an explanation in values.yaml; helm-docs marks some with "--".
 var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
 
-// blockScalar matches the start of a text of several lines, in which # doesn't begin a comment.
+// blockScalar matches the start of a multi-line text, in which # doesn't begin a comment.
 var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
 
 // settings returns the lines of values.yaml, without the keys that paictl sets itself, and with the schema's additions to their comments.
@@ -110,7 +110,7 @@ func (c *embeddedChart) settings() ([]string, error) {
 	lines := strings.Split(strings.TrimRight(string(c.valuesFile), "\n"), "\n")
 	hidden := hiddenLines(doc.Content[0], lines)
 	var out []string
-	block := -1 // indentation of the key whose text of several lines we are in
+	block := -1 // indentation of the key of the current multi-line text
 	for i, line := range lines {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		inBlock := block >= 0 && (indent > block || strings.TrimSpace(line) == "")
@@ -171,8 +171,8 @@ func hiddenLines(root *yaml.Node, lines []string) map[int]bool {
 	return hidden
 }
 
-// schemaNotes says what the schema knows about keys: their limits, and their description
-// where values.yaml has no comment.
+// schemaNotes adds the schema's notes about keys: their limits, and their description if
+// values.yaml has no comment.
 func (c *embeddedChart) schemaNotes(n *yaml.Node, p strictyaml.Path, notes map[int]string) {
 	if n.Kind != yaml.MappingNode || c.schema.root == nil || n.Style&yaml.FlowStyle != 0 {
 		return

@@ -40,7 +40,7 @@ func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any)
 	}
 }
 
-// table returns the table at a key; nil, which can be read, if there is none.
+// table returns the table at a key, or nil.
 func table(m map[string]any, key string) map[string]any {
 	t, _ := m[key].(map[string]any)
 	return t

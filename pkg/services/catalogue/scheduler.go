@@ -13,17 +13,18 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// SchedulerService is the service that gives GPUs to gangs of pods, and the name of its section.
+// SchedulerService is the service that allocates GPUs to gangs of pods, and the name of its section.
 const SchedulerService = "scheduler"
 
-// hivedSection is the original's name; its key config holds HiveD's file as text.
+// hivedSection is the original's name of the section; its key config contains HiveD's file as text.
 const hivedSection = "hivedscheduler"
 
-// keySchedulerConfiguration is the scheduler's whole configuration. It is under global, which sections can't set.
+// keySchedulerConfiguration is the key of the scheduler's whole configuration. It is under global, which sections can't
+// set.
 const keySchedulerConfiguration = "schedulerConfiguration"
 
-// SchedulerConfig makes the scheduler's configuration from the layout's machines and the section scheduler. The findings have their
-// places in services-configuration.yaml; with an error among them the configuration can't be used.
+// SchedulerConfig builds the scheduler's configuration from the layout's machines and the section scheduler. The findings have
+// positions in services-configuration.yaml; if one of them is an error, the configuration can't be used.
 func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	file := filepath.Join(cfg.Dir, config.ServicesFile)
 	if text := cfg.Source(config.ServicesFile); text != nil {
@@ -45,7 +46,7 @@ func SchedulerConfig(cfg *config.Cluster) (cell.Config, config.Findings) {
 	return c, out
 }
 
-// schedulerSections are the sections that the scheduler reads, and no other: those may hold secrets.
+// schedulerSections returns only the sections that the scheduler reads, because others may contain secrets.
 func schedulerSections(cfg *config.Cluster) map[string]any {
 	out := map[string]any{}
 	for _, name := range []string{SchedulerService, hivedSection} {
@@ -56,7 +57,7 @@ func schedulerSections(cfg *config.Cluster) map[string]any {
 	return out
 }
 
-// collectPaths lists all fields of a value by the text of their path, which findings have.
+// collectPaths adds all fields of a value by the text of their path, which findings contain.
 func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	out[p.String()] = p
 	switch v := v.(type) {
@@ -71,7 +72,8 @@ func collectPaths(v any, p strictyaml.Path, out map[string]strictyaml.Path) {
 	}
 }
 
-// placeOf finds a field, or the nearest existing one above it. For findings about the layout alone it returns the section.
+// placeOf returns the path of a field, or of its nearest existing ancestor. For findings about the layout alone it returns
+// the section.
 func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	best := at(SchedulerService)
 	for text, p := range paths {
@@ -82,8 +84,8 @@ func placeOf(field string, paths map[string]strictyaml.Path) strictyaml.Path {
 	return best
 }
 
-// schedules reports whether the scheduler has work if no section enables it: a machine has GPUs, or a section describes hardware or
-// virtual clusters.
+// schedules reports whether the scheduler is needed if no section enables it: a machine has GPUs, or a section describes hardware
+// or virtual clusters.
 func schedules(cfg *config.Cluster) bool {
 	sections := schedulerSections(cfg)
 	section, _ := sections[SchedulerService].(map[string]any)
@@ -98,7 +100,7 @@ func schedules(cfg *config.Cluster) bool {
 	return false
 }
 
-// configureScheduler gives the scheduler its configuration, and a standby if a second machine is available.
+// configureScheduler passes the scheduler its configuration, and sets a standby if a second machine is available.
 func (b *builder) configureScheduler() {
 	s := b.services[SchedulerService]
 	if s == nil || s.Upstream != nil {
@@ -124,7 +126,7 @@ func (b *builder) configureScheduler() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// SchedulerConfiguration returns the scheduler's configuration among the values of its release, or "".
+// SchedulerConfiguration returns the scheduler's configuration from the values of its release, or "".
 func SchedulerConfiguration(values map[string]any) string {
 	global, _ := values[keyGlobal].(map[string]any)
 	text, _ := global[keySchedulerConfiguration].(string)
@@ -143,7 +145,7 @@ func WithSchedulerConfiguration(values map[string]any, text string) map[string]a
 	return out
 }
 
-// warnHived warns of settings of the original that have no effect; its text with cells has one.
+// warnHived warns about settings of the original that have no effect. Its text with cells still has one.
 func (b *builder) warnHived() {
 	section, _ := b.cfg.Services.Sections[hivedSection].(map[string]any)
 	for _, key := range sorted(maps.Keys(section)) {

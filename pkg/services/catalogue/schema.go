@@ -17,20 +17,21 @@ import (
 // valuesSchema is a chart's values.schema.json.
 type valuesSchema struct {
 	root *jsonschema.Schema
-	// byLocation finds the part of the schema that an error speaks of.
+	// byLocation has the parts of the schema by the locations in errors.
 	byLocation map[string]*jsonschema.Schema
 	// beside are keys that a section may have but the schema doesn't define.
 	beside []string
 }
 
-// Addresses of schemas. The library compares a schema with the schema of schemas unless it has an address of those that it brings.
+// Addresses of schemas. The library checks a schema against the meta-schema, unless its address is one of those that the library
+// contains.
 const (
 	schemaOfOthers = "mem:///values.schema.json"
 	schemaOfOurs   = "https://json-schema.org/paictl/values.schema.json"
 )
 
-// newValuesSchema compiles a schema; a chart without one takes everything. References to
-// other files are refused, so that a check never waits for a network. The address is one of the above.
+// newValuesSchema compiles a schema; a chart without a schema accepts all values. References to other
+// files are refused, so that a check never waits for a network. The address is one of the above.
 func newValuesSchema(data []byte, address string) (*valuesSchema, error) {
 	if len(data) == 0 {
 		return &valuesSchema{}, nil
@@ -75,7 +76,7 @@ func (s *valuesSchema) index(part *jsonschema.Schema) {
 	}
 }
 
-// variants are schemas that speak of the same value as this one.
+// variants returns the subschemas that apply to the same value.
 func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Concat(s.AllOf, s.AnyOf, s.OneOf)
 	for _, one := range []*jsonschema.Schema{s.Ref, s.If, s.Then, s.Else} {
@@ -86,7 +87,7 @@ func variants(s *jsonschema.Schema) []*jsonschema.Schema {
 	return out
 }
 
-// itemSchemas are the schemas of a list's entries, in any draft's words.
+// itemSchemas returns the schemas of a list's entries, for any draft.
 func itemSchemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	out := slices.Clone(s.PrefixItems)
 	switch items := s.Items.(type) {
@@ -110,7 +111,7 @@ type problem struct {
 	message, remedy string
 }
 
-// check returns everything that is wrong with complete values.
+// check returns all violations of the schema in complete values.
 func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	if s.root == nil {
 		return nil
@@ -131,7 +132,8 @@ func (s *valuesSchema) check(values map[string]any) (problems []problem) {
 	return nil
 }
 
-// dedupe drops problems that several parts of a schema report, and sorts the rest: the library walks maps.
+// dedupe removes problems that several parts of a schema report, and sorts the rest, because the library iterates over
+// maps in random order.
 func dedupe(problems []problem) []problem {
 	slices.SortStableFunc(problems, func(a, b problem) int {
 		return cmp.Or(strings.Compare(a.path.String(), b.path.String()), strings.Compare(a.message, b.message))
@@ -144,7 +146,7 @@ func dedupe(problems []problem) []problem {
 	})
 }
 
-// pathIn turns a place in JSON into a path: a step into a list is a number.
+// pathIn converts a location in JSON to a path, in which steps into lists are numbers.
 func pathIn(values any, location []string) strictyaml.Path {
 	p := strictyaml.Path{}
 	for _, step := range location {

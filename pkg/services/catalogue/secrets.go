@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// SecretPaths returns the fields of services-configuration.yaml that hold secrets: fields that the charts' schemas call writeOnly,
-// everything below secretValues of upstream services, and everything in sections that no chart describes. Each path leads to a value that
+// SecretPaths returns the fields of services-configuration.yaml that contain secrets: fields that the charts' schemas mark as writeOnly,
+// all values below secretValues of upstream services, and all values in sections that no chart describes. Each path leads to a value that
 // is neither a map nor a list.
 func SecretPaths(cfg *config.Cluster) []strictyaml.Path {
 	// If paictl's own charts can't be read, every setting may be a secret.
@@ -45,7 +45,7 @@ func secretPaths(cfg *config.Cluster, embedded map[string]*embeddedChart) []stri
 	return out
 }
 
-// valueAt finds a value in maps.
+// valueAt returns the value at a path in maps.
 func valueAt(v any, path strictyaml.Path) (any, bool) {
 	for _, step := range path {
 		m, _ := v.(map[string]any)
@@ -59,7 +59,7 @@ func valueAt(v any, path strictyaml.Path) (any, bool) {
 	return v, true
 }
 
-// leaves visits the values that are neither maps nor lists, nor nothing.
+// leaves calls visit for values that are neither maps, lists nor nil.
 func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	switch v := v.(type) {
 	case nil:
@@ -76,7 +76,7 @@ func leaves(v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	}
 }
 
-// writeOnly visits the values that one of the schemas calls writeOnly.
+// writeOnly calls visit for values that one of the schemas marks as writeOnly.
 func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit func(strictyaml.Path, any)) {
 	schemas = expand(schemas)
 	for _, s := range schemas {
@@ -101,7 +101,7 @@ func writeOnly(schemas []*jsonschema.Schema, v any, p strictyaml.Path, visit fun
 	}
 }
 
-// expand adds all schemas that speak of the same value.
+// expand adds all subschemas that apply to the same value.
 func expand(schemas []*jsonschema.Schema) []*jsonschema.Schema {
 	seen := map[*jsonschema.Schema]bool{}
 	var out []*jsonschema.Schema
@@ -177,8 +177,8 @@ func (b *builder) takeSecrets(s *Service, schema *valuesSchema) {
 	}
 }
 
-// take returns the value at a path and removes it; in a list it leaves an empty text, so
-// that the entries after it keep their places.
+// take removes the value at a path and returns it. In a list it leaves an empty text, so that the
+// indices of later entries don't change.
 func take(v any, p strictyaml.Path) any {
 	for i, step := range p {
 		last := i == len(p)-1
@@ -200,7 +200,7 @@ func take(v any, p strictyaml.Path) any {
 	return v
 }
 
-// dotted writes a path as the key of a Secret.
+// dotted returns a path as the key of a Secret.
 func dotted(p strictyaml.Path) string {
 	var steps []string
 	for _, step := range p {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Keys that are paictl's own in a section.
+// Keys of a section that are for paictl, not for the chart.
 const (
 	keyEnabled      = "enabled"
 	keyPlacement    = "placement"
@@ -22,8 +22,8 @@ const (
 	keySecretValues = "secretValues"
 )
 
-// embeddedService makes the service of an embedded chart from its section, which may be nil. Volumes and the schema are checked later:
-// they need all services.
+// embeddedService returns the service of an embedded chart from its section, which may be nil. Volumes and the schema are checked
+// later, because that needs all services.
 func (b *builder) embeddedService(c *embeddedChart, section any) *Service {
 	s := &Service{
 		Name: c.Name(), Description: c.Metadata.Description, Namespace: defaultNamespace, Requires: c.requires,
@@ -85,7 +85,7 @@ func (b *builder) text(m map[string]any, p strictyaml.Path, key string, out *str
 	}
 }
 
-// textList reads a list of words; one word alone is a list too.
+// textList reads a list of words; a single word is also accepted.
 func (b *builder) textList(m map[string]any, p strictyaml.Path, key string) ([]string, bool) {
 	var out []string
 	switch v := m[key].(type) {

@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// ServerService is the service by which people use the cluster, and the name of its section.
+// ServerService is the service through which people use the cluster, and the name of its section.
 const ServerService = "rest-server"
 
-// aliases are names of the original for services that one of paictl's does the work of.
+// aliases are names of services of the original whose function one of paictl's services has.
 var aliases = map[string]string{"pylon": ServerService, "webportal": ServerService}
 
-// Resolve returns the service that a name of the original means, or the name itself.
+// Resolve returns the service for a name of the original, or the name itself.
 func Resolve(name string) string {
 	if to, ok := aliases[name]; ok {
 		return to
@@ -29,7 +29,7 @@ func OwnAuthority(s *Service) bool {
 	return name == "" && !public
 }
 
-// ResolveAll resolves names that known doesn't have: a configuration may have its own service with such a name.
+// ResolveAll resolves names that known doesn't have, because a configuration may have its own service with such a name.
 func ResolveAll(names []string, known func(string) bool) []string {
 	var out []string
 	for _, name := range names {
@@ -43,13 +43,13 @@ func ResolveAll(names []string, known func(string) bool) []string {
 	return out
 }
 
-// resolve returns names as those of services.
+// resolve replaces names of the original with those of services.
 func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
 
-// keyExpose says how people reach the server: exposeHosts that it listens on machines, exposeService by a Service, exposeIngress through an Ingress,
-// whose controller's network keyProxies has.
+// keyExpose determines how people reach the server: with exposeHosts it listens on machines, with exposeService it is reached through a Service,
+// with exposeIngress through an Ingress, whose controller's network is in keyProxies.
 const (
 	keyExpose     = "expose"
 	exposeHosts   = "hostPort"
@@ -58,7 +58,7 @@ const (
 	keyProxies    = "trustedProxies"
 )
 
-// configureServer sets the server's addresses, and runs a pod on each of these machines.
+// configureServer sets the server's addresses, and places a pod on each of these machines.
 func (b *builder) configureServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -71,7 +71,7 @@ func (b *builder) configureServer() {
 	}
 	addresses := []any{}
 	for _, m := range machines {
-		if m.HostIP != "" { // of a Kubernetes that someone else installed it may not be known
+		if m.HostIP != "" { // it may be unknown if someone else installed Kubernetes
 			addresses = append(addresses, m.HostIP)
 		}
 	}
@@ -82,8 +82,8 @@ func (b *builder) configureServer() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// checkServer refuses an Ingress that the server doesn't believe: all people would have the address of its controller, share limits, and be locked
-// out by one who guesses passwords.
+// checkServer refuses an Ingress that isn't among the trusted proxies: all requests would have the address of its controller, so that all people
+// would share limits, and be locked out when someone guesses passwords.
 func (b *builder) checkServer() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled || s.Values[keyExpose] != exposeIngress {
@@ -98,14 +98,14 @@ func (b *builder) checkServer() {
 // masterRole is the role of the machines of the control plane.
 const masterRole = "master"
 
-// serverOnHosts reports whether people reach the server by ports of machines.
+// serverOnHosts reports whether people reach the server through ports of machines.
 func (b *builder) serverOnHosts() bool {
 	s := b.services[ServerService]
 	expose, said := s.Values[keyExpose].(string)
 	return !said || expose == exposeHosts
 }
 
-// BehindService reports whether people reach the server by a Service.
+// BehindService reports whether people reach the server through a Service.
 func BehindService(s *Service) bool { return s.Values[keyExpose] == exposeService }
 
 // ProxyURL returns the address of other services' pages, which the server proxies, from the configuration; "" if it isn't set.
@@ -137,7 +137,8 @@ func ProxyURL(s *Service) string {
 	return settings.Address(hosts[0], port)
 }
 
-// ServerAddresses are where a configuration says that people reach the server, the best first, and its port.
+// ServerAddresses returns the host names and addresses at which people reach the server according to the configuration,
+// the best first, and its port.
 func ServerAddresses(s *Service) (hosts []string, port int) {
 	values := s.Values
 	if s.Chart != nil {

@@ -20,10 +20,10 @@ import (
 
 var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// maxReleaseName is Helm's limit of the length of a name.
+// maxReleaseName is Helm's limit for the length of a name.
 const maxReleaseName = 53
 
-// upstreamService makes the service of a section that names its chart.
+// upstreamService returns the service of a section that names its chart.
 func (b *builder) upstreamService(name string, section map[string]any) *Service {
 	p := at(name)
 	ref := ChartRef{Dir: b.cfg.Dir}
@@ -69,7 +69,7 @@ func (b *builder) checkUpstreamNames(s *Service) {
 
 const referenceForms = "write oci://REGISTRY/PATH, https://REPOSITORY#NAME, https://....tgz, or a path"
 
-// checkReference finds mistakes that would make fetching fail, or fetch a different chart tomorrow.
+// checkReference finds mistakes that would make fetching fail, or fetch a different chart at another time.
 func (b *builder) checkReference(name string, ref ChartRef) {
 	if ref.Chart == "" {
 		b.fail(at(name, keyChart), "services/chart", "is empty", referenceForms)
@@ -103,8 +103,8 @@ func (b *builder) checkReference(name string, ref ChartRef) {
 	}
 }
 
-// FetchCharts fetches the charts of the upstream ones of the services, several at a time, and checks the services' values against their
-// schemas.
+// FetchCharts fetches the charts of the upstream services among services, several at a time, and checks their values against the
+// charts' schemas.
 func (c *Catalogue) FetchCharts(ctx context.Context, f Fetcher, services []*Service) (config.Findings, error) {
 	var g errgroup.Group
 	g.SetLimit(4)

@@ -20,7 +20,7 @@ const (
 	keyCredentialsKeys = "credentialsKeys"
 )
 
-// globalValues returns the data about the cluster that every embedded chart gets.
+// globalValues returns the data about the cluster that every embedded chart receives.
 func globalValues(cfg *config.Cluster) map[string]any {
 	s, k := cfg.Services.Cluster, cfg.Kubernetes.Kubernetes
 	pull := []any{}
@@ -41,7 +41,7 @@ func globalValues(cfg *config.Cluster) map[string]any {
 	}
 }
 
-// merge lays over on base: maps are merged, everything else is replaced. Neither is changed.
+// merge returns base with the values of over: maps are merged, other values are replaced. Neither argument is changed.
 func merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	for k, v := range base {
@@ -58,8 +58,8 @@ func merge(base, over map[string]any) map[string]any {
 	return out
 }
 
-// mergeComputed merges a section over the values that paictl computed. An empty list is the charts' own default for "as computed", and
-// doesn't replace it.
+// mergeComputed merges a section over the values that paictl computed. An empty list in the section is the charts' default, so it
+// doesn't replace a computed list.
 func mergeComputed(computed, section map[string]any) map[string]any {
 	out := merge(computed, section)
 	for key, v := range computed {
@@ -92,7 +92,7 @@ func clone(v any) any {
 }
 
 // plain converts a value of a section to the types that Helm and the schema use: whole numbers are int64, so that templates print them as
-// they were written. If dropNull is true, it leaves out keys without a value, so that their defaults apply.
+// they were written. If dropNull is set, it removes keys without a value, so that their defaults apply.
 func plain(v any, dropNull bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -120,7 +120,7 @@ func plain(v any, dropNull bool) any {
 	return v
 }
 
-// masked replaces everything that could be a secret.
+// masked replaces all values that could be secrets.
 func masked(values map[string]any) map[string]any {
 	out := make(map[string]any, len(values))
 	for k, v := range values {

@@ -13,12 +13,12 @@ import (
 
 const (
 	storageService = "storage"
-	// localClass is the storage class whose volumes are folders of one machine. The storage
-	// service makes them, one for each claim.
+	// localClass is the storage class whose volumes are folders of one machine. The storage service
+	// creates one for each claim.
 	localClass = "pai-local"
 )
 
-// LocalVolume is a folder on one machine that the storage service makes for a claim of a service.
+// LocalVolume is a folder on one machine that the storage service creates for a claim of a service.
 type LocalVolume struct {
 	Service, Namespace, Claim string
 	Path                      string
@@ -38,12 +38,12 @@ func (v LocalVolume) value() map[string]any {
 	}
 }
 
-// LocalVolumes returns the volumes that the enabled services claim. The result is empty if the section of the storage service lists them
-// itself.
+// LocalVolumes returns the volumes that the enabled services claim. It returns none of them if the section of the storage service lists
+// the volumes itself.
 func (c *Catalogue) LocalVolumes() []LocalVolume { return slices.Clone(c.volumes) }
 
-// Place sets the machines that already have the volumes: data is never moved, so a volume stays on its machine, even if the layout would
-// choose another one for a new volume. node returns "" for a volume that is new.
+// Place sets the machines of existing volumes: data is never moved, so a volume stays on its machine, even if the layout would choose
+// another one for a new volume. node returns "" for a new volume.
 func (c *Catalogue) Place(node func(LocalVolume) string) {
 	for i, v := range c.volumes {
 		c.volumes[i].Node = cmp.Or(node(v), v.Node)
@@ -93,9 +93,9 @@ func listsVolumes(section map[string]any) bool {
 	return len(list) > 0 || !isList && local["serviceVolumes"] != nil
 }
 
-// volumesOf lists the local volumes of a service, as they would be placed if all of them were new: on the
-// machine with the lowest address of its placement. The order of a list must not decide it, for people
-// sort lists.
+// volumesOf returns the local volumes of a service, placed as if all of them were new: on the machine of
+// its placement with the lowest address. The result must not depend on the order of a list, because
+// people sort lists.
 func volumesOf(cfg *config.Cluster, s *Service) []LocalVolume {
 	persistence, _ := merge(s.Chart.Values, s.Values)["persistence"].(map[string]any)
 	machines := machinesOf(cfg, s.Placement)

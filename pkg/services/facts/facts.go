@@ -1,5 +1,5 @@
 // Package facts publishes facts about the releases of the platform's services, without secrets, so that programs that may not read Helm's releases,
-// which are Secrets, can judge services.
+// which are Secrets, can determine the state of services.
 // In: facts of a run; the objects of the cluster. Out: a ConfigMap, and the state of each service.
 package facts
 
@@ -17,7 +17,7 @@ import (
 type Service struct {
 	Name      string `json:"-"` // the key
 	Namespace string `json:"namespace"`
-	// Wanted: the configuration has the service, and enables it.
+	// Wanted means that the configuration has the service, and enables it.
 	Wanted bool `json:"wanted,omitempty"`
 	// Absent is the state of a service without a release.
 	Absent string `json:"absent,omitempty"`
@@ -35,18 +35,19 @@ type Release struct {
 	Paictl string `json:"paictl,omitempty"`
 	// Configuration compares the release with the configuration that the cluster stores; "" if the service isn't wanted.
 	Configuration string `json:"configuration,omitempty"`
-	// Targets are the objects that have to work, and ConfigMaps the names of those in the namespace of the release.
+	// Targets are the objects that must work, and ConfigMaps the names of the ConfigMaps in the namespace of the
+	// release.
 	Targets    []ready.Target `json:"targets,omitempty"`
 	ConfigMaps []string       `json:"configMaps,omitempty"`
 }
 
-// Helm's words for releases.
+// Helm's states of releases.
 const (
 	StatusDeployed     = "deployed"
 	StatusUninstalling = "uninstalling"
 )
 
-// valid reports whether a program can work with facts that it read: anyone who may change the ConfigMap may write anything.
+// valid reports whether facts can be used: everyone who may change the ConfigMap can write any content.
 func (s *Service) valid() bool {
 	if s.Name == "" || s.Namespace == "" {
 		return false

@@ -15,12 +15,12 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Checker checks the objects of many releases with one look at the cluster; *ready.Checker is one.
+// Checker checks the objects of many releases with one read of the cluster; *ready.Checker is one.
 type Checker interface {
 	CheckAll(ctx context.Context, releases [][]ready.Target) ([]ready.State, error)
 }
 
-// Judge returns the states of services, in their order: from the facts, and from the objects that the cluster has now. unowned are the pods of services
+// Judge returns the states of services, in their order, from the facts and from the current objects of the cluster. unowned are the pods of services
 // that no longer have an owner, by service.
 func Judge(ctx context.Context, client kubernetes.Interface, c Checker, all []Service, unowned map[string][]corev1.Pod) ([]state.Status, error) {
 	states, err := check(ctx, client, c, all)
@@ -38,7 +38,7 @@ func Judge(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	return out, nil
 }
 
-// check looks at the objects of all releases at once. The result is by service.
+// check checks the objects of all releases at once. The result is by service.
 func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Service) (map[string]ready.State, error) {
 	var installed []*Service
 	var targets [][]ready.Target
@@ -66,7 +66,7 @@ func check(ctx context.Context, client kubernetes.Interface, c Checker, all []Se
 	out := map[string]ready.State{}
 	for i, s := range installed {
 		for _, cm := range lost[s.Name] {
-			// It precedes problems of its pods, if there are any, because pods read it at their start.
+			// The missing ConfigMap precedes problems of the pods, because pods read it when they start.
 			states[i].Problems = append([]ready.Problem{{Object: "configmap/" + cm, Reason: ready.ReasonMissing, Message: "something deleted it",
 				Hint: "make it again: " + state.StartCommand(s.Name)}}, states[i].Problems...)
 		}

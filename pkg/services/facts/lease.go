@@ -13,19 +13,21 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Lease in kube.SystemNamespace is held by each run while it changes services, also by those of earlier paictls, which publish nothing.
+// Lease is the lease in kube.SystemNamespace that each run holds while it changes services, including runs of earlier paictls, which
+// publish no facts.
 const Lease = "paictl"
 
-// LeaseDuration is how long after its last renewal a run holds the lease.
+// LeaseDuration is how long a run holds the lease after its last renewal.
 const LeaseDuration = 30 * time.Second
 
 // Annotations of the lease.
 const (
 	AnnotationCommand = "paictl.openpai.org/command"
-	// annotationPublished is the time at which the last run acquired the lease that published facts. A run that doesn't, because an earlier paictl
-	// made it or because it was killed, leaves the time of another one.
+	// annotationPublished is the time at which the last run that published facts acquired the lease. A run that doesn't publish, because an
+	// earlier paictl made it or it was killed, leaves the time of another run.
 	annotationPublished = "paictl.openpai.org/published"
-	// annotationKnown is the time at which a run acquired the lease that found published facts up to date: they are about the services before it.
+	// annotationKnown is the time at which a run acquired the lease, if the published facts were current then. They describe the services before
+	// that run.
 	annotationKnown = "paictl.openpai.org/published-before"
 )
 
@@ -41,7 +43,7 @@ func Current(l *coordinationv1.Lease) bool {
 	return acquired(l) != "" && l.Annotations[annotationPublished] == acquired(l)
 }
 
-// Acquire notes whether the published facts were current. l is about to be acquired; before is the lease until then, or nil.
+// Acquire records whether the published facts were current. l is about to be acquired; before is the previous lease, or nil.
 func Acquire(l, before *coordinationv1.Lease) {
 	if before != nil && Current(before) {
 		metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationKnown, acquired(l))
@@ -50,17 +52,17 @@ func Acquire(l, before *coordinationv1.Lease) {
 	delete(l.Annotations, annotationKnown)
 }
 
-// Publish notes that the run that holds the lease has published facts.
+// Publish records that the run that holds the lease has published facts.
 func Publish(l *coordinationv1.Lease) {
 	metav1.SetMetaDataAnnotation(&l.ObjectMeta, annotationPublished, acquired(l))
 }
 
-// age is the age of published facts.
+// age describes how current published facts are.
 type age int
 
 const (
 	current age = iota
-	before      // a run changes services, and they are about the services before it
+	before      // a run is changing services, and the facts describe the services before it
 	unknown     // a run changed services, and didn't publish
 )
 
@@ -80,7 +82,7 @@ func readLease(ctx context.Context, client kubernetes.Interface, now time.Time) 
 	return unknown, l, nil
 }
 
-// held reports whether a run holds the lease. Clocks of machines may differ.
+// held reports whether a run holds the lease. It allows for differences between the clocks of machines.
 func held(l *coordinationv1.Lease, now time.Time) bool {
 	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || l.Spec.RenewTime == nil {
 		return false

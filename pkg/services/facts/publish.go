@@ -44,22 +44,23 @@ const (
 var ErrNone = hint.Wrap(errors.New("no run of paictl has published which services run"),
 	"any run publishes it: paictl service start -n NAME, with a kubeconfig, and a paictl as new as the server; or check with a kubeconfig: paictl service status --kubeconfig FILE")
 
-// Published is the facts about all services.
+// Published holds the facts about all services.
 type Published struct {
 	Services []Service
-	// Configuration identifies the configuration that the services were compared with, see Digest; "" is not known.
+	// Configuration identifies the configuration with which the services were compared, see Digest; "" if it isn't
+	// known.
 	Configuration string
 	// Revision is the number of that configuration.
 	Revision int
 }
 
-// Publication is the ConfigMap as it was before a run looked at the services.
+// Publication is the ConfigMap before a run reads the services.
 type Publication struct {
 	client kubernetes.Interface
 	have   *corev1.ConfigMap // nil: it didn't exist
 }
 
-// Open begins a publication, before the run looks at the services: a run that has lost the lock since can't replace the facts of the next one.
+// Open begins a publication, before the run reads the services: if the run loses the lock, it can't overwrite the facts of the next run.
 func Open(ctx context.Context, client kubernetes.Interface) (*Publication, error) {
 	have, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMap, metav1.GetOptions{})
 	switch {
@@ -129,8 +130,8 @@ func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoil
 	return p, spoilt, nil
 }
 
-// Digest identifies a configuration, but for the virtual clusters: those are changed without a start of services, and the scheduler's ConfigMap shows
-// whether it has them. It reads no secret; a change of secrets changes the name of their entry.
+// Digest identifies a configuration, without the virtual clusters: those are changed without a start of services, and the scheduler's ConfigMap shows
+// which it has. It doesn't read secrets; a change of secrets changes the name of their entry.
 func Digest(p *store.Public) (string, error) {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -152,8 +153,8 @@ func Digest(p *store.Public) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// withoutVirtualClusters removes the virtual clusters of the section scheduler. On a cluster without GPUs they enable the scheduler: there it leaves
-// whether the section has any.
+// withoutVirtualClusters removes the virtual clusters of the section scheduler. On a cluster without GPUs, their existence enables the scheduler, so
+// it keeps whether there are any.
 func withoutVirtualClusters(sections map[string]any, c *config.Cluster) {
 	section, ok := sections["scheduler"].(map[string]any)
 	if !ok {

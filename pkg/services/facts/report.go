@@ -24,7 +24,7 @@ import (
 // scheduler is the service whose virtual clusters are changed without a start.
 const scheduler = "scheduler"
 
-// Remedies of a report that isn't sure.
+// Remedies of a report that may be wrong.
 const (
 	remedyKubeconfig = "check with a kubeconfig: paictl service status --kubeconfig FILE"
 	remedyPublish    = remedyKubeconfig + "; the next run with a current paictl publishes it, for example: paictl service start -n NAME"
@@ -33,17 +33,17 @@ const (
 // reasonUnknown is the reason of a service whose facts can't be used.
 const reasonUnknown = "Unknown"
 
-// Reporter reports the state of all services from published facts. It reads no Secret.
+// Reporter reports the state of all services from published facts. It doesn't read Secrets.
 type Reporter struct {
 	Client kubernetes.Interface
 	Ready  Checker
 	Now    func() time.Time
 }
 
-// Report returns the state of all services by name. If the facts may not be those of the services that run now, it says so. Without facts the error is
+// Report returns the state of all services by name. If the facts may be outdated, the report contains a note. If there are no facts, the error is
 // ErrNone.
 func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
-	// Read the lease first: a run that ends after this publishes newer facts, which is harmless.
+	// Read the lease first: if a run ends after this, it publishes newer facts, which is harmless.
 	about, lease, err := readLease(ctx, r.Client, r.Now())
 	if err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (r *Reporter) Report(ctx context.Context) (*state.Report, error) {
 	return out, nil
 }
 
-// doubt restricts a report to data that doesn't depend on the facts: a release that may have been removed gets no problem, whose
-// remedy would start it again.
+// doubt restricts a report to data that doesn't depend on the facts: a release that may have been removed must not get a problem
+// whose remedy would start it again.
 func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	for i := range out.Items {
 		st := &out.Items[i]
@@ -109,7 +109,7 @@ func doubt(out *state.Report, lease *coordinationv1.Lease) {
 	out.Notes = append(out.Notes, state.Note{Message: message, Remedy: remedyPublish})
 }
 
-// run names the run that held a lease last.
+// run describes the run that held a lease last.
 func run(l *coordinationv1.Lease) string {
 	text := "a run"
 	if command := l.Annotations[AnnotationCommand]; command != "" {
@@ -121,7 +121,7 @@ func run(l *coordinationv1.Lease) string {
 	return text
 }
 
-// compare corrects the facts if another configuration was pushed since: then it is unknown whether services have it. It compares the scheduler's virtual clusters.
+// compare corrects the facts if another configuration was pushed since: it is then unknown whether services use it. The scheduler's virtual clusters are compared.
 func (r *Reporter) compare(ctx context.Context, p *Published, all []Service, out *state.Report) error {
 	public, err := store.New(r.Client).Public(ctx)
 	digest := ""
@@ -150,8 +150,8 @@ func (r *Reporter) compare(ctx context.Context, p *Published, all []Service, out
 	return nil
 }
 
-// compareScheduler compares the configuration that the scheduler reads with the one that is stored. The facts say whether the rest of its release is
-// up to date.
+// compareScheduler compares the configuration that the scheduler uses with the stored one. The facts show whether the rest of its release is
+// current.
 func (r *Reporter) compareScheduler(ctx context.Context, p *store.Public, all []Service) error {
 	for i := range all {
 		rel := all[i].Release
@@ -161,7 +161,7 @@ func (r *Reporter) compareScheduler(ctx context.Context, p *store.Public, all []
 		rel.Configuration = state.ConfigurationUnknown
 		c, found := schedulerconfig.FromCluster(p.Cluster.Layout, config.ServicesFile, p.Files[config.ServicesFile])
 		if found.Err() != nil {
-			return nil //nolint:nilerr // the configuration is then unknown
+			return nil //nolint:nilerr // the state of the configuration is then unknown
 		}
 		want, err := schedulerconfig.Encode(c)
 		if err != nil {

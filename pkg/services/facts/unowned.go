@@ -17,12 +17,12 @@ import (
 	"github.com/openpai/paictl/pkg/services/ready"
 )
 
-// parallel bounds the requests for owners at a time.
+// parallel is the maximum number of concurrent requests for owners.
 const parallel = 8
 
 const labelName = "app.kubernetes.io/name"
 
-// Owners names the owners of pods that no longer exist. It asks once for each.
+// Owners determines whether the owners of pods exist. It sends one request for each owner.
 type Owners struct {
 	client kubernetes.Interface
 	mu     sync.Mutex
@@ -34,8 +34,8 @@ func NewOwners(c kubernetes.Interface) *Owners {
 	return &Owners{client: c, gone: map[types.UID]bool{}}
 }
 
-// Lost reports whether the pod's owner is gone, so that the pod isn't restarted or removed. A ReplicaSet whose Deployment is gone counts
-// as gone.
+// Lost reports whether the pod's owner no longer exists, so that no controller replaces or removes the pod. A ReplicaSet whose
+// Deployment no longer exists counts as missing.
 func (o *Owners) Lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	ref := metav1.GetControllerOf(p)
 	if ref == nil {
@@ -67,9 +67,9 @@ func (o *Owners) Lost(ctx context.Context, p *corev1.Pod) (bool, error) {
 	return gone, nil
 }
 
-// learn asks for the owners of all pods at a time.
+// learn requests the owners of all pods concurrently.
 func (o *Owners) learn(ctx context.Context, pods []corev1.Pod) error {
-	one := map[types.UID]*corev1.Pod{} // of each owner
+	one := map[types.UID]*corev1.Pod{} // one pod of each owner
 	for i := range pods {
 		if ref := metav1.GetControllerOf(&pods[i]); ref != nil {
 			one[ref.UID] = &pods[i]
@@ -86,7 +86,7 @@ func (o *Owners) learn(ctx context.Context, pods []corev1.Pod) error {
 	return group.Wait()
 }
 
-// get returns an owner, or nil if it is gone. An owner of an unknown kind counts as existing.
+// get returns an owner, or nil if it no longer exists. An owner of an unknown kind counts as existing.
 func (o *Owners) get(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner metav1.Object, err error) {
 	apps, opts := o.client.AppsV1(), metav1.GetOptions{}
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
@@ -109,7 +109,7 @@ func (o *Owners) get(ctx context.Context, namespace string, ref *metav1.OwnerRef
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for the owner of a pod: %w", err)
-	case owner.GetUID() != ref.UID: // a later one of the same name
+	case owner.GetUID() != ref.UID: // a later object of the same name
 		return nil, nil
 	}
 	return owner, nil

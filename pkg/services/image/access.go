@@ -17,15 +17,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Access is the way to reach registries: over TLS with a certificate that this machine trusts.
+// Access defines how registries are accessed: over TLS with a certificate that this machine trusts.
 // Plain HTTP is only allowed for registries on this machine.
 type Access struct {
-	// Host is the registry that Username and Password are for; other registries get the login that
-	// docker or podman stores for them.
+	// Host is the registry for Username and Password; for other registries the logins of docker or
+	// podman are used.
 	Host     string
 	Username string
 	Password secret.String
-	// Insecure accepts any certificate, but only of a registry on this machine.
+	// Insecure accepts any certificate of a registry on this machine.
 	Insecure bool
 	// Keychain holds the logins; nil means those of docker and podman.
 	Keychain authn.Keychain
@@ -33,11 +33,11 @@ type Access struct {
 	Transport *http.Transport
 }
 
-// errPlain is the error of a request that would have been sent without TLS.
+// errPlain is the error for a request that would have been sent without TLS.
 var errPlain = errors.New("plain HTTP is only used for registries on this machine")
 
 // guard refuses plain HTTP to other machines, even if the registry client would allow it for
-// private addresses, or a registry redirects it for a token.
+// private addresses, or a registry redirects to it for a token.
 type guard struct{ http.RoundTripper }
 
 // RoundTrip sends a request if it is allowed.
@@ -66,12 +66,12 @@ func (a Access) transport(ref name.Reference) http.RoundTripper {
 	}
 	if a.Insecure && Loopback(ref.Context().RegistryStr()) {
 		base = base.Clone()
-		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // asked for, and only on this machine
+		base.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // requested, and only for this machine
 	}
 	return guard{base}
 }
 
-// keychain gives a registry the configuration's login, or the one of docker or podman.
+// keychain returns the logins: the configuration's for its registry, otherwise those of docker or podman.
 func (a Access) keychain() authn.Keychain {
 	rest := a.Keychain
 	if rest == nil {
@@ -102,8 +102,8 @@ func (a Access) ours(registry string) bool {
 	return err == nil && own.RegistryStr() == registry
 }
 
-// explain adds the remedy for a registry that refuses. The error holds no password: the client
-// sends it in headers, which errors don't show.
+// explain adds the remedy for a registry that refuses access. The error contains no password: the
+// client sends it in headers, which errors don't show.
 func (a Access) explain(err error, target string) error {
 	host := target
 	if ref, perr := name.ParseReference(target); perr == nil {

@@ -38,7 +38,7 @@ func Owned() []Own {
 // Names returns the names of paictl's own images.
 func Names() []string { return paictl.Programs() }
 
-// Destination is the place to which images are pushed.
+// Destination is the registry to which images are pushed.
 type Destination struct {
 	// Registry is a host with an optional path, for paictl's own images: docker.io/openpai.
 	Registry string
@@ -103,7 +103,7 @@ func (d Destination) Target(a bundle.Artifact, own bool) (string, error) {
 		"no registry is named for %s, which is upstream's", a.Image)
 }
 
-// Mirrored returns an image's name in a mirror, which replaces the registry's host:
+// Mirrored returns an image's name in a mirror, whose address replaces the registry's host:
 // quay.io/prometheus/prometheus:v3 becomes MIRROR/prometheus/prometheus:v3. The charts do the same
 // with global.imageRegistry.
 func Mirrored(mirror, ref string) (string, error) {
@@ -114,7 +114,7 @@ func Mirrored(mirror, ref string) (string, error) {
 	return path.Join(mirror, rest), nil
 }
 
-// Check refuses destinations that no image can have, before anything is sent.
+// Check refuses destinations with invalid names, before an image is sent.
 func (d Destination) Check() error {
 	for _, r := range []string{d.Registry, d.Mirror} {
 		if r == "" {

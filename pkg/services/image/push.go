@@ -20,13 +20,13 @@ type State string
 
 // States of an image's name in a registry.
 const (
-	Present State = "present" // the registry has this very image
+	Present State = "present" // the registry has exactly this image
 	Missing State = "missing" // the registry has no image of that name
 	Other   State = "other"   // the registry has another image of the same name
 	Pushed  State = "pushed"  // the image was sent now
 )
 
-// Result is the result of a push, or of a look, for one image.
+// Result is the result of a push, or of Look, for one image.
 type Result struct {
 	Item
 	State State
@@ -34,7 +34,7 @@ type Result struct {
 	Found string
 }
 
-// Event is one step of a push: an image begins, makes progress, or is done.
+// Event is one step of a push: an image begins, makes progress, or is finished.
 type Event struct {
 	Item        Item
 	N, Total    int   // the number of the image, and how many images there are
@@ -46,14 +46,15 @@ type Event struct {
 type Pusher struct {
 	// Access is the way to reach registries.
 	Access Access
-	// Progress gets every step, from one goroutine at a time; may be nil.
+	// Progress receives every step; calls are never concurrent. It may be nil.
 	Progress func(Event)
-	// DryRun asks registries for their images and sends nothing.
+	// DryRun queries registries for their images and sends no images.
 	DryRun bool
 }
 
-// Push sends the images that registries don't have yet. It skips an image that a registry has with the
-// same digest. The first failure ends it; the sent images stay, and a further push continues after them.
+// Push sends the images that registries don't have yet. It skips an image if the registry has the same
+// digest. It stops at the first failure; images that were sent stay, and another push continues after
+// them.
 func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
 	var artifacts []bundle.Artifact
 	for _, i := range items {
@@ -122,7 +123,7 @@ func (p Pusher) send(ctx context.Context, img v1.Image, e Event) error {
 	return err
 }
 
-// Look asks a registry for the image under an item's name.
+// Look queries a registry for the image under an item's name.
 func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	r := Result{Item: item, State: Missing}
 	ref, options, err := a.open(ctx, item.Target)
@@ -143,7 +144,7 @@ func (a Access) Look(ctx context.Context, item Item) (Result, error) {
 	return r, nil
 }
 
-// open returns the parsed reference of an image, and the options to reach its registry.
+// open returns the parsed reference of an image, and the options for accessing its registry.
 func (a Access) open(ctx context.Context, target string) (name.Reference, []remote.Option, error) {
 	ref, err := name.ParseReference(target, name.StrictValidation)
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *store) changes() []string {
 	return out
 }
 
-// anonymous has no logins, even if the machine of the test has some.
+// anonymous holds no logins, even if the machine of the test has some.
 type anonymous struct{}
 
 func (anonymous) Resolve(authn.Resource) (authn.Authenticator, error) { return authn.Anonymous, nil }

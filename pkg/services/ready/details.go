@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// details reads data only about objects that look bad. If that fails, the problem is reported without it.
+// details reads data about objects that may have a problem. If that fails, the problem is reported without it.
 type details interface {
 	events(ctx context.Context, about corev1.ObjectReference) []corev1.Event
 	log(ctx context.Context, pod *corev1.Pod, container string, previous bool) []string
@@ -23,7 +23,7 @@ type details interface {
 // eventAge is how long the events of an object are cached.
 const eventAge = 3 * time.Second
 
-// logBytes bounds how much of a log is read.
+// logBytes is how many bytes of a log are read.
 const logBytes = 64 << 10
 
 // reader reads from the API, and caches the results during one wait.
@@ -99,7 +99,7 @@ func tail(ctx context.Context, c kubernetes.Interface, namespace, pod, container
 	return lastLines(string(raw), lines), nil
 }
 
-// firstEvent is the newest event with one of the reasons.
+// firstEvent returns the newest event with one of the reasons.
 func firstEvent(events []corev1.Event, reasons ...string) (corev1.Event, bool) {
 	for _, e := range events {
 		if slices.Contains(reasons, e.Reason) {

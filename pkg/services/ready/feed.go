@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// feed keeps the objects that waits read up to date: one list and one watch per kind of a namespace, as long as someone waits in it.
+// feed keeps the objects for waits up to date: one list and one watch per kind and namespace, while at least one wait uses it.
 type feed struct {
 	stores []*watch.Store[runtime.Object]
 	stop   context.CancelFunc
@@ -24,13 +24,13 @@ type feed struct {
 	denied error // why the API doesn't allow reading
 }
 
-// join returns the feed of a namespace, which the first caller starts, and a function to leave it.
+// join returns the feed of a namespace, which the first caller starts, and a function that leaves it.
 func (c *Checker) join(ctx context.Context, namespace string, wake chan struct{}) (*feed, func()) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	f := c.feeds[namespace]
 	if f == nil {
-		// When the first waiter ends, the others must keep the feed.
+		// The feed must continue for other waits when the first one ends.
 		own, stop := context.WithCancel(context.WithoutCancel(ctx))
 		f = &feed{stop: stop, wake: map[chan struct{}]struct{}{}}
 		for _, k := range slices.Concat(namespaced, clusterWide) {
@@ -65,7 +65,7 @@ func (f *feed) start(ctx context.Context, from watch.Source) {
 	f.runs.Go(func() { store.Run(ctx) })
 }
 
-// changed wakes the waiters. One signal is enough for many changes.
+// changed wakes the waits. One signal is enough for many changes.
 func (f *feed) changed() {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -77,8 +77,8 @@ func (f *feed) changed() {
 	}
 }
 
-// health records errors that patience doesn't solve. Other errors are those of a watch that ends or of an API server that doesn't answer:
-// the store retries. Without an error a list has been read.
+// health records errors that waiting doesn't solve. For other errors, such as the end of a watch or an API server that doesn't answer,
+// the store retries. nil means that a list has been read.
 func (f *feed) health(err error) {
 	if err != nil && !watch.Refused(err) {
 		return

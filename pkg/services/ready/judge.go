@@ -17,7 +17,7 @@ type verdict struct {
 	since           time.Time
 }
 
-// judge looks at all targets, and sends no request.
+// judge determines the state of all targets. It sends no request.
 func judge(targets []target, s *snapshot) verdict {
 	out := verdict{ready: true}
 	for _, t := range targets {
@@ -25,7 +25,7 @@ func judge(targets []target, s *snapshot) verdict {
 		out.ready = out.ready && one.ready
 		out.pods, out.readyPods = out.pods+one.pods, out.readyPods+one.readyPods
 		for _, f := range one.found {
-			// A pod that was evicted and has been replaced is no problem of a service that works.
+			// A pod that was evicted and replaced is not a problem of a service that works.
 			if !one.ready || f.Reason == "NodeNotReady" {
 				out.found = append(out.found, f)
 			}
@@ -62,7 +62,7 @@ func missing(t target) verdict {
 	}}}}
 }
 
-// ofPods counts the pods and gathers their problems.
+// ofPods counts the pods and collects their problems.
 func (s *snapshot) ofPods(t target, pods []*corev1.Pod, desired int32) verdict {
 	out := verdict{pods: int(desired), readyPods: min(countReady(active(pods)), int(desired))}
 	for _, p := range pods {
@@ -84,7 +84,7 @@ func (s *snapshot) pod(t target) verdict {
 	return out
 }
 
-// claim is ready when it is bound, or when it waits for the pod that will use it.
+// claim judges a claim: it is ready if it is bound, or if it waits for its first pod.
 func (s *snapshot) claim(t target) verdict {
 	c, ok := find(s.claims, t.namespace, t.name)
 	if !ok {

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// startPatience is how long a pod may make its containers before its events are read.
+	// startPatience is how long creating a pod's containers may take before its events are read.
 	startPatience = 3 * time.Second
 	// probePatience is how long a container may run without being ready before that is reported.
 	probePatience = 10 * time.Second
-	// pullPatience is how long a registry may be out of reach before waiting is given up.
+	// pullPatience is how long a registry may be unreachable before the wait is given up.
 	pullPatience = time.Minute
-	// crashMemory is how long a container must run after a crash to be trusted again.
+	// crashMemory is how long a container must run after a crash before it counts as working.
 	crashMemory = 10 * time.Minute
 	// crashesFinal is the number of crashes of a container after which the wait ends.
 	crashesFinal = 3
 	killsFinal   = 2
 )
 
-// podOf looks at one pod of a workload. A pod that works has no suspicions.
+// podOf returns possible problems of a workload's pod. A pod that works has no suspicions.
 func (s *snapshot) podOf(p *corev1.Pod, group string) []suspicion {
 	if p.DeletionTimestamp != nil || podReady(p) || p.Status.Phase == corev1.PodSucceeded {
 		return nil
@@ -50,7 +50,7 @@ func (s *snapshot) podOf(p *corev1.Pod, group string) []suspicion {
 	return s.starting(p, group)
 }
 
-// containerOf looks at one container.
+// containerOf returns a possible problem of one container.
 func (s *snapshot) containerOf(p *corev1.Pod, cs corev1.ContainerStatus, group string) (suspicion, bool) {
 	out := suspicion{group: group}
 	switch w, t := cs.State.Waiting, cs.State.Terminated; {
@@ -76,7 +76,7 @@ func (s *snapshot) containerOf(p *corev1.Pod, cs corev1.ContainerStatus, group s
 	return out, true
 }
 
-// waitingProblem fills in a problem for reasons of waiting that explain themselves.
+// waitingProblem sets a problem for waiting reasons that need no further data.
 func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool {
 	w := cs.State.Waiting
 	*out = Problem{Object: object(kindPod, p.Name), Reason: w.Reason, Message: fmt.Sprintf("container %s: %s: %s", cs.Name, rules.Words(w.Reason), w.Message), Final: true}
@@ -104,7 +104,7 @@ func waitingProblem(p *corev1.Pod, cs corev1.ContainerStatus, out *Problem) bool
 	return true
 }
 
-// pull explains why an image can't be had. A registry that is out of reach may come back.
+// pull explains why an image can't be pulled. A registry that is unreachable may become reachable again.
 func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "ImagePullBackOff", Message: fmt.Sprintf("image %s can't be pulled", cs.Image), Final: true}
 	cause := innermost(message)
@@ -123,7 +123,7 @@ func (s *snapshot) pull(p *corev1.Pod, cs corev1.ContainerStatus, message string
 	return out
 }
 
-// crash reports a container that ended although it should run.
+// crash reports a container that exited although it should run.
 func (s *snapshot) crash(p *corev1.Pod, cs corev1.ContainerStatus, group string) (suspicion, bool) {
 	t, previous := cs.State.Terminated, false
 	if t == nil {
@@ -184,7 +184,7 @@ func probe(p *corev1.Pod, cs corev1.ContainerStatus, group string) suspicion {
 	return out
 }
 
-// starting looks for problems that prevent a pod's containers from being created: mostly volumes.
+// starting finds problems that prevent a pod's containers from being created, mostly problems of volumes.
 func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 	c := condition(p, corev1.PodScheduled)
 	if p.Status.Phase != corev1.PodPending || c == nil || c.Status != corev1.ConditionTrue || !older(s.now, c.LastTransitionTime.Time, startPatience) {
@@ -197,7 +197,7 @@ func (s *snapshot) starting(p *corev1.Pod, group string) []suspicion {
 			return found, false
 		}
 		if strings.HasSuffix(e.Message, " not registered") {
-			return found, false // the kubelet doesn't know an object that it mounts, and asks again within seconds
+			return found, false // the kubelet doesn't know an object that it mounts yet, and requests it again within seconds
 		}
 		found.Reason, found.Message = e.Reason, rules.Words(e.Reason)+": "+e.Message
 		switch {

@@ -21,25 +21,25 @@ type Problem struct {
 	// Reason is one word, such as ImagePullBackOff, Unschedulable, CrashLoopBackOff, OOMKilled,
 	// ProbeFailed, QuotaExceeded.
 	Reason string `json:"reason"`
-	// Message is one line that also says what Reason does.
+	// Message is one line that includes the meaning of Reason.
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 	// Log are the last lines of a container that crashed.
 	Log []string `json:"log,omitempty"`
-	// Final is set if waiting can't solve the problem: a wait ends when such a problem persists for a while.
+	// Final means that waiting can't solve the problem: a wait ends if such a problem persists for a while.
 	Final bool `json:"final,omitempty"`
 }
 
-// Text is the problem in one line for people.
+// Text returns the problem in one line for people.
 func (p *Problem) Text() string { return p.Object + ": " + p.Message }
 
-// TextWithTerm is Text, with the reason for people who search for it.
+// TextWithTerm returns Text followed by the reason, for people who search for it.
 func (p *Problem) TextWithTerm() string { return p.Text() + " (" + p.Reason + ")" }
 
 // State is the state of the objects of a release.
 type State struct {
 	Ready bool `json:"ready"`
-	// Pods are those that should run, ReadyPods those that are ready in the current revision.
+	// Pods is the desired number of pods, ReadyPods the number of pods of the current revision that are ready.
 	Pods      int       `json:"pods"`
 	ReadyPods int       `json:"readyPods"`
 	Problems  []Problem `json:"problems,omitempty"`
@@ -95,7 +95,8 @@ func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, e
 	return out, nil
 }
 
-// stateOf judges, and asks about what looks bad. The causes are those of the problems.
+// stateOf judges the targets, and reads details about those that may have a problem. The causes are the problems'
+// causes.
 func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (State, []cause) {
 	v := judge(targets, s)
 	out := State{Ready: v.ready, Pods: v.pods, ReadyPods: v.readyPods, Since: v.since}
@@ -106,20 +107,20 @@ func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (Sta
 	return out, causes
 }
 
-// Tail reads the last lines of a container's log, without control characters. previous means
-// the container before its last restart.
+// Tail reads the last lines of a container's log, without control characters. previous selects the
+// container before its last restart.
 func (c *Checker) Tail(ctx context.Context, namespace, pod, container string, previous bool, lines int) ([]string, error) {
 	return tail(ctx, c.client, namespace, pod, container, previous, lines)
 }
 
-// NotReadyError ends a wait without success. It carries the state at that time.
+// NotReadyError is the error of an unsuccessful wait. It contains the state at that time.
 type NotReadyError struct {
 	State State
 	// Waited is how long the wait was, if it timed out; 0 if a problem was final.
 	Waited time.Duration
 }
 
-// Error is one line: the first problem, or how far it got.
+// Error returns one line: the first problem, or the progress so far.
 func (e *NotReadyError) Error() string {
 	text := fmt.Sprintf("%d of %d pods are ready", e.State.ReadyPods, e.State.Pods)
 	if len(e.State.Problems) > 0 {

@@ -20,7 +20,8 @@ var (
 	taint       = regexp.MustCompile(`taint(?:\(s\))? \{([^}]*)\}`)
 )
 
-// unschedulable returns why no node takes the pod. room means that other pods are terminating, whose resources may be enough.
+// unschedulable explains why no node can run the pod. room means that other pods are terminating, whose resources may be
+// enough.
 func unschedulable(p *corev1.Pod, message string, room bool) Problem {
 	out := Problem{Object: object(kindPod, p.Name), Reason: "Unschedulable", Final: true}
 	m := unavailable.FindStringSubmatch(strings.Join(strings.Fields(message), " "))
@@ -57,8 +58,8 @@ func splitClauses(text string) []string {
 
 type clause struct {
 	text, hint string
-	first      bool // its hint is the useful one
-	passes     bool // it may go away by itself
+	first      bool // its hint has precedence
+	passes     bool // it may disappear by itself
 	room       bool // it is solved when other pods end
 }
 
@@ -171,7 +172,7 @@ func expression(e corev1.NodeSelectorRequirement) string {
 	return fmt.Sprintf("%s %s (%s)", e.Key, e.Operator, strings.Join(e.Values, ", "))
 }
 
-// requested is how much of a resource the pod asks for.
+// requested returns how much of a resource the pod requests.
 func requested(p *corev1.Pod, name corev1.ResourceName) string {
 	var sum, largest resource.Quantity
 	for _, c := range p.Spec.Containers {

@@ -40,7 +40,7 @@ type snapshot struct {
 	byNode  map[string]*corev1.Node
 }
 
-// index prepares the look-ups.
+// index builds the lookup tables.
 func (s *snapshot) index() *snapshot {
 	s.byOwner, s.byNode = map[types.UID][]*corev1.Pod{}, map[string]*corev1.Node{}
 	for _, p := range s.pods {
@@ -139,7 +139,7 @@ var clusterWide = []source{
 	}},
 }
 
-// take reads a snapshot: one list per kind, those that the targets of a namespace need, all at once.
+// take reads a snapshot: concurrently one list for each kind that the targets of a namespace need.
 func take(ctx context.Context, c kubernetes.Interface, targets []target) (*snapshot, error) {
 	needed := func(kinds []string, in func(target) bool) bool {
 		return slices.ContainsFunc(targets, func(t target) bool { return slices.Contains(kinds, t.kind) && in(t) })

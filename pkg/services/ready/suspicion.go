@@ -12,8 +12,8 @@ import (
 // suspicion is a possible problem: its description from the snapshot, and how to check the rest.
 type suspicion struct {
 	Problem
-	// group is the workload that suffers. One cause is reported once per group, however many pods
-	// have it.
+	// group is the affected workload. One cause is reported once per group, however many pods have
+	// it.
 	group string
 	// refine reads events or a log. It returns false if there is no problem after all.
 	refine func(ctx context.Context, p Problem, d details) (Problem, bool)
@@ -21,8 +21,8 @@ type suspicion struct {
 
 func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
 
-// cause is a problem and how many others have it. Its key stays the same while pods are replaced, and while refine finds other words
-// for it.
+// cause is a problem and the number of other objects that have it. Its key doesn't change when pods are replaced, or when refine
+// finds other words for it.
 type cause struct {
 	Problem
 	key    string
@@ -32,8 +32,8 @@ type cause struct {
 // asked is how many objects of a group are checked for one suspicion.
 const asked = 2
 
-// resolve turns suspicions into problems: each cause once, with the number of other objects that have it. Problems that waiting doesn't
-// solve come first.
+// resolve converts suspicions to problems: each cause once, with the number of other objects that have it. Problems that waiting
+// doesn't solve come first.
 func resolve(ctx context.Context, found []suspicion, d details) []cause {
 	var order []string
 	causes, tries := map[string]*cause{}, map[string]int{}
@@ -56,7 +56,7 @@ func resolve(ctx context.Context, found []suspicion, d details) []cause {
 		if !ok {
 			continue
 		}
-		// Refining may have found another reason than the one that was suspected.
+		// Refining may have found a different reason.
 		causes[key] = &cause{Problem: p, key: key}
 		order = append(order, key)
 	}
@@ -82,7 +82,7 @@ func rank(p Problem) int {
 	return 1
 }
 
-// older reports whether something has been so for a while; the zero time has not.
+// older reports whether a time is longer ago than a duration; false for the zero time.
 func older(now, since time.Time, than time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) >= than
 }

@@ -27,7 +27,7 @@ const (
 // target is an object of the manifest that a run waits for.
 type target struct {
 	kind, namespace, name string
-	// passing: the object goes away by itself when its work is done (Jobs with a time to live).
+	// passing means that the object removes itself when its work is done (Jobs with a TTL).
 	passing bool
 }
 
@@ -36,7 +36,7 @@ type Target struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"` // "" for kinds without a namespace
 	Name      string `json:"name"`
-	// Passing: the object goes away by itself when its work is done.
+	// Passing means that the object removes itself when its work is done.
 	Passing bool `json:"passing,omitempty"`
 }
 
@@ -67,8 +67,8 @@ var waitedFor = map[string]string{
 	kindDeployment: "apps/", kindDaemonSet: "apps/", kindStatefulSet: "apps/", kindJob: "batch/", kindClaim: "v1", kindVolume: "v1", kindPod: "v1",
 }
 
-// parseTargets finds the objects to wait for. Those without a namespace are in that of the
-// release; hooks are Helm's to wait for.
+// parseTargets returns the objects to wait for. Those without a namespace are in that of the
+// release. It leaves out hooks, for which Helm waits.
 func parseTargets(namespace, manifest string) ([]target, error) {
 	var out []target
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -88,8 +88,8 @@ func parseTargets(namespace, manifest string) ([]target, error) {
 	}
 }
 
-// Kinds returns the kinds that lines at the top level of a document name. It finds them without parsing: most of the text of all manifests is data of
-// ConfigMaps, and a regular expression would take a tenth of the time of "paictl service status".
+// Kinds returns the kinds in the lines at the top level of a document. It doesn't parse: most of the text of all manifests is data of ConfigMaps, and
+// a regular expression would take a tenth of the time of "paictl service status".
 func Kinds(doc string) []string {
 	var out []string
 	for line := range strings.Lines(doc) {
@@ -105,7 +105,7 @@ func Kinds(doc string) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// passed reports whether a document is surely of one kind only, and that isn't waited for.
+// passed reports whether a document certainly has only one kind, and one that isn't waited for.
 func passed(doc []byte) bool {
 	kinds := Kinds(string(doc))
 	return len(kinds) == 1 && waitedFor[kinds[0]] == "" && !strings.HasSuffix(kinds[0], "List")

@@ -17,7 +17,7 @@ const (
 // escape is a terminal's control sequence: colours, mostly.
 var escape = regexp.MustCompile(`\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)`)
 
-// clean makes one line of a text from another program: no control characters, bounded.
+// clean returns a text from another program as one line, without control characters and with a limited length.
 func clean(text string, limit int) string {
 	text = escape.ReplaceAllString(text, "")
 	text = strings.Map(func(r rune) rune {
@@ -36,7 +36,7 @@ func clean(text string, limit int) string {
 	return text
 }
 
-// lastLines are the last meaningful lines of a log. Their indentation stays.
+// lastLines returns the last meaningful lines of a log, with their indentation.
 func lastLines(text string, count int) []string {
 	var out []string
 	for line := range strings.Lines(text) {

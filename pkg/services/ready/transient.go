@@ -24,7 +24,8 @@ const (
 	lastWord = 10 * time.Second
 )
 
-// UnknownError ends a wait if the API could not be reached at the end: the objects may work or not. Callers should not roll back for it.
+// UnknownError is the error of a wait at whose end the API could not be reached: the objects may work or not. Callers should not roll
+// back because of it.
 type UnknownError struct {
 	// Waited is the duration of the wait.
 	Waited time.Duration
@@ -50,7 +51,7 @@ func transient(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// begin reads the floor, as often as it takes to get an answer.
+// begin reads the floor, and retries until the API answers.
 func (w *waiter) begin(ctx context.Context) error {
 	limit := ctx
 	if w.o.Timeout > 0 {
@@ -84,8 +85,8 @@ func (w *waiter) unknown(err error) error {
 	return hint.Wrap(&UnknownError{Waited: time.Since(w.began), Err: err}, "run the same command again once the cluster's API answers")
 }
 
-// conclude reads the API before a wait is given up: the feeds may be outdated if the API wasn't available. It returns true if the objects
-// work after all. waited is 0 if a final problem stayed before the timeout.
+// conclude queries the API before a wait is given up, because the feeds may be outdated. It returns true if the objects work after all.
+// waited is 0 if a final problem persisted before the timeout.
 func (w *waiter) conclude(ctx context.Context, waited time.Duration) (bool, error) {
 	limit, cancel := context.WithTimeout(ctx, lastWord)
 	defer cancel()

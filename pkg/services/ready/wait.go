@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// defaultGrace is how long a final problem must stay before a wait is given up.
+	// defaultGrace is how long a final problem must persist before a wait is given up.
 	defaultGrace = 10 * time.Second
-	// settle collects the changes of one moment for one check.
+	// settle is the time during which changes are collected for one check.
 	settle = 100 * time.Millisecond
 	// tick is the time between two checks if nothing changes: events are not watched, and
 	// some problems become final with time.
 	tick = time.Second
 )
 
-// WaitOptions bound a wait.
+// WaitOptions limit a wait.
 type WaitOptions struct {
-	// Timeout is when the wait is given up; 0 means never.
+	// Timeout is the maximum duration of the wait; 0 means no limit.
 	Timeout time.Duration
-	// Grace is how long a final problem must stay before the wait is given up; 0 means 10 s.
+	// Grace is how long a final problem must persist before the wait is given up; 0 means 10 s.
 	Grace time.Duration
 	// Calm is how long a problem that may be temporary isn't passed to OnChange.
 	Calm time.Duration
@@ -37,8 +37,8 @@ type WaitOptions struct {
 	OnChange func(State)
 }
 
-// Wait waits until the objects of a manifest work. It ends early with a NotReadyError when a final problem stays, and with an
-// UnknownError if the API doesn't answer at its end. The state is the last observed one, also with an error.
+// Wait waits until the objects of a manifest work. It ends early with a NotReadyError if a final problem persists, and with
+// an UnknownError if the API doesn't answer at its end. The state is the last observed one, also with an error.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -61,13 +61,13 @@ type waiter struct {
 	targets []target
 	details details
 	began   time.Time
-	// floor are the generations that the API had when the wait began. Older problems in the feeds must not count.
+	// floor has the generations in the API when the wait began. Older states in the feeds must not count.
 	floor   map[types.UID]int64
 	floored time.Time            // when they were read
 	first   map[string]time.Time // the time since which a final problem exists
 	told    bool
 	state   State
-	shown   State                   // to OnChange
+	shown   State                   // the last state passed to OnChange
 	seen    map[[2]string]time.Time // the time since which an object has had a problem
 }
 
@@ -124,7 +124,7 @@ func (w *waiter) namespaces() []string {
 	return []string{metav1.NamespaceDefault} // only volumes: any feed has them
 }
 
-// look judges once. It returns true when the wait has ended.
+// look checks once. It returns true when the wait has ended.
 func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	for _, f := range feeds {
 		ok, err := f.ready()
@@ -154,8 +154,8 @@ func (w *waiter) look(ctx context.Context, feeds []*feed) (bool, error) {
 	return done, err
 }
 
-// tell calls OnChange if the state has changed. It holds back problems that may be temporary: when many services start
-// at the same time, kubelets and the scheduler don't know all objects at once.
+// tell calls OnChange if the state has changed. It omits problems that may be temporary: when many services start at
+// the same time, kubelets and the scheduler don't know all objects at once.
 func (w *waiter) tell(s State, now time.Time) {
 	w.state = s
 	s.Problems = w.lasting(s.Problems, now)
@@ -170,7 +170,7 @@ func (w *waiter) tell(s State, now time.Time) {
 	}
 }
 
-// lasting returns the problems that have been there for the time of Calm.
+// lasting returns the problems that have existed for at least Calm.
 func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	since := map[[2]string]time.Time{}
 	for _, p := range problems {
@@ -188,8 +188,8 @@ func (w *waiter) lasting(problems []Problem, now time.Time) (out []Problem) {
 	return out
 }
 
-// stays reports whether a final problem has existed for the time of grace. The same problem of another pod of the workload continues its
-// time.
+// stays reports whether a final problem has existed for the time of grace. If another pod of the workload has the same problem, the time
+// continues.
 func (w *waiter) stays(now time.Time, causes []cause) bool {
 	seen := map[string]bool{}
 	over := false
@@ -222,7 +222,7 @@ func (w *waiter) giveUp(waited time.Duration) error {
 	return err
 }
 
-// readFloor asks for the generations of the workloads as they are now.
+// readFloor reads the current generations of the workloads.
 func (w *waiter) readFloor(ctx context.Context) error {
 	found := make([]metav1.Object, len(w.targets))
 	group, ctx := errgroup.WithContext(ctx)

@@ -20,8 +20,8 @@ const createPatience = 2 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// deployment is ready when the pods of its newest revision are, and those of older ones are gone. Its status counts only once its
-// controller has seen the specification.
+// deployment judges a Deployment: it is ready if the pods of its newest revision are ready, and those of older ones are gone. Its status counts only when
+// its controller has observed the specification.
 func (s *snapshot) deployment(t target) verdict {
 	d, ok := find(s.deployments, t.namespace, t.name)
 	if !ok {
@@ -61,7 +61,7 @@ func (s *snapshot) deployment(t target) verdict {
 	return out
 }
 
-// statefulSet is ready when all its pods are, in the newest revision where it rolls out by itself.
+// statefulSet judges a StatefulSet: it is ready if all its pods are; they must have the newest revision if it is updated automatically.
 func (s *snapshot) statefulSet(t target) verdict {
 	d, ok := find(s.statefulSets, t.namespace, t.name)
 	if !ok {
@@ -78,7 +78,7 @@ func (s *snapshot) statefulSet(t target) verdict {
 		}
 	}
 	rolls := d.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
-	keep := int32(0) // pods that a partition leaves as they are
+	keep := int32(0) // pods that a partition doesn't update
 	if u := d.Spec.UpdateStrategy.RollingUpdate; rolls && u != nil && u.Partition != nil {
 		keep = min(*u.Partition, desired)
 	}
@@ -94,8 +94,8 @@ func (s *snapshot) statefulSet(t target) verdict {
 	return out
 }
 
-// stuck: a StatefulSet that works in order waits for a broken pod of the old revision before
-// it replaces it, forever.
+// stuck reports a StatefulSet that is updated in order and waits forever for a broken pod of the
+// old revision before it replaces it.
 func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []suspicion {
 	if d.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
 		return nil
@@ -112,7 +112,7 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	return out
 }
 
-// daemonSet is ready when its pods are on all nodes that it selects and that answer. It names nodes that are off, but doesn't wait for
+// daemonSet judges a DaemonSet: it is ready if its pods are ready on all selected nodes that answer. It reports nodes that don't answer, but doesn't wait for
 // them.
 func (s *snapshot) daemonSet(t target) verdict {
 	d, ok := find(s.daemonSets, t.namespace, t.name)
@@ -152,7 +152,7 @@ func rollsOut(d *appsv1.DaemonSet) bool {
 	return d.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType
 }
 
-// newestRevision is the hash that pods of the current template carry.
+// newestRevision returns the hash of pods with the current template.
 func (s *snapshot) newestRevision(d *appsv1.DaemonSet) string {
 	number, hash := int64(-1), ""
 	for _, r := range s.revisions {
@@ -172,7 +172,7 @@ func noNode(t target, d *appsv1.DaemonSet) Problem {
 	return out
 }
 
-// job is ready when it is complete. A Job that cleans up after itself may no longer exist.
+// job judges a Job: it is ready if it is complete. A Job that removes itself may no longer exist.
 func (s *snapshot) job(t target) verdict {
 	j, ok := find(s.jobs, t.namespace, t.name)
 	switch {
@@ -229,7 +229,7 @@ func (s *snapshot) failedJob(t target, j *batchv1.Job, c batchv1.JobCondition) s
 	return out
 }
 
-// uncreated reads why a controller makes no pods, once it has had time to.
+// uncreated finds out why a controller creates no pods, after createPatience.
 func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion {
 	if !older(s.now, o.GetCreationTimestamp().Time, createPatience) {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// job is one Apply or Plan after everything was read and before anything is changed.
+// job is one call of Apply or Plan, after everything was read and before anything is changed.
 type job struct {
 	*session
 	request  Request
 	past     past
-	manifest string // as it will be
+	manifest string // the desired manifest
 	want     manifest
-	base     manifest // as it was sent last
+	base     manifest // the last manifest that was sent
 	findings []finding
 	kinds    []definition              // the changes of the request's definitions in the cluster
 	brings   map[schema.GroupKind]bool // kinds that the chart defines
@@ -91,7 +91,7 @@ func (h *helm) study(ctx context.Context, r Request, rehearsal bool) (*job, erro
 }
 
 // compare renders the desired manifest and reports whether the cluster already has it. Templates that generate passwords or certificates
-// render differently each time: if two renderings differ, the deployed manifest stays.
+// render differently each time: if two renderings differ, the deployed manifest is kept.
 func (j *job) compare() (same bool, err error) {
 	if j.past.base == nil || j.past.leaving {
 		out, err := j.render(j.request, j.past.next())
@@ -135,7 +135,7 @@ func (j *job) parse() (err error) {
 	return err
 }
 
-// decide returns the action. same reports that chart and values are the deployed ones.
+// decide returns the action. same means that chart and values are the deployed ones.
 func (j *job) decide(same bool) string {
 	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
@@ -154,8 +154,8 @@ func (j *job) decide(same bool) string {
 	return Unchanged
 }
 
-// heal brings the records, and the remains of an unfinished run, into a state from which Helm can continue. The caller holds the lock of
-// the services, so no other run changes them.
+// heal repairs the records and the remains of an unfinished run, so that Helm can continue. The caller holds the lock of the services,
+// so no other run changes them.
 func (j *job) heal(ctx context.Context) error {
 	if !j.past.cut {
 		return nil
@@ -177,8 +177,8 @@ func (j *job) heal(ctx context.Context) error {
 	return j.helm().Releases.Update(j.past.last)
 }
 
-// undo removes the objects of an unfinished revision that the desired one doesn't have: Helm compares only with the deployed revision,
-// and would leave them forever.
+// undo removes the objects of an unfinished revision that the desired manifest doesn't have. Helm compares only with the deployed
+// revision, and would never remove them.
 func (j *job) undo() error {
 	attempt := j.past.attempt()
 	if attempt == nil || attempt.Manifest == j.manifest {
@@ -212,16 +212,16 @@ func (j *job) present() string {
 		}
 		raw, err := f.MarshalJSON()
 		if err != nil {
-			continue // it was read from YAML
+			continue // it was parsed from YAML
 		}
 		b.WriteString("---\n" + string(raw) + "\n")
 	}
 	return b.String()
 }
 
-// define creates the kinds that the chart defines and the cluster doesn't have. Helm does it only at the first install, and not for
-// definitions among the templates. Changed definitions are written before all objects, too: some objects may need a new version or a new
-// field.
+// define creates the kinds that the chart defines and the cluster doesn't have. Helm does that only at the first install, and not for
+// definitions among the templates. Changed definitions are also written before all objects, because some objects may need a new version
+// or field.
 func (j *job) define(ctx context.Context) error {
 	if err := j.redefine(ctx); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (j *job) define(ctx context.Context) error {
 			if err := j.kube.Wait(list, definitionTimeout); err != nil {
 				return fmt.Errorf("wait for a definition: %w", err)
 			}
-			// The API answers for a kind a moment after it calls it established.
+			// The API serves a kind only some time after the kind is established.
 			parsed, err := parseObjects(text)
 			if err != nil {
 				return err
@@ -257,7 +257,7 @@ func (j *job) define(ctx context.Context) error {
 	})
 }
 
-// definitions are the definitions of the chart's crds folder, and those among its templates.
+// definitions returns the definitions of the chart's crds folder, and those among its templates.
 func (j *job) definitions() []string {
 	var out []string
 	for _, crd := range j.request.Chart.CRDObjects() {
@@ -274,8 +274,8 @@ func (j *job) definitions() []string {
 	return out
 }
 
-// run lets Helm install or upgrade. Everything was checked, so Helm's own checks, which request the whole OpenAPI schema, are off; so is
-// its check of ownership.
+// run calls Helm's install or upgrade. Everything has been checked, so Helm's own checks, which request the whole OpenAPI schema, are
+// disabled; so is its check of ownership.
 func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 	chart := copyChart(j.request.Chart)
 	j.kube.needed = map[schema.GroupKind]bool{}
@@ -298,7 +298,7 @@ func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 		a := action.NewUpgrade(j.helm())
 		a.Namespace, a.MaxHistory, a.Timeout = j.request.Namespace, historyMax, hookTimeout
 		a.Labels = j.notes()
-		a.ResetValues = true // empty values mean the chart's, not those of the last revision
+		a.ResetValues = true // values that aren't set are the chart's, not those of the last revision
 		a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
 		done, err = a.Run(j.request.Name, chart, j.request.Values)
 		return err

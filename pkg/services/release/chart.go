@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// copyChart copies the parts of a chart that Helm changes: values and the lists of dependencies. Templates and files are only read.
+// copyChart copies the parts of a chart that Helm changes: values and the lists of dependencies. Templates and files are shared.
 func copyChart(c *chart.Chart) *chart.Chart {
 	out := *c
 	out.Values = copyMap(c.Values)
@@ -32,8 +32,8 @@ func copyChart(c *chart.Chart) *chart.Chart {
 	return &out
 }
 
-// prepareChart returns a copy without the subcharts that the values turn off, with the values
-// that it imports from the others.
+// prepareChart returns a copy without the subcharts that the values disable, and with the values
+// that it imports from the other subcharts.
 func prepareChart(c *chart.Chart, values map[string]any) (*chart.Chart, error) {
 	out := copyChart(c)
 	return out, chartutil.ProcessDependenciesWithMerge(out, values)
@@ -64,8 +64,8 @@ func copyValue(v any) any {
 	return v
 }
 
-// sameChart compares a chart with one that was read from a release, where numbers have become floats and subcharts are missing: their
-// rendering is compared by the manifest. It ignores the order of files, which is that of their archive.
+// sameChart compares a chart with one from a release, in which numbers have become floats and subcharts are missing; the rendering of
+// subcharts is compared in the manifest. It ignores the order of files, which depends on the archive.
 func sameChart(stored, wanted *chart.Chart) bool {
 	if stored == nil {
 		return false

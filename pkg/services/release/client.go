@@ -12,15 +12,15 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// client is Helm's client of the cluster, put right where it would fall short.
+// client is Helm's client of the cluster, with corrections.
 type client struct {
 	*helmkube.Client
-	// needed are the kinds of the manifest that is being sent: none of them may be missing.
+	// needed are the kinds of the manifest that is being sent; it is an error if the cluster doesn't have one of them.
 	needed map[schema.GroupKind]bool
-	// back indicates that an earlier revision comes back. Definitions of kinds don't go back with it: objects may have been stored since
-	// that only the newer ones allow.
+	// back means that an earlier revision is restored. Definitions of kinds are not restored with it, because objects that only the
+	// newer definitions allow may have been stored since.
 	back bool
-	// left are definitions, by name, that stay as they are.
+	// left are definitions, by name, that are not changed.
 	left map[string]bool
 	// undeleted has the errors of objects that could not be deleted: Helm only logs them.
 	undeleted []error
@@ -29,8 +29,8 @@ type client struct {
 // IsReachable sends no request: the session has just contacted the cluster.
 func (*client) IsReachable() error { return nil }
 
-// Build skips objects of an old manifest whose kind the cluster no longer has. Without it a release could neither be upgraded nor removed
-// once its definitions are gone.
+// Build skips objects of an old manifest whose kind the cluster no longer has. Otherwise a release could neither be upgraded nor removed
+// after its definitions were deleted.
 func (c *client) Build(reader io.Reader, validate bool) (helmkube.ResourceList, error) {
 	list, err := c.Client.Build(reader, validate)
 	if err != nil && !validate && c.onlyUnneeded(err) {
@@ -48,12 +48,12 @@ func (c *client) onlyUnneeded(err error) bool {
 	}) == nil
 }
 
-// Update merges three ways for custom resources too, so that manual changes are reverted there as well.
+// Update uses a three-way merge for custom resources too, so that manual changes of them are reverted as well.
 func (c *client) Update(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	return c.UpdateThreeWayMerge(original, target, force)
 }
 
-// UpdateThreeWayMerge keeps claims and definitions that the new manifest no longer has.
+// UpdateThreeWayMerge doesn't delete claims and definitions that the new manifest no longer has.
 func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, force bool) (*helmkube.Result, error) {
 	if c.back {
 		had := original
@@ -69,8 +69,8 @@ func (c *client) UpdateThreeWayMerge(original, target helmkube.ResourceList, for
 	return c.Client.UpdateThreeWayMerge(original, target, force)
 }
 
-// isClaim reports whether an object holds data. It outlives its release in any case: our charts say so themselves, but most upstream
-// charts don't.
+// isClaim reports whether an object is a claim, which holds data and always outlives its release: our charts declare that, but most
+// upstream charts don't.
 func isClaim(i *resource.Info) bool { return i.Mapping.GroupVersionKind.GroupKind() == claims }
 
 // isDefinition reports whether an object defines a kind: if it is removed, all objects of the kind are removed.
@@ -83,7 +83,7 @@ var (
 	definitions = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )
 
-// DeleteWithPropagationPolicy deletes all objects but claims, and records the errors.
+// DeleteWithPropagationPolicy deletes all objects except claims, and records the errors.
 func (c *client) DeleteWithPropagationPolicy(list helmkube.ResourceList, policy metav1.DeletionPropagation) (*helmkube.Result, []error) {
 	list = list.Filter(func(i *resource.Info) bool { return !isClaim(i) })
 	result, errs := c.Client.DeleteWithPropagationPolicy(list, policy)

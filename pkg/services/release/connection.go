@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// connection is shared by all calls on one cluster: the API's discovery is read once, and the connections below are pooled.
+// connection is shared by all calls for one cluster: the API's discovery is read once, and connections are pooled.
 type connection struct {
 	cluster   *kube.Cluster
 	config    *rest.Config
@@ -80,7 +80,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
-	// A group whose server is unavailable doesn't stop charts that don't use it.
+	// If the server of an API group is unavailable, charts that don't use the group can still be installed.
 	apis, err := action.GetVersionSet(c.discovery)
 	if err != nil {
 		return nil, fmt.Errorf("ask the cluster for its resources: %w", err)
@@ -93,7 +93,7 @@ func (c *connection) ask() (*chartutil.Capabilities, error) {
 	return c.capabilities, nil
 }
 
-// forget makes the next call read the API's discovery again: a chart has added new kinds.
+// forget makes the next call read the API's discovery again, because a chart has added new kinds.
 func (c *connection) forget() {
 	c.loading.Lock()
 	defer c.loading.Unlock()
@@ -101,7 +101,7 @@ func (c *connection) forget() {
 	c.mapper.Reset()
 }
 
-// session is one call: its requests end when its context ends, although Helm doesn't support contexts.
+// session is one call: its requests end with its context, although Helm doesn't support contexts.
 type session struct {
 	*connection
 	namespace string
@@ -130,7 +130,7 @@ func (c *connection) session(ctx context.Context, namespace string) (*session, e
 	return s, nil
 }
 
-// helm returns a new configuration for one action: Helm's are not safe to share.
+// helm returns a new configuration for one action, because Helm's configurations are not safe to share.
 func (s *session) helm() *action.Configuration {
 	records := driver.NewSecrets(s.client.CoreV1().Secrets(s.namespace))
 	records.Log = s.debug
@@ -143,7 +143,7 @@ func (s *session) helm() *action.Configuration {
 	}
 }
 
-// The four methods that Helm requires of a connection.
+// The four methods that Helm requires of a RESTClientGetter.
 
 func (s *session) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(s.bound), nil }
 
@@ -163,7 +163,7 @@ func (c *connection) debug(format string, args ...any) {
 	c.log.Debug("helm", "message", fmt.Sprintf(format, args...))
 }
 
-// warnings takes the API server's warnings, which client-go would print to stderr.
+// warnings logs the API server's warnings, which client-go would print to stderr.
 type warnings struct{ log *slog.Logger }
 
 func (w warnings) HandleWarningHeader(code int, _, text string) {
@@ -180,7 +180,7 @@ func (c *connection) boundTo(ctx context.Context) *rest.Config {
 }
 
 type boundTripper struct {
-	ctx  context.Context // the context of the call that all requests belong to
+	ctx  context.Context // the context of the call to which all requests belong
 	next http.RoundTripper
 }
 

@@ -20,18 +20,18 @@ import (
 const (
 	// definitionTimeout bounds the wait until the API serves a new kind.
 	definitionTimeout = time.Minute
-	// schemaTimeout bounds the wait until objects are read with a changed definition: the API server takes it over a moment after
-	// it has stored it.
+	// schemaTimeout limits the wait until objects are read with a changed definition: the API server uses it only some time after
+	// it was stored.
 	schemaTimeout      = 10 * time.Second
 	definitionInterval = 100 * time.Millisecond
 )
 
-// definition is a definition of the chart that is missing or different in the cluster.
+// definition is a definition of the chart that is missing in the cluster, or different there.
 type definition struct {
 	want  *unstructured.Unstructured
 	live  *unstructured.Unstructured // nil if it is missing
-	after *unstructured.Unstructured // as it would become
-	// template: it is one of the templates, so it is an object of the release as well.
+	after *unstructured.Unstructured // as it would be after the change
+	// template means that the definition is one of the templates, so that it is also an object of the release.
 	template bool
 	// loses lists the versions and fields that objects would no longer have.
 	loses []string
@@ -50,7 +50,8 @@ func (d definition) change() (Change, error) {
 }
 
 // definitionsThatChange compares the chart's definitions with those of the cluster. It compares those of the crds folder only in an
-// upgrade: an operator who starts a service may have newer ones from elsewhere. A dry run of the API shows the changes.
+// upgrade, because an operator who starts a service may have newer ones from another source. A dry run of the API shows the
+// changes.
 func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition, error) {
 	var out []definition
 	for _, o := range j.want {
@@ -88,7 +89,7 @@ func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition
 	return out, nil
 }
 
-// othersDefinition reports whether a definition is an object of another release, which has it among its templates: only that release
+// othersDefinition reports whether a definition belongs to another release, which has it among its templates. Only that release
 // changes it.
 func (v survey) othersDefinition(live *unstructured.Unstructured) bool {
 	owner := live.GetAnnotations()
@@ -116,8 +117,8 @@ func (j *job) definitionsInFolder() (manifest, error) {
 	return out, nil
 }
 
-// compareDefinition returns nil if the cluster's definition is as desired, or if it stays as it is. An upgrade refuses to remove
-// fields from objects; a start keeps a definition that has more than the chart's.
+// compareDefinition returns nil if the cluster's definition is as desired, or isn't changed. An upgrade refuses to remove fields
+// from objects; a start keeps a definition that has more than the chart's.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
@@ -150,8 +151,8 @@ func (v survey) compareDefinition(ctx context.Context, o object) (*definition, e
 	return &definition{want: o.Unstructured, live: live, after: after, loses: lost}, nil
 }
 
-// applyDefinition sends a definition by server-side apply. The chart's fields win, and fields of others, such as the certificate of a
-// conversion webhook, stay.
+// applyDefinition sends a definition by server-side apply. The chart's fields have precedence; fields of others, such as the
+// certificate of a conversion webhook, stay.
 func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string) (*unstructured.Unstructured, error) {
 	raw, err := o.MarshalJSON()
 	if err != nil {
@@ -166,7 +167,8 @@ func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string)
 const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
 	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
 
-// keepsStored refuses a definition without a version in which objects may be stored, because they could no longer be read.
+// keepsStored returns an error if a definition doesn't have a version in which objects may be stored, because they could
+// no longer be read.
 func keepsStored(o object, live *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 	has := versionsOf(o.Unstructured, false)
@@ -177,7 +179,7 @@ func keepsStored(o object, live *unstructured.Unstructured) error {
 	return hint.Errorf(remedyStored, "%s: the chart no longer has version %s, in which the cluster stores objects", o, strings.Join(gone, ", "))
 }
 
-// versionsOf are the names of a definition's versions, or of those that are served.
+// versionsOf returns the names of a definition's versions, or only of the served ones.
 func versionsOf(u *unstructured.Unstructured, served bool) []string {
 	var out []string
 	for _, v := range versions(u) {
@@ -212,8 +214,8 @@ func (j *job) redefine(ctx context.Context) error {
 	return j.lookAgain(ctx, v)
 }
 
-// awaitServed waits until the API lists all versions that a definition has, and serves them. If a definition of that name was removed
-// just before, the API still lists it for a moment.
+// awaitServed waits until the API lists all versions of a definition, and serves them. If a definition of that name was just removed,
+// the API still lists it for a moment.
 func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) error {
 	group := definedKind(crd).Group
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -227,7 +229,7 @@ func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) e
 			if err != nil || !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == plural }) {
 				return false, err
 			}
-			// Other errors, such as that no webhook converts the objects yet, show that the API serves the version.
+			// Other errors, for example that no webhook converts the objects yet, show that the API serves the version.
 			_, err = j.dynamic.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
 			return !apierrors.IsNotFound(err), nil
 		})
@@ -238,7 +240,7 @@ func (j *job) awaitServed(ctx context.Context, crd *unstructured.Unstructured) e
 	return nil
 }
 
-// lookAgain asks about the objects whose kinds have just changed, as the survey does of all others.
+// lookAgain surveys the objects whose kinds have just changed, as the first survey did for all others.
 func (j *job) lookAgain(ctx context.Context, v survey) error {
 	changed := v.changing
 	v.changing = nil
@@ -267,7 +269,7 @@ func (j *job) lookAgain(ctx context.Context, v survey) error {
 	return nil
 }
 
-// kept are the definitions of the release's chart that the wanted one no longer has, and that the cluster has.
+// kept returns the definitions of the release's chart that the desired chart no longer has and the cluster still has.
 func (j *job) kept(ctx context.Context) ([]string, error) {
 	if j.past.base == nil || j.past.base.Chart == nil {
 		return nil, nil
@@ -281,7 +283,7 @@ func (j *job) kept(ctx context.Context) ([]string, error) {
 	for _, crd := range j.past.base.Chart.CRDObjects() {
 		found, err := j.mapObjects(string(crd.File.Data), mustBeServed)
 		if err != nil {
-			continue // the record of a third-party chart; this run doesn't change its definitions
+			continue // the record has a third-party chart; this run doesn't change its definitions
 		}
 		had = append(had, found...)
 	}

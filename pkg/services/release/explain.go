@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// plain is an error whose text was made one line; its chain is kept.
+// plain is an error with its text on one line; its chain is kept.
 type plain struct {
 	text string
 	err  error
@@ -23,7 +23,7 @@ type plain struct {
 func (p plain) Error() string { return p.text }
 func (p plain) Unwrap() error { return p.err }
 
-// explain names the work and the release, and makes Helm's text one line.
+// explain adds the operation and the release to an error, and puts Helm's text on one line.
 func explain(verb, name string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -42,7 +42,7 @@ var (
 	spaces        = regexp.MustCompile(`\s+`)
 )
 
-// flat makes the text of an error one line. A hint in its chain stays.
+// flat puts the text of an error on one line. A hint in its chain stays.
 func flat(err error) error {
 	text := err.Error()
 	if !strings.ContainsAny(text, "\n\t") {
@@ -82,7 +82,8 @@ func oneLine(errs []error) error {
 	return hint.Wrap(plain{strings.Join(texts, "; "), errors.Join(all...)}, hint.Of(all[0]))
 }
 
-// refusal turns an error of a dry run into a line that names the object. It ignores errors that only the order of creation causes.
+// refusal converts an error of a dry run to a line that names the object. It ignores errors that are only due to the order of
+// creation.
 func (v survey) refusal(o object, err error) error {
 	switch {
 	case err == nil, v.tolerated(o, err):
@@ -99,10 +100,10 @@ func (v survey) refusal(o object, err error) error {
 
 func (v survey) tolerated(o object, err error) bool {
 	if apierrors.IsNotFound(err) && o.namespace != "" {
-		// In a plan the namespace of the jobs is one that an earlier service is going to make.
+		// In a plan the namespace of the jobs may not exist yet, because an earlier service creates it.
 		return v.creates[o.namespace] || v.rehearsal && (o.namespace == v.namespace || o.namespace == kube.JobNamespace)
 	}
-	// A webhook that has side effects can't be asked without them.
+	// A webhook with side effects can't be called in a dry run.
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 

@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// hookTimeout bounds one hook of a chart; a hook is a job or a pod that runs to its end.
+// hookTimeout limits one hook of a chart, which is a job or a pod that runs until it exits.
 const hookTimeout = 5 * time.Minute
 
-// helm implements Manager with Helm v3's library. It makes a new Helm configuration for each call, because configurations are not safe
-// to share; the expensive parts are shared.
+// helm implements Manager with Helm v3's library. It creates a new Helm configuration for each call, because configurations are not
+// safe to share; the expensive parts are shared.
 type helm struct{ *connection }
 
 // NewHelm returns the Manager of a cluster. Calls may run in parallel, each on a different release. Messages of Helm and the API server
-// besides errors go to log.
+// other than errors are written to log.
 func NewHelm(c *kube.Cluster, log *slog.Logger) (Manager, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -49,8 +49,8 @@ func (h *helm) List(ctx context.Context, namespace string) ([]Release, error) {
 	return found, h.cluster.Explain(err)
 }
 
-// list leaves superseded revisions to the server: they are most of the bytes, and the current
-// revision is never one.
+// list doesn't request superseded revisions, which are most of the data: the current revision is
+// never superseded.
 func (h *helm) list(ctx context.Context, namespace, selector string) ([]Release, error) {
 	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *helm) Render(ctx context.Context, r Request) (string, error) {
 	return out.text(), h.explain("render", r.Name, err)
 }
 
-// render renders the chart as it would be sent. Templates may look objects up.
+// render renders the chart as it would be sent. Templates may look up objects.
 func (s *session) render(r Request, o chartutil.ReleaseOptions) (rendering, error) {
 	c, err := prepareChart(r.Chart, r.Values)
 	if err != nil {
@@ -132,11 +132,11 @@ func (s *session) uninstall(ctx context.Context, name string) error {
 	return err
 }
 
-// endTimeout is how long to wait for an action after its context has ended: its requests are interrupted then, so that it ends by itself,
-// except while it watches a hook.
+// endTimeout is how long to wait for an action after its context has ended: its requests are interrupted then, so that the action ends,
+// unless it watches a hook.
 const endTimeout = 2 * time.Second
 
-// bounded runs an action of Helm, which doesn't support contexts.
+// bounded runs an action of Helm, which doesn't support contexts, until ctx ends.
 func bounded(ctx context.Context, run func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()

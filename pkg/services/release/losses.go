@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// losses returns the versions and fields that objects could no longer have if a definition changed. The API server drops the content of a
-// field that a definition doesn't have, also from existing objects.
+// losses returns the versions and fields that objects would lose if a definition changed. The API server drops the content of a field
+// that a definition doesn't have, also from existing objects.
 func losses(from, to *unstructured.Unstructured) []string {
 	next := map[string]map[string]any{}
 	for _, v := range versions(to) {
@@ -52,7 +52,7 @@ func nameOf(version map[string]any) string {
 	return name
 }
 
-// few names some, and counts the others.
+// few lists some names, and counts the others.
 func few(all []string) string {
 	const most = 5
 	if len(all) <= most {
@@ -61,17 +61,17 @@ func few(all []string) string {
 	return strings.Join(all[:most], ", ") + " and " + plural.Of(len(all)-most, "other")
 }
 
-// refuseLosses refuses a definition that would remove something from objects.
+// refuseLosses returns an error if a definition would remove data from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
 	remedy := "use the paictl, or the chart, that installed it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
-	if len(v.base) == 0 { // not an upgrade: those have installed objects as their base
+	if len(v.base) == 0 { // not an upgrade, in which installed objects are the base
 		remedy = "use the paictl, or the chart, that installed it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
 	}
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }
 
-// keepsMore reports whether a definition of a chart stays as it is in the cluster, because it has all that the chart has, and more. It is
-// from a later chart, which was rolled back or stopped. A definition that would both gain and lose something is refused.
+// keepsMore reports whether a definition in the cluster is kept, because it has everything that the chart's has, and more. It is then
+// from a later chart that was rolled back or stopped. A definition that would both gain and lose something is refused.
 func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
 	if v.downgrade {
 		return false, nil

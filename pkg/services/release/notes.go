@@ -18,23 +18,23 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Labels of a revision's record. Helm keeps them and restores them with the revision in a rollback.
+// Labels of a revision's record. Helm keeps them, and restores them when it rolls back to the revision.
 const (
-	// labelBy is the paictl that wrote the revision, as version.Tag spells it.
+	// labelBy is the version of paictl that wrote the revision, in the form of version.Tag.
 	labelBy = "paictl.openpai.org/version"
 	// labelFrom is the revision before an upgrade, until a run has observed that the upgraded one is ready.
 	labelFrom = "paictl.openpai.org/upgraded-from"
-	// dropped is the value with which Helm drops a label that the revision before had.
+	// dropped is the value with which Helm removes a label of the previous revision.
 	dropped = "null"
 )
 
-// notes are the labels of the revision that the job is about to make.
+// notes returns the labels of the revision that the job is about to create.
 func (j *job) notes() map[string]string {
 	out := map[string]string{}
 	if by := thisPaictl(); by != "" {
 		out[labelBy] = by
 	}
-	if j.past.base == nil { // an install takes labels as they are
+	if j.past.base == nil { // an install accepts labels unchanged
 		return out
 	}
 	if out[labelBy] == "" {
@@ -62,7 +62,7 @@ func ownLabels(all map[string]string) map[string]string {
 	return out
 }
 
-// Settle implements Manager. It writes only labels: the record stays as Helm wrote it.
+// Settle implements Manager. It changes only labels of the record.
 func (h *helm) Settle(ctx context.Context, namespace, name string) error {
 	return h.explain("note the state of", name, h.settle(ctx, namespace, name))
 }
@@ -93,7 +93,7 @@ func (h *helm) settle(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// Outdated implements Manager. It asks once for each namespace.
+// Outdated implements Manager. It sends one request for each namespace.
 func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, error) {
 	client, err := kubernetes.NewForConfig(kube.Protobuf(h.config))
 	if err != nil {

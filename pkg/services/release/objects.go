@@ -49,7 +49,7 @@ func (m manifest) byID() map[id]object {
 	return out
 }
 
-// parseObjects reads the documents of a manifest. Lists are taken apart.
+// parseObjects parses the documents of a manifest. Lists are split into their items.
 func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text)))
@@ -86,7 +86,7 @@ func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// source is the template that a document came from: "prometheus/templates/config.yaml".
+// source returns the template from which a document was rendered: "prometheus/templates/config.yaml".
 func source(doc []byte) string {
 	for line := range bytes.Lines(doc) {
 		if s, ok := strings.CutPrefix(string(line), "# Source: "); ok {
@@ -96,8 +96,8 @@ func source(doc []byte) string {
 	return "the chart"
 }
 
-// integers makes whole numbers int64, as the API's own decoder does: unstructured objects
-// know no other.
+// integers converts whole numbers to int64, as the API's decoder does: unstructured objects accept
+// no other type.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -116,8 +116,8 @@ func integers(v any) any {
 	return v
 }
 
-// mapObjects finds the API resource of each object, and sets the release's namespace if the object has no namespace. Objects whose
-// kind is missing are kept without a mapping if may allows it.
+// mapObjects finds the API resource of each object, and sets the release's namespace if the object has no namespace. If the kind
+// doesn't exist, the object is kept without a mapping if may allows it.
 func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (manifest, error) {
 	parsed, err := parseObjects(text)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *session) mapObjects(text string, may func(schema.GroupKind) bool) (mani
 	return out, nil
 }
 
-// mustBeServed is for manifests whose kinds the cluster has.
+// mustBeServed is used as the argument of mapObjects for manifests whose kinds must exist.
 func mustBeServed(schema.GroupKind) bool { return false }
 
 func (s *session) mapObject(u *unstructured.Unstructured, may func(schema.GroupKind) bool) (object, error) {
@@ -166,7 +166,7 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{u.GroupVersionKind().Group, u.GetKind(), u.GetNamespace(), u.GetName()}
 }
 
-// definedBy are the kinds that a chart defines itself.
+// definedBy returns the kinds that a chart defines itself.
 func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{}
 	if c != nil {
@@ -192,7 +192,7 @@ func definedBy(c *helmchart.Chart, texts ...string) map[schema.GroupKind]bool {
 	return out
 }
 
-// definedKind is the kind that a definition defines.
+// definedKind returns the kind that a definition defines.
 func definedKind(u *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")

@@ -13,14 +13,15 @@ import (
 type past struct {
 	// last is the newest record, or nil if there is no record.
 	last *helmrelease.Release
-	// base is the revision that the cluster holds: the deployed one, or the newest one if no record says deployed now but an earlier one
-	// was. It is nil if none ever was.
+	// base is the revision that is in the cluster: the deployed one, or the newest one that was deployed before if no record has the
+	// status deployed. It is nil if no revision was ever deployed.
 	base *helmrelease.Release
 	// cut means that the last run was killed or failed.
 	cut bool
-	// leaving: the last run was an uninstall that was killed.
+	// leaving means that the last run was an uninstall that was killed.
 	leaving bool
-	// proven is the revision that worked before the base, if the base is an upgrade that no run has seen ready; otherwise 0.
+	// proven is the revision that worked before the base, if the base is an upgrade that no run has observed to be ready;
+	// otherwise 0.
 	proven int
 }
 
@@ -34,7 +35,7 @@ func (s *session) past(ctx context.Context, name string) (past, error) {
 	return p, err
 }
 
-// proven returns the revision before an upgrade that no run has seen ready, as long as its record exists.
+// proven returns the revision before an upgrade that no run has observed to be ready, while its record exists.
 func (h history) proven(base *helmrelease.Release) int {
 	if base == nil {
 		return 0
@@ -72,8 +73,8 @@ func (h history) judge() (past, error) {
 	return p, err
 }
 
-// deployed finds the revision that the cluster holds. If a run is killed between "the old one is superseded" and "the new one is
-// deployed", it is the new one.
+// deployed returns the revision that is in the cluster. If a run was killed after the old revision was marked superseded and
+// before the new one was marked deployed, it is the new one.
 func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, error) {
 	was := false
 	for _, r := range h {
@@ -90,7 +91,7 @@ func (h history) deployed(last *helmrelease.Release) (*helmrelease.Release, erro
 	return nil, nil
 }
 
-// next are the options for the next revision.
+// next returns the options for rendering the next revision.
 func (p past) next() chartutil.ReleaseOptions {
 	if p.base == nil {
 		return chartutil.ReleaseOptions{Revision: 1, IsInstall: true}
@@ -98,13 +99,13 @@ func (p past) next() chartutil.ReleaseOptions {
 	return chartutil.ReleaseOptions{Revision: p.last.Version + 1, IsUpgrade: true}
 }
 
-// again are the options with which the deployed revision was rendered.
+// again returns the options with which the deployed revision was rendered.
 func (p past) again() chartutil.ReleaseOptions {
 	first := p.base.Version == 1
 	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}
 }
 
-// previous returns the number of the revision to go back to, or 0.
+// previous returns the number of the revision for a rollback, or 0.
 func (p past) previous() int {
 	if p.base == nil {
 		return 0
@@ -112,7 +113,7 @@ func (p past) previous() int {
 	return cmp.Or(p.proven, p.base.Version)
 }
 
-// attempt returns a revision that a killed or failed run has begun and that isn't the base.
+// attempt returns a revision that a killed or failed run has begun, unless it is the base.
 func (p past) attempt() *helmrelease.Release {
 	if !p.cut || p.leaving || p.last == p.base {
 		return nil

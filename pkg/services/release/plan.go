@@ -48,7 +48,7 @@ func (j *job) loses() []string {
 	return out
 }
 
-// changes compares with the last sent manifest, and if that is the same, with the cluster.
+// changes compares the desired manifest with the last sent one or, if they are equal, with the cluster.
 func (j *job) changes() ([]Change, error) {
 	out, err := j.changesOfKinds()
 	if err != nil {
@@ -77,8 +77,8 @@ func (j *job) changes() ([]Change, error) {
 	return out, nil
 }
 
-// changesOfKinds returns the changes of definitions in the chart's crds folder: all in an upgrade, otherwise those that the cluster
-// doesn't have.
+// changesOfKinds returns the changes of definitions in the chart's crds folder: all of them in an upgrade, otherwise only missing
+// ones.
 func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
 	for _, d := range j.kinds {
@@ -97,7 +97,7 @@ func (j *job) changesOfKinds() ([]Change, error) {
 	for _, crd := range j.request.Chart.CRDObjects() {
 		parsed, err := parseObjects(string(crd.File.Data))
 		if err != nil {
-			continue // the install shows it
+			continue // the plan of the install contains it
 		}
 		for _, u := range parsed {
 			if _, err := j.mapper.RESTMapping(definedKind(u)); meta.IsNoMatchError(err) {
@@ -129,7 +129,7 @@ func planObject(base map[id]object, f finding) (*Change, error) {
 	return &Change{Action: action, Object: f.title(), Diff: diff}, nil
 }
 
-// diffObjects is a unified diff of two objects as YAML; before is nil for a new one.
+// diffObjects returns a unified diff of two objects as YAML; before is nil for a new one.
 func diffObjects(i id, before, after *unstructured.Unstructured) (string, error) {
 	left, right := masked(before, nil), masked(after, before)
 	var texts [2]string
@@ -161,8 +161,8 @@ func lines(text string) []string {
 	return all[:len(all)-1]
 }
 
-// masked returns the object without the values of a Secret. Those that differ from other's are marked, so that the change is visible
-// but not its content.
+// masked returns the object without the values of a Secret. Values that differ from other's are marked, so that the change is
+// visible but not its content.
 func masked(u, other *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil || u.GetKind() != "Secret" {
 		return u

@@ -9,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// node is a place of a schema as the API server prunes there: see prune and skipPrune in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+// node is a part of a schema, with the API server's rules for pruning: see prune and skipPrune in
+// k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 type node struct {
 	schema map[string]any // nil: without a schema
-	keeps  bool           // fields without a name stay
+	keeps  bool           // fields that the schema doesn't name are kept
 	root   bool
 }
 
-// all is a place where everything stays.
+// all reports whether all fields below are kept.
 func (n node) all() bool { return n.schema == nil && n.keeps }
 
 func (n node) typ() string { return textAt(n.schema, "type") }
@@ -47,14 +48,14 @@ func (n node) properties() map[string]any {
 	return p
 }
 
-// metadata reports whether a field is one that objects have without a schema.
+// metadata reports whether a field exists in all objects, without a schema.
 func (n node) metadata(field string) bool {
 	return (n.root || isSet(n.schema, "x-kubernetes-embedded-resource")) && slices.Contains(metadataFields, field)
 }
 
 var metadataFields = []string{"apiVersion", "kind", "metadata"}
 
-// field returns the node of a field; there is false if the field is dropped.
+// field returns the node of a field; there is false if the field is pruned.
 func (n node) field(name string) (below node, there bool) {
 	if n.metadata(name) {
 		return node{keeps: true}, true
@@ -65,7 +66,8 @@ func (n node) field(name string) (below node, there bool) {
 	return n.unnamed()
 }
 
-// unnamed returns the node of fields without a name. If additionalProperties is true, their own fields are dropped.
+// unnamed returns the node of fields that the schema doesn't name. If additionalProperties is true, their subfields are
+// pruned.
 func (n node) unnamed() (below node, there bool) {
 	if more, ok := n.schema["additionalProperties"]; ok {
 		s, _ := more.(map[string]any)
@@ -74,7 +76,7 @@ func (n node) unnamed() (below node, there bool) {
 	return node{keeps: true}, n.keeps
 }
 
-// items returns the node of a list's items. A list that keeps unknown fields keeps those of its items.
+// items returns the node of a list's items. If a list keeps unknown fields, so do its items.
 func (n node) items() node {
 	s, _ := n.schema["items"].(map[string]any)
 	below := at(s)
@@ -82,7 +84,7 @@ func (n node) items() node {
 	return below
 }
 
-// lostFields are the outermost fields that objects have by one schema and not by another one, below a path.
+// lostFields returns the outermost fields below a path that are kept by one schema and pruned by the other.
 func lostFields(from, to node, path string) []string {
 	if to.all() || from.schema == nil && !from.keeps {
 		return nil

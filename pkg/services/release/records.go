@@ -25,7 +25,7 @@ const recordMax = 64 << 20
 // historyMax is how many revisions of a release the cluster keeps.
 const historyMax = 10
 
-// record is one revision as Helm's secrets driver keeps it. Its labels are enough to choose which ones to decode.
+// record is one revision as Helm's secrets driver stores it. The records to decode can be chosen by the labels.
 type record struct {
 	namespace, name string
 	revision        int
@@ -72,7 +72,7 @@ func readHistory(ctx context.Context, c kubernetes.Interface, namespace, name st
 	return h, nil
 }
 
-// newest returns the current revision of each release, by namespace and name. It leaves out uninstalled ones, which helm uninstall
+// newest returns the current revision of each release, by namespace and name. It omits uninstalled releases, which helm uninstall
 // --keep-history leaves.
 func newest(records []record) []record {
 	slices.SortFunc(records, func(a, b record) int {
@@ -90,7 +90,7 @@ func (r record) decode(v any) error {
 	return nil
 }
 
-// decodeRecord undoes Helm's encoding: JSON, in gzip, in base64. Early Helm 3 had no gzip.
+// decodeRecord decodes Helm's format: JSON, compressed with gzip, in base64. Early versions of Helm 3 didn't use gzip.
 func decodeRecord(data []byte, v any) error {
 	raw := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(raw, data)
@@ -147,6 +147,6 @@ func (r record) full() (*helmrelease.Release, error) {
 	if v.Info == nil {
 		v.Info = &helmrelease.Info{}
 	}
-	v.Info.Status, v.Labels = r.status, r.labels // neither is in the data in its current form
+	v.Info.Status, v.Labels = r.status, r.labels // the encoded data doesn't have the current values of these
 	return &v, nil
 }

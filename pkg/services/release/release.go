@@ -1,6 +1,6 @@
-// Package release installs charts with Helm. It is the only package that runs Helm, so that Helm's next major version affects only this
+// Package release installs charts with Helm. It is the only package that uses Helm, so that Helm's next major version affects only this
 // package.
-// In: a chart and values. Out: a release in the cluster, unchanged if nothing differs.
+// In: a chart and values. Out: a release in the cluster, which isn't changed if there is no difference.
 package release
 
 import (
@@ -24,10 +24,11 @@ type Request struct {
 	Namespace string
 	Chart     *chart.Chart
 	Values    map[string]any
-	// Upgrade allows a different chart than the release's. Then the definitions in its crds folder are updated as well, and the previous
-	// revision stays recorded until Settle.
+	// Upgrade allows a chart that differs from the release's. The definitions in its crds folder are then updated as well, and the
+	// previous revision stays recorded until Settle.
 	Upgrade bool
-	// Downgrade lets definitions lose versions and fields. Without it an upgrade that would do so is refused, and a start leaves them.
+	// Downgrade allows definitions to lose versions and fields. Otherwise an upgrade that would remove some is refused, and a start
+	// doesn't change them.
 	Downgrade bool
 }
 
@@ -41,8 +42,8 @@ type Release struct {
 	Revision  int
 	Updated   time.Time
 	Manifest  string
-	Values    map[string]any // those given, without the chart's defaults
-	// By is the paictl that wrote the revision, as version.Tag spells it; "" if it is not known.
+	Values    map[string]any // the given values, without the chart's defaults
+	// By is the version of paictl that wrote the revision, in the form of version.Tag; "" if it is not known.
 	By string
 }
 
@@ -50,9 +51,10 @@ type Release struct {
 type Outcome struct {
 	Action   string
 	Revision int
-	// Previous is the revision that was deployed before, or 0. Upgrades that no run has seen ready don't count.
+	// Previous is the revision that was deployed before, or 0. It skips upgrades that no run has observed to be ready.
 	Previous int
-	// Unproven is the revision to go back to if this call left the release unchanged, and no run has seen its upgrade ready; otherwise 0.
+	// Unproven is the revision for a rollback if this call didn't change the release, and no run has observed its last upgrade to be
+	// ready; otherwise 0.
 	Unproven int
 	Manifest string
 }
@@ -65,17 +67,18 @@ type Change struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// Plan is the changes that Apply would make.
+// Plan holds the changes that Apply would make.
 type Plan struct {
 	Action  string   `json:"action"`
 	Changes []Change `json:"changes,omitempty"`
-	// Kept are the definitions of kinds that the chart no longer has. They stay, because all objects of their kinds would go with them.
+	// Kept are the definitions of kinds that the chart no longer has. They aren't removed, because that would remove all objects of
+	// their kinds.
 	Kept []string `json:"kept,omitempty"`
 	// Loses lists, by definition, the versions and fields that objects would no longer have.
 	Loses []string `json:"loses,omitempty"`
 }
 
-// Manager keeps releases. Each call is safe to repeat after the program was killed in it.
+// Manager manages releases. Each call can be repeated safely if the program was killed during it.
 type Manager interface {
 	// Get returns the current release, or nil if it doesn't exist.
 	Get(ctx context.Context, namespace, name string) (*Release, error)
@@ -83,17 +86,17 @@ type Manager interface {
 	List(ctx context.Context, namespace string) ([]Release, error)
 	// Render returns the manifests as Apply would send them.
 	Render(ctx context.Context, r Request) (string, error)
-	// Plan returns the changes that Apply would make. It changes nothing.
+	// Plan returns the changes that Apply would make, without making them.
 	Plan(ctx context.Context, r Request) (Plan, error)
 	// Apply installs or upgrades. It doesn't wait for pods.
 	Apply(ctx context.Context, r Request) (Outcome, error)
-	// Outdated returns those of the requested releases that run with a different chart. It leaves out releases that were never deployed.
+	// Outdated returns the requested releases that run with a different chart. It leaves out releases that were never deployed.
 	Outdated(ctx context.Context, requests []Request) ([]Release, error)
-	// Settle records that the current revision works and is made from this paictl's chart. It makes no new revision.
+	// Settle records that the current revision works and was made from this paictl's chart. It creates no new revision.
 	Settle(ctx context.Context, namespace, name string) error
-	// Rollback restores an earlier revision. Definitions of kinds stay as they are.
+	// Rollback restores an earlier revision. It doesn't change definitions of kinds.
 	Rollback(ctx context.Context, namespace, name string, revision int) error
-	// Uninstall removes the release. Objects that say helm.sh/resource-policy: keep stay. If the release doesn't exist, it returns no
-	// error.
+	// Uninstall removes the release. Objects with the annotation helm.sh/resource-policy: keep stay. If the release doesn't exist, it
+	// returns no error.
 	Uninstall(ctx context.Context, namespace, name string) error
 }

@@ -20,7 +20,7 @@ type rendering struct {
 	hooks    []*helmrelease.Hook
 }
 
-// render does what Helm does before it installs: same order, same text.
+// render does the same as Helm before an install: same order, same text.
 func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.ReleaseOptions, caps *chartutil.Capabilities) (rendering, error) {
 	if v := c.Metadata.KubeVersion; v != "" && !chartutil.IsCompatibleRange(v, caps.KubeVersion.String()) {
 		return rendering{}, hint.Errorf("choose a version of the chart that fits the cluster, in services-configuration.yaml",
@@ -53,7 +53,7 @@ func render(e engine.Engine, c *chart.Chart, values map[string]any, o chartutil.
 // refusedByTemplate matches the errors of "fail" and "required" in a template.
 var refusedByTemplate = regexp.MustCompile(`execution error at \(([^)]*)\): `)
 
-// templateError keeps the message of a chart's author, without its place.
+// templateError returns the message of a chart's author, without its position in the template.
 func templateError(name string, err error) error {
 	text := err.Error()
 	if at := refusedByTemplate.FindStringIndex(text); at != nil {
@@ -76,9 +76,9 @@ func releaseOptions(r Request, revision int, upgrade bool) chartutil.ReleaseOpti
 	return chartutil.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: revision, IsInstall: !upgrade, IsUpgrade: upgrade}
 }
 
-// RenderOffline returns the manifests, and after them the hooks, as a first install would send
-// them to a cluster of that Kubernetes version ("1.36.3"). It asks no cluster, so templates
-// that look something up find nothing.
+// RenderOffline returns the manifests, and after them the hooks, as a first install would send them
+// to a cluster of that Kubernetes version ("1.36.3"). It doesn't query a cluster, so lookups in
+// templates find no objects.
 func RenderOffline(r Request, kubeVersion string) (string, error) {
 	version, err := chartutil.ParseKubeVersion(kubeVersion)
 	if err != nil {

@@ -23,37 +23,38 @@ const (
 	surveyLimit = 16
 	// fieldManager is the field manager of dry runs. Only definitions of kinds are stored under this name.
 	fieldManager = "paictl"
-	// goneTimeout bounds the wait for objects that an earlier stop is still deleting; pods have
-	// 30 seconds to end.
+	// goneTimeout limits the wait for objects that an earlier stop is still deleting; pods have 30
+	// seconds to terminate.
 	goneTimeout  = time.Minute
 	goneInterval = 250 * time.Millisecond
 )
 
-// finding is one object of a release, as it is in the cluster and as it would become.
+// finding is the current and the future state of one object of a release.
 type finding struct {
 	object
 	live  *unstructured.Unstructured // nil if it doesn't exist
 	after *unstructured.Unstructured // nil if sending it would change nothing
-	// left: the definition has more in the cluster than in the chart, which stays.
+	// left means that the definition in the cluster has more than the chart's, and isn't changed.
 	left bool
 }
 
 func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
 func (f finding) changed() bool { return f.live != nil && f.after != nil }
 
-// survey asks the API about each desired object: does it exist, what would change, would it be accepted? The answers to the last two come
-// from a server-side dry run, so that a refused manifest changes nothing. base is the last sent manifest, empty before the first time.
+// survey queries the API about each desired object: whether it exists, how it would change, and whether it would be accepted. The last
+// two come from a server-side dry run, so that a refused manifest changes nothing. base is the last sent manifest, empty for the first
+// one.
 type survey struct {
 	*session
 	release string
 	base    map[id]object
 	// creates are the namespaces that the release itself creates.
 	creates map[string]bool
-	// rehearsal is a plan: it doesn't wait, and the release's own namespace may be missing.
+	// rehearsal means that the survey is for a plan: it doesn't wait, and the release's own namespace may be missing.
 	rehearsal bool
 	// upgrade and downgrade are the request's.
 	upgrade, downgrade bool
-	// changing are the kinds whose definitions are about to change: errors of their objects don't count yet.
+	// changing are the kinds whose definitions are about to change: errors of their objects are ignored until then.
 	changing map[schema.GroupKind]bool
 	// brings are the kinds that the chart defines itself.
 	brings map[schema.GroupKind]bool
@@ -93,8 +94,8 @@ func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	return out, oneLine(errs)
 }
 
-// unserved reports whether an object was refused because its kind has gone, and the chart defines it again: the API still lists a kind
-// for a moment after its definition was removed, but doesn't accept objects of it.
+// unserved reports whether an object was refused because its kind was removed, and the chart defines it again: the API still lists a
+// kind for a moment after its definition was removed, but doesn't accept its objects.
 func (v survey) unserved(o object, err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || o.mapping == nil || !v.brings[o.GroupVersionKind().GroupKind()] {
@@ -128,7 +129,7 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 		return f, err
 	}
 	if !known {
-		// Usually the object doesn't exist yet: this saves a request.
+		// Usually the object doesn't exist yet, so trying to create it saves a request.
 		err := v.tryCreate(ctx, o, target)
 		if !apierrors.IsAlreadyExists(err) {
 			return f, v.refusal(o, err)
@@ -156,8 +157,8 @@ func (v survey) look(ctx context.Context, o object) (finding, error) {
 	return f, v.refusal(o, err)
 }
 
-// get returns the live object, or nil. It waits for an object that is being deleted, since one that is created in its place would be
-// deleted, too.
+// get returns the live object, or nil. If the object is being deleted, it waits, because an object that is created in its place
+// would be deleted, too.
 func (v survey) get(ctx context.Context, o object) (*unstructured.Unstructured, error) {
 	var live *unstructured.Unstructured
 	err := wait.PollUntilContextTimeout(ctx, goneInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
@@ -192,7 +193,7 @@ func (v survey) tryCreate(ctx context.Context, o object, target *unstructured.Un
 	return err
 }
 
-// tryPatch returns the changed object, or nil if it would stay as it is.
+// tryPatch returns the changed object, or nil if it would not change.
 func (v survey) tryPatch(ctx context.Context, o object, target, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	base := target
 	if b, ok := v.base[o.id]; ok {
@@ -226,7 +227,7 @@ func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	return c.Object
 }
 
-// Helm's marks of an object's owner.
+// Annotations and labels with which Helm marks an object's owner.
 const (
 	managedBy          = "app.kubernetes.io/managed-by"
 	partOf             = "app.kubernetes.io/part-of"
@@ -239,7 +240,7 @@ const (
 	resourcePolicyKeep = "keep"
 )
 
-// owned returns the object with the marks that Helm will give it.
+// owned returns the object with Helm's marks of its owner.
 func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	labels := out.GetLabels()
@@ -257,8 +258,8 @@ func (v survey) owned(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// adoptable reports whether an existing object may become the release's: it is its own from an earlier time (a kept volume, an
-// interrupted install), or it is the platform's and belongs to no other release.
+// adoptable returns an error unless the release may take over an existing object: it already belonged to the release (a kept
+// volume, an interrupted install), or it belongs to the platform and to no other release.
 func (v survey) adoptable(o object, live *unstructured.Unstructured) error {
 	labels, annotations := live.GetLabels(), live.GetAnnotations()
 	name, namespace := annotations[ownerName], annotations[ownerNamespace]

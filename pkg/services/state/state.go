@@ -1,5 +1,5 @@
 // Package state has the state of a service as paictl shows it, for programs that don't read releases themselves.
-// In: nothing. Out: types, and the words for states.
+// In: nothing. Out: types, and the texts for states.
 package state
 
 import (
@@ -36,7 +36,7 @@ func States() [][2]string {
 	}
 }
 
-// The configuration of a running service compared with the cluster's copy.
+// The results of comparing the configuration of a running service with the cluster's copy.
 const (
 	ConfigurationCurrent = "up to date"
 	ConfigurationChanged = "changed: restart needed"
@@ -65,7 +65,7 @@ type Status struct {
 // Report is the state of all services.
 type Report struct {
 	Items []Status `json:"items"`
-	// Notes describe what the items lack, or may have wrong.
+	// Notes describe parts of the items that may be missing or wrong.
 	Notes []Note `json:"notes,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (r *Report) Sort() {
 	slices.SortFunc(r.Items, func(a, b Status) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Explained returns the services, each unknown one with a problem that explains why, for those that show no notes.
+// Explained returns the services for callers that don't show notes: each unknown one has a problem that explains why.
 func (r *Report) Explained() []Status {
 	if len(r.Notes) == 0 {
 		return r.Items

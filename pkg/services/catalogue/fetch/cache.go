@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cache keeps archives by digest, and the digest that a reference had when it was fetched. It is a folder that only the user can read.
-// Its errors aren't reported, because without it charts are only fetched again.
+// cache stores archives by digest, and the digest that a reference had when it was fetched. It is a folder that only the user can
+// read. Its errors are ignored, because without it charts are only fetched again.
 type cache string
 
 func newCache(dir string) cache {
@@ -25,8 +25,8 @@ func newCache(dir string) cache {
 	return cache(dir)
 }
 
-// get returns the archive of a reference, or nil if it isn't cached. A reference without version and digest may mean a different chart
-// each day and is never cached.
+// get returns the archive of a reference, or nil if it isn't cached. A reference without version and digest is never cached, because
+// it may mean a different chart each day.
 func (c cache) get(ref catalogue.ChartRef) []byte {
 	if c == "" || ref.Version == "" && ref.Digest == "" {
 		return nil
@@ -43,7 +43,7 @@ func (c cache) get(ref catalogue.ChartRef) []byte {
 	return data
 }
 
-// put keeps an archive that was checked against its reference.
+// put stores an archive that was checked against its reference.
 func (c cache) put(ref catalogue.ChartRef, data []byte) {
 	if c == "" || ref.Version == "" && ref.Digest == "" {
 		return

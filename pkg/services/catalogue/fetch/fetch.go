@@ -28,10 +28,10 @@ const (
 	maxIndex   = 64 << 20
 )
 
-// defaultTimeout is for one chart, from the first byte to the last.
+// defaultTimeout is the timeout for downloading one chart.
 const defaultTimeout = 2 * time.Minute
 
-// Options specify where charts may come from, other than the network.
+// Options define the sources of charts other than the network.
 type Options struct {
 	// Cache is the folder for fetched charts; "" means the folder paictl/charts in the user's cache.
 	Cache string
@@ -88,7 +88,7 @@ func (f *Fetcher) download(ctx context.Context, ref catalogue.ChartRef) ([]byte,
 	return f.fromServer(ctx, ref)
 }
 
-// checked refuses a chart that isn't the one that is wanted, or that nothing can be made of.
+// checked returns an error if a chart isn't the requested one, or can't be used.
 func checked(c *chart.Chart, ref catalogue.ChartRef, err error) (*chart.Chart, error) {
 	switch {
 	case err != nil:

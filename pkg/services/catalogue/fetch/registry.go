@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's own client, which can't be cancelled, has no limits, and falls
-// back to plain HTTP if TLS fails.
+// fromRegistry pulls a chart from an OCI registry. It doesn't use Helm's client, which can't be cancelled, has no limits, and uses
+// plain HTTP if TLS fails.
 func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repository string) ([]byte, error) {
 	plain := plainHost(ref)
 	opts := []name.Option{name.WithDefaultRegistry("")}
@@ -39,7 +39,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	}
 	target := name.Reference(repo.Digest(ref.Digest))
 	if ref.Version != "" {
-		// Tags can't contain a plus sign; Helm writes an underscore.
+		// Tags can't contain a plus sign; Helm replaces it with an underscore.
 		target = repo.Tag(strings.ReplaceAll(ref.Version, "+", "_"))
 	}
 	got, err := remote.Get(target, options...)
@@ -50,7 +50,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	if err != nil {
 		return nil, err
 	}
-	// Helm shows the digest of the manifest, sha256sum that of the archive: both pin the chart.
+	// Helm shows the digest of the manifest, sha256sum that of the archive: both are accepted.
 	if ref.Digest != "" && ref.Digest != got.Digest.String() && ref.Digest != layer.Digest.String() {
 		return nil, wrongDigest(ref, layer.Digest.String())
 	}
@@ -87,7 +87,7 @@ func pullLayer(ref name.Digest, options []remote.Option) ([]byte, error) {
 	return readLimited(r, maxArchive)
 }
 
-// withVersions adds the existing versions to the error if the requested one doesn't exist.
+// withVersions adds the existing versions to the error if the requested version doesn't exist.
 func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, options []remote.Option) error {
 	if statusOf(err) != http.StatusNotFound || ref.Version == "" {
 		return err
@@ -102,7 +102,7 @@ func withVersions(err error, repo name.Repository, ref catalogue.ChartRef, optio
 	return noVersion(ref.Version, tags)
 }
 
-// noVersion names up to eight versions, newest first.
+// noVersion lists up to eight existing versions, newest first.
 func noVersion(version string, there []string) error {
 	const most = 8
 	sortVersions(there)
@@ -113,7 +113,7 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins are the logins of the configuration for its registry; for others those of docker and podman.
+// logins returns the login of the configuration for its registry, and those of docker and podman for others.
 type logins struct{ own config.DockerRegistry }
 
 // Resolve implements authn.Keychain.
@@ -124,7 +124,7 @@ func (l logins) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.DefaultKeychain.Resolve(r)
 }
 
-// registryHost is the name under which the library knows a registry: docker.io has two.
+// registryHost returns the name of a registry for the library: docker.io has two names.
 func registryHost(domain string) string {
 	if r, err := name.NewRegistry(domain); err == nil {
 		return r.RegistryStr()

@@ -54,7 +54,7 @@ func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byt
 	return data, nil
 }
 
-// server is where a reference leads, with the login for it.
+// server is the server of a reference, with the login for it.
 type server struct {
 	client         *http.Client
 	home           *url.URL
@@ -67,7 +67,7 @@ func (s *server) get(ctx context.Context, address string, limit int64) ([]byte, 
 		return nil, err
 	}
 	r.Header.Set("User-Agent", "paictl/"+version.Version)
-	// A repository may keep its archives elsewhere; the login is only for its own host.
+	// A repository may store its archives on another host; the login is only for its own host.
 	if s.user != "" && r.URL.Host == s.home.Host && r.URL.Scheme == s.home.Scheme {
 		r.SetBasicAuth(s.user, s.password)
 	}
@@ -83,7 +83,7 @@ func (s *server) get(ctx context.Context, address string, limit int64) ([]byte, 
 	return readLimited(answer.Body, limit)
 }
 
-// find looks a chart up in the repository's index.
+// find looks up a chart in the repository's index.
 func (s *server) find(ctx context.Context, wanted, release string) (address, digest string, err error) {
 	data, err := s.get(ctx, s.home.JoinPath("index.yaml").String(), maxIndex)
 	if err != nil {
@@ -128,7 +128,8 @@ func (s *server) address(v *repo.ChartVersion) (address, digest string, err erro
 	return address, digest, err
 }
 
-// login finds the login of a server: cluster.docker-registry for its own host, otherwise the one that "helm repo add" has stored.
+// login returns the login for a server: that of cluster.docker-registry for its own host, otherwise the one that "helm repo add"
+// has stored.
 func (f *Fetcher) login(base *url.URL) (user, password string) {
 	if (logins{f.Registry}).sameHost(base) {
 		return f.Registry.Username, f.Registry.Password.Reveal()
