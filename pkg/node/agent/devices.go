@@ -11,21 +11,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// device is a GPU as others see it.
+// device is a GPU, or a part of one, as it is published.
 type device struct {
 	gpu.GPU
 	reason string // why it is sick, "" if it isn't
 	since  time.Time
-	// ignored is the error that the device has but that an order says to ignore, so that the device isn't sick.
+	// ignored is the fault of the device that a request says to ignore, so that the device isn't sick.
 	ignored string
 	xid     int // the last error of its driver
-	sticky  int // the one that only a reset or a restart ends
+	sticky  int // the last error that only a reset or a restart clears
 	xids    []gpu.Event
-	// leaked: its memory is in use, but not by any process.
+	// leaked means that its memory is in use, but not by any process.
 	leaked bool
-	// missing: the configuration says that the machine has it, and it was never seen.
+	// missing means that the configuration has it, but it was never found on the machine.
 	missing bool
-	// forPods: ordinary pods get it, and no job.
+	// forPods means that ordinary pods get it, and no jobs.
 	forPods bool
 	// card is the number of the GPU that it is a part of. It equals Index if each GPU is one part.
 	card int32
@@ -48,7 +48,7 @@ func (d *device) memoryFailed() bool {
 }
 
 // devices returns the devices that the machine offers, by number: its GPUs, including lost ones, or the parts of each. more is closed when
-// one of them changes, or another is added.
+// one of them changes, or another one is added.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	cards, more := m.cards()
 	if m.parts < 2 && m.mig == "" {
@@ -68,7 +68,7 @@ func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	return out, more
 }
 
-// instances are the instances of a GPU, in the order of their places.
+// instances returns the instances of a GPU, in the order of their places.
 func (d *device) instances() []gpu.Instance {
 	if d.MIG == nil || !d.MIG.Enabled {
 		return nil
@@ -76,7 +76,7 @@ func (d *device) instances() []gpu.Instance {
 	return d.MIG.Instances
 }
 
-// uuid is the UUID of the instance if the device is one, otherwise that of the GPU.
+// uuid returns the UUID of the instance if the device is one, otherwise that of the GPU.
 func (d *device) uuid() string {
 	if d.instance != nil {
 		return d.instance.UUID
@@ -84,13 +84,13 @@ func (d *device) uuid() string {
 	return d.UUID
 }
 
-// cards are the GPUs of the machine, also lost ones, by their numbers.
+// cards returns the GPUs of the machine by number, including lost ones.
 func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.slots {
 		d := device{GPU: s.gpu, reason: s.reason, since: s.since, ignored: s.Ignored, sticky: s.XID, xid: s.last, xids: slices.Clone(s.xids), leaked: s.leakedBy(m.now())}
-		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.XID, s.last) // other errors follow the one that broke it
+		d.Index, d.UUID, d.xid = s.Index, cmp.Or(d.UUID, s.UUID), cmp.Or(s.XID, s.last) // later errors are consequences of the one that broke it
 		if s.Ignored != "" {
 			d.xid = cmp.Or(s.last, s.XID)
 		}
@@ -105,12 +105,13 @@ func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	return out, m.changed
 }
 
-// missing returns GPUs that are configured but don't exist. The scheduler would give them to jobs. The caller holds the lock.
+// missing returns GPUs that are configured but don't exist. The scheduler would allocate them to jobs. The caller holds the
+// lock.
 func (m *monitor) missing() (out []device) {
 	why := fmt.Sprintf("the machine has %d GPUs, but its SKU in layout.yaml says %d", len(m.slots), m.wanted)
 	if !m.seen {
 		if m.silent == "" || m.now().Sub(m.silentSince) < silentFor {
-			return nil // it isn't known yet
+			return nil // the GPUs aren't known yet
 		}
 		why = m.silent
 	}

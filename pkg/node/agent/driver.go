@@ -26,29 +26,30 @@ import (
 // kind is the vendor and class of the agent's devices in the Container Device Interface.
 const kind = claim.Driver + "/gpu"
 
-// Driver gives the GPUs of its machine to the pods that their claims name. The kubelet calls it for one claim at a time;
-// kubeletplugin ensures that.
+// Driver allocates the GPUs of its machine to pods, as their claims name them. The kubelet calls it for one claim at a
+// time; kubeletplugin ensures that.
 type Driver struct {
 	node    string
 	gpus    *monitor
 	records *records
-	// processes show which pods still run.
+	// processes checks which pods still run.
 	processes *processes
-	// vendor knows what containers with real GPUs need.
+	// vendor provides the edits that containers with real GPUs need.
 	vendor vendor
-	// specs writes files for the container runtime to the folder cdi. writing guards them: a claim that has ended must not have a file.
+	// specs writes files for the container runtime to the folder cdi. writing guards them: there must be no file for a claim that has
+	// ended.
 	specs   *cdi.Cache
 	cdi     string
 	writing sync.Mutex
 	// notices is the folder with the files that report GPU health to containers, in a folder for each claim.
 	notices string
-	// noticing guards the files there: the latest is written last, and none for a claim that has ended.
+	// noticing guards the files there: the latest notice is written last, and no notice for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
 	ledger   *ledger
 	host     host
 	log      *slog.Logger
-	// fatal ends the agent.
+	// fatal stops the agent.
 	fatal func(error)
 }
 
@@ -56,14 +57,15 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
 // folders are the driver's folders and files.
 type folders struct {
-	// records and the file of orders survive a restart of the machine, cdi and notices don't; cgroups are the machine's control groups.
+	// records and orderFile survive a restart of the machine, cdi and notices don't; cgroups is the folder of the machine's control
+	// groups.
 	records, orderFile, cdi, notices, cgroups string
 	// root is the folder with the machine's files, or "" if its GPUs aren't real NVIDIA GPUs.
 	root string
 }
 
-// newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because they are gone
-// after a start of the machine.
+// newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because a restart of
+// the machine removes them.
 func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
 	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal,
 		host: host{proc: "/proc", signal: syscall.Kill, since: gpus.now()}}
@@ -116,7 +118,8 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	known := d.records.of[c.UID]
 	switch {
 	case known == nil:
-		// Record the device before allocating it. If the agent dies in between, the devices aren't given to another claim.
+		// Record the devices before allocating them, so that they aren't allocated to another claim if the agent is killed
+		// in between.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
@@ -153,7 +156,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	return devices, nil
 }
 
-// read returns the devices of this machine that a claim was allocated, if it may have them.
+// read returns the devices of this machine that were allocated to a claim, if it may have them.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
 	for _, r := range c.Status.ReservedFor {
@@ -209,12 +212,13 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 // request is one request of a claim.
 type request struct {
 	class string
-	// exact: it requests a number of devices, and not all.
+	// exact means that it requests a number of devices, not all.
 	exact bool
 	count int64
 }
 
-// askedOf returns the requests of a claim by the names that allocated devices refer to. The scheduler doesn't use alternatives of claim.Class.
+// askedOf returns the requests of a claim, by the names to which allocated devices refer. The scheduler doesn't use alternatives of
+// claim.Class.
 func askedOf(c *resourceapi.ResourceClaim) map[string]request {
 	out := map[string]request{}
 	for _, r := range c.Spec.Devices.Requests {
@@ -238,8 +242,8 @@ func names(r *record) []string {
 	return out
 }
 
-// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when none of their pods' containers runs. It also calls it for a pod
-// that was force-deleted while its containers still run. In that case it gets an error and retries.
+// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when no container of their pods runs. For a pod that was
+// force-deleted it calls it even if containers still run; it then gets an error and retries.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
@@ -277,7 +281,7 @@ func (d *Driver) remove(uid types.UID) error {
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
-		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get one aren't refused.
+		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get a sick GPU aren't refused.
 		d.log.InfoContext(ctx, "the API server stores only some of the GPUs' attributes", "missing features", dropped.DisabledFeatures())
 		return
 	}
@@ -288,7 +292,8 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// pick selects the instance if a device of the record is one. It fails if the GPU's split has changed since the record was written.
+// pick selects the instance if a device of the record is one. It returns an error if the GPU's split has changed since the record
+// was written.
 func (r *record) pick(g *device, name string) error {
 	switch {
 	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
@@ -302,10 +307,10 @@ func (r *record) pick(g *device, name string) error {
 	return nil
 }
 
-// perSlice is how many devices an object of the API server can have: 128, and 64 once one has taints.
+// perSlice is how many devices a ResourceSlice can have: 128, or 64 if one has taints.
 const perSlice = 64
 
-// resources returns the GPUs as they are published in Kubernetes.
+// resources returns the GPUs in the form in which they are published in Kubernetes.
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
@@ -322,14 +327,16 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish returns a GPU, or a part of one, as it is published in Kubernetes. Unknown values are omitted.
+// publish returns a GPU, or a part of one, in the form in which it is published in Kubernetes. Unknown values are
+// omitted.
 func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
 	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
 	if g.reason != "" {
-		// Not NoExecute: a job that has the GPU notices by itself. An API server that doesn't support taints drops it.
+		// Not NoExecute: a job with the GPU detects the fault itself. An API server that doesn't support taints drops
+		// this one.
 		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 	}
 	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
@@ -337,7 +344,7 @@ func publish(g *device, driver, cuda string, parts int32, mig string) resourceap
 			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
 		}
 	}
-	// Kubernetes wants three numbers, and drivers write 0 before some of theirs.
+	// Kubernetes requires three numbers without leading zeros, which some driver versions have.
 	for name, text := range map[resourceapi.QualifiedName]string{"driverVersion": driver, "cudaVersion": cuda} {
 		if v, err := semver.NewVersion(text); err == nil {
 			text := v.String()

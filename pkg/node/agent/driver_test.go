@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// machine has eight simulated GPUs. It holds the folders, which outlive the agent, and the agent's driver.
+// machine holds eight simulated GPUs. It holds the folders, which outlive the agent, and the agent's driver.
 type machine struct {
 	t *testing.T
 	folders

@@ -8,9 +8,9 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Faults of GPUs, how they are detected, and orders to ignore them.
+// Faults of GPUs, how they are detected, and requests to ignore them.
 
-// mostXIDs is how many errors of a GPU are kept: one that breaks may report thousands.
+// mostXIDs is how many errors of a GPU are kept: a GPU that fails may report thousands.
 const mostXIDs = 32
 
 func (m *monitor) event(e gpu.Event) {
@@ -32,11 +32,11 @@ func (m *monitor) event(e gpu.Event) {
 	s.last, m.news = e.XID, true // for its container
 	s.xids = append(s.xids[max(0, len(s.xids)-mostXIDs+1):], e)
 	if x.Sick() && (s.XID == 0 || x.Action == gpu.Restart || s.Ignored != "") {
-		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // a new error ends an order to ignore the previous one
+		s.XID, s.At, s.Boot, s.Ignored = e.XID, e.At, m.boot, "" // a new error cancels a request to ignore the previous one
 	}
 }
 
-// silentFor is how long the state of GPUs may be unknown before that makes them sick: the program that reads them may have to restart.
+// silentFor is how long the state of GPUs may be unknown before they count as sick: the program that reads them may have to restart.
 const silentFor = 15 * time.Second
 
 // tick checks for changes that only depend on time.
@@ -72,7 +72,7 @@ func (m *monitor) judge() {
 	for _, s := range m.slots {
 		reason, since := m.sickness(s)
 		if reason == "" && s.Ignored != "" && m.seen && m.silent == "" && len(m.reasons(s)) == 0 {
-			s.Ignored = "" // it is over
+			s.Ignored = "" // the fault to ignore is gone
 		}
 		if reason == s.reason {
 			continue
@@ -90,14 +90,14 @@ func (m *monitor) judge() {
 	}
 }
 
-// Faults for uncorrectable errors. A GPU may have more of these errors later.
+// Faults because of uncorrectable errors. A GPU with such a fault may have further errors.
 const (
 	memoryFailed = "its memory has uncorrectable errors; reset it, or restart the machine"
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness returns the fault of a GPU that isn't ignored on request, and the time of its beginning. It returns "" if the GPU has no
-// such fault.
+// sickness returns the fault of a GPU, unless it is ignored on request, and the time at which it began. It returns "" if the GPU
+// has no such fault.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {
@@ -120,7 +120,7 @@ func (m *monitor) sickness(s *slot) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// reasons are all faults of a GPU, the worst first.
+// reasons returns all faults of a GPU, the worst first.
 func (m *monitor) reasons(s *slot) (out []string) {
 	if s.XID != 0 {
 		out = append(out, gpu.FindXID(s.XID).String())
@@ -151,13 +151,13 @@ func (m *monitor) reasons(s *slot) (out []string) {
 	return out
 }
 
-// failures is how many errors of its memory and its other parts couldn't be corrected.
+// failures returns the number of uncorrectable errors of its memory and its other parts.
 func failures(s *slot) float64 {
 	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
 }
 
-// ignore puts a GPU back into use despite its fault, until it has another fault.
-// If wrong isn't empty, it must be the current fault, because an order may arrive late.
+// ignore makes a GPU available despite its fault, until it has another fault. If wrong isn't empty,
+// it must be the current fault, because a request may arrive late.
 func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +182,7 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	return "it gets jobs again, although: " + s.Ignored, nil
 }
 
-// heed ends ignore.
+// heed cancels ignore.
 func (m *monitor) heed(index int32) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -77,7 +77,7 @@ func (d *Driver) notifyAll(ctx context.Context) {
 	}
 }
 
-// removeLeftNotices removes folders of claims that have ended.
+// removeLeftNotices removes the folders of claims that have ended.
 func (d *Driver) removeLeftNotices() error {
 	entries, err := os.ReadDir(d.notices)
 	if err != nil {
@@ -128,7 +128,8 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 const (
 	// ConditionGPUs is the condition of a Node that shows whether any of its GPUs is sick.
 	ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
-	// ConditionNextBoot is the one that shows whether the machine would be without NVIDIA's driver after its next start.
+	// ConditionNextBoot is the condition that shows whether the machine would be without NVIDIA's driver after its next
+	// start.
 	ConditionNextBoot corev1.NodeConditionType = "GPUDriverMissingAtNextBoot"
 )
 
@@ -211,7 +212,7 @@ next:
 const (
 	// tellEvery is how often the Node is written again without a change: another program may have changed it.
 	tellEvery = 5 * time.Minute
-	// newsPause is the least time between two notifications: a failing GPU may report thousands of errors.
+	// newsPause is the minimum time between two notifications: a failing GPU may report thousands of errors.
 	newsPause = 200 * time.Millisecond
 )
 
@@ -224,7 +225,7 @@ func (d *Driver) tellContainers(ctx context.Context) {
 	}
 }
 
-// pause waits for a change, and a moment more, or for the given time.
+// pause waits for a change, and a short time for further changes, or until while has passed.
 func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.Duration) {
 	select {
 	case <-ctx.Done():

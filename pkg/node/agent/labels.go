@@ -53,7 +53,7 @@ func (d *Driver) labels() (out map[string]string, ok bool) {
 }
 
 // label writes the labels. The API server changes the Node only if they differ, and removes labels that the agent wrote earlier and no longer
-// wants. A label that another program wrote with another value isn't changed: NVIDIA's and AMD's own programs may run as well.
+// applies. It doesn't change a label that another program has set to another value: NVIDIA's and AMD's own programs may run as well.
 func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	want, ok := d.labels()
 	if !ok {
@@ -77,7 +77,7 @@ func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	}
 }
 
-// conflicts are the labels that another field manager has written.
+// conflicts returns the labels that another field manager has written.
 func conflicts(err error) (out []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -128,7 +128,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		for i, part := range []string{"major", "minor", "revision"} {
 			out[prefix+"cuda.driver-version."+part] = v[i]
 		}
-		// Their former names, which it still writes.
+		// Former names of these labels, which NVIDIA's program still writes.
 		out[prefix+"cuda.driver.major"], out[prefix+"cuda.driver.minor"], out[prefix+"cuda.driver.rev"] = v[0], v[1], v[2]
 	}
 	if major, minor, ok := strings.Cut(cuda, "."); ok {
@@ -144,7 +144,8 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	return out
 }
 
-// labelInstances changes labels to those of split GPUs, as with the program's strategy "single". They describe the first instance.
+// labelInstances replaces labels with those of split GPUs, as with the program's strategy "single". They describe the first
+// instance.
 func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
 	const prefix = "nvidia.com/"
 	count := 0
@@ -161,7 +162,7 @@ func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.I
 	}
 }
 
-// family is the name of an architecture by its compute capability, "" if it isn't known.
+// family returns the name of the architecture with a compute capability, or "" if it isn't known.
 func family(major, minor string) string {
 	switch known := map[string]string{"3": "kepler", "5": "maxwell", "6": "pascal", "7": "volta", "8": "ampere", "9": "hopper", "10": "blackwell", "12": "blackwell"}; {
 	case major == "7" && minor >= "5":

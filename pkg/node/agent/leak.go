@@ -10,17 +10,19 @@ import (
 // next job would get less memory than it expects.
 
 const (
-	// leakedFor is how long memory has to be in use without a process: a process that ends releases it within seconds.
+	// leakedFor is how long memory must be in use without a process before it counts as leaked: a process that exits
+	// releases it within seconds.
 	leakedFor = 5 * time.Minute
-	// leakLeast and leakShare limit the memory that the driver itself may use. The larger limit applies, because the driver uses more on large GPUs.
+	// leakLeast and leakShare are limits for the memory that the driver itself may use. The larger one applies, because the driver uses more on
+	// large GPUs.
 	leakLeast = 1 << 30
 	leakShare = 20
 )
 
 const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
 
-// leaks records since when memory of a GPU is in use without a process or a claim. Unknown use doesn't count as a leak. The caller
-// holds the lock.
+// leaks records the time since which memory of a GPU has been in use without a process or a claim. Unknown use doesn't count as a
+// leak. The caller holds the lock.
 func (m *monitor) leaks(s *slot) {
 	g := &s.gpu
 	limit := max(leakLeast, float64(g.Memory)/leakShare)

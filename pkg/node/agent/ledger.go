@@ -13,32 +13,33 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// ledger records the orders that were begun, and their results. It is a file, written before an order is carried out: an agent that is killed
-// between a reset and its answer doesn't reset again, because the GPU may have a job by then.
+// ledger records requests that were begun, and their results. It is a file that is written before a request is carried out: if the agent is
+// killed between a reset and its answer, it must not reset the GPU again, because a job may have it by then.
 type ledger struct {
 	file string
-	// entries are in the order in which they were begun.
+	// entries are in the order in which the requests were begun.
 	entries []entry
 }
 
 // entry is a request that was begun.
 type entry struct {
 	ID string `json:"id"`
-	// Boot is the boot of the machine that a request to restart it ends; "" for requests for GPUs.
+	// Boot is the boot ID of the machine before a restart that was requested; "" for requests for GPUs.
 	Boot string `json:"boot,omitempty"`
 	// Began is when a restart began.
 	Began time.Time `json:"began,omitzero"`
-	// Answer is the result; nil while the order is in progress.
+	// Answer is the result; nil while the request is in progress.
 	Answer *repair.Answer `json:"answer,omitempty"`
 }
 
-// mostEntries limits the file: a Node has far fewer orders.
+// mostEntries limits the file: a Node has far fewer requests.
 const mostEntries = 256
 
-// interrupted is the result of an order during which the agent stopped.
+// interrupted is the result of a request during which the agent stopped.
 const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
-// openLedger reads the orders of earlier agents. It answers those for GPUs that were in progress with interrupted; a restart of the machine continues.
+// openLedger reads the requests of earlier agents. Those for GPUs that were in progress get the answer interrupted; a restart of the machine
+// continues.
 func openLedger(file string) (*ledger, error) {
 	l := &ledger{file: file}
 	data, err := os.ReadFile(file)
@@ -59,7 +60,7 @@ func openLedger(file string) (*ledger, error) {
 	return l, nil
 }
 
-// answer returns the result of an order, if it has one.
+// answer returns the result of a request, if it has one.
 func (l *ledger) answer(id string) (repair.Answer, bool) {
 	i := l.find(id)
 	if i < 0 || l.entries[i].Answer == nil {
@@ -80,7 +81,7 @@ func (l *ledger) find(id string) int {
 	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
 }
 
-// begin records that an order is in progress. If it fails, the caller must not carry out the order.
+// begin records that a request is in progress. If it fails, the caller must not carry out the request.
 func (l *ledger) begin(e entry) error {
 	l.entries = append(l.entries, e)
 	if n := len(l.entries) - mostEntries; n > 0 {
@@ -89,7 +90,7 @@ func (l *ledger) begin(e entry) error {
 	return l.write()
 }
 
-// end records the result of an order that was begun. If the file can't be written, only this agent knows the result, and the next one doesn't.
+// end records the result of a request that was begun. If the file can't be written, only this process knows the result.
 func (l *ledger) end(a repair.Answer) error {
 	if i := l.find(a.ID); i >= 0 {
 		l.entries[i].Answer = &a

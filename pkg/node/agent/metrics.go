@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// gpuLabels are the labels of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace are its user, and empty if it
-// isn't exactly one.
+// gpuLabels returns the labels of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace name its only
+// user, and are empty if it has no user or several.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
@@ -80,7 +80,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 				continue
 			}
 			if len(instances) > 0 && (name == gpu.MemoryUsed || name == gpu.MemoryFree) {
-				continue // each instance has its own, and their sum would count it twice
+				continue // each instance has its own value, and their sum would count it twice
 			}
 			kind := prometheus.GaugeValue
 			if counts(name) {

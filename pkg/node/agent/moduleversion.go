@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// driverOnDisk returns the release of the driver's libraries below a root, which the machine's next start uses: a different release may be loaded
-// now. It returns "" if the release is unknown.
+// driverOnDisk returns the release of the driver's libraries below a root, which the machine uses after its next start; the loaded release may
+// differ. It returns "" if the release is unknown.
 func driverOnDisk(root string) string {
 	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"} {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, "libnvidia-ml.so.1"))
@@ -62,10 +62,10 @@ func moduleRelease(file string) string {
 	return ""
 }
 
-// mostWord is longer than any release with its name.
+// mostWord is more bytes than any release with its name has.
 const mostWord = 64
 
-// releaseIn looks for the release among the strings of a module, which may be far too large to be held as a whole.
+// releaseIn searches for the release among the strings of a module, which may be far too large to be held in memory.
 func releaseIn(r io.Reader) string {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -82,7 +82,7 @@ func releaseIn(r io.Reader) string {
 // releaseOnly is a release, such as 570.133.20.
 var releaseOnly = regexp.MustCompile(`^[0-9]{2,4}(\.[0-9]+)+$`)
 
-// releaseOf is moduleRelease with a cache: it reads each file once.
+// releaseOf returns moduleRelease of a file, and caches the result.
 func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	key := fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
 	release, known := b.releases[key]
@@ -100,7 +100,7 @@ func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 // a previous driver left behind doesn't work with the current libraries.
 func (b *nextBoot) hasModule(kernel string) (has bool, other string) {
 	wanted := driverOnDisk(b.root)
-	// A folder that can't be read counts as one without the module.
+	// A folder that can't be read is treated as one without the module.
 	_ = filepath.WalkDir(filepath.Join(b.root, "lib", "modules", kernel)+"/", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !moduleFile.MatchString(e.Name()) {
 			return nil //nolint:nilerr // see above

@@ -20,13 +20,13 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// monitor tracks the GPUs of the machine: those that are present, those that were, and their faults. Its methods are safe for concurrent
-// use.
+// monitor tracks the GPUs of the machine: those that are present, those that were present, and their faults. Its methods are safe for
+// concurrent use.
 type monitor struct {
-	// file stores the state that outlives the agent: the numbers of GPUs, because a lost GPU must not pass its number to the next, and errors that only
-	// a reset ends, which the driver reports once.
+	// file stores the state that survives a restart of the agent: the numbers of GPUs, because the number of a lost GPU must not be used for another
+	// one, and errors that only a reset clears, which the driver reports only once.
 	file string
-	// boot is the machine's current start: a restart has reset its GPUs.
+	// boot is the machine's current boot ID: a restart of the machine has reset its GPUs.
 	boot string
 	// wanted is the configured number of GPUs; 0 if none is configured.
 	wanted int
@@ -34,7 +34,7 @@ type monitor struct {
 	forPods []int32
 	// parts is how many jobs share a GPU, or have an instance of it: each is a device for that many.
 	parts int32
-	// claimed reports whether a claim has something of a GPU; nil before that is known.
+	// claimed reports whether a claim has a GPU or a part of it; nil before that is known.
 	claimed func(card int32) bool
 	// mig is the profile of the instances into which each GPU is to be split, "" if jobs share its time.
 	mig string
@@ -48,14 +48,14 @@ type monitor struct {
 	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is the time since which it is unknown.
 	silent      string
 	silentSince time.Time
-	news        bool   // a GPU was added, or an error didn't make a GPU sick, and changed isn't closed yet
+	news        bool   // a GPU was added, or had an error that didn't make it sick, and changed isn't closed yet
 	seen        bool   // a report has arrived
 	missed      string // the number of missing GPUs, and why
 	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
 	changed chan struct{}
 }
 
-// slot is a place where a GPU is, or was.
+// slot is a PCI slot that has, or had, a GPU.
 type slot struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
@@ -63,11 +63,11 @@ type slot struct {
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
-	// Ignored is the fault that it had when a user ordered to use it anyway.
+	// Ignored is the fault that it had when a user requested to use it anyway.
 	Ignored string `json:"ignored,omitempty"`
-	// Failures is the number of uncorrectable errors at that time: any further error cancels the order.
+	// Failures is the number of uncorrectable errors at that time: any further error cancels the request.
 	Failures float64 `json:"failures,omitempty"`
-	// Seen is the last start of the machine in which it was present.
+	// Seen is the last boot ID of the machine with which it was present.
 	Seen string `json:"seen,omitempty"`
 	// MIG is the profile of the instances into which an agent has split it, or has begun to. Splits by other programs aren't changed.
 	MIG       string `json:"mig,omitempty"`
@@ -80,7 +80,7 @@ type slot struct {
 	// leaking is the time since which its memory has been in use without a user; zero if it isn't.
 	leaking time.Time
 	xids    []gpu.Event
-	// waits is the reason for which its split isn't the configured one, if it is known.
+	// waits is the reason why its split isn't the configured one, if it is known.
 	waits string
 	// notBefore is the earliest time of a retry.
 	notBefore time.Time
@@ -160,7 +160,7 @@ func (m *monitor) see(r *gpu.Report) {
 			g = was
 		}
 		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
-			// A value that couldn't be read this time is unchanged.
+			// A value that couldn't be read this time keeps its last value.
 			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
 				if _, read := g.Values[name]; !read {
 					g.Values[name] = was
@@ -182,7 +182,7 @@ func (m *monitor) see(r *gpu.Report) {
 	m.store(before)
 }
 
-// placed returns the GPUs of a report that have an address, each once: a lost one may report no values.
+// placed returns the GPUs of a report that have an address, without duplicates: a lost GPU may report no values.
 func placed(r *gpu.Report) (out []gpu.GPU) {
 	seen := map[string]bool{}
 	for _, g := range r.GPUs {
@@ -195,7 +195,7 @@ func placed(r *gpu.Report) (out []gpu.GPU) {
 	return out
 }
 
-// realRoot is a folder with the files of the machine, or "" if no GPUs are configured.
+// realRoot returns root, the folder with the machine's files, or "" if no real GPUs are configured.
 func (m *monitor) realRoot(root string) string {
 	if m.wanted == 0 {
 		return ""
@@ -203,8 +203,8 @@ func (m *monitor) realRoot(root string) string {
 	return root
 }
 
-// settle moves known slots to the GPUs' current addresses, before new GPUs get numbers. Cards that change places among themselves take each other's
-// numbers, because a number means a place. If new addresses appear, because an added card has changed the addresses of others, the numbers
+// settle moves known slots to the GPUs' current addresses, before new GPUs get numbers. If cards have exchanged their places, they get each other's
+// numbers, because a number belongs to a place. If new addresses appear, because an added card has changed the addresses of others, the numbers
 // move with the cards.
 func (m *monitor) settle(present []gpu.GPU) {
 	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
@@ -252,7 +252,7 @@ func (m *monitor) forget(bus string, s *slot, why string) {
 	m.news = true
 }
 
-// number returns the number for a new GPU: NVML's, or the first that is free.
+// number returns the number for a new GPU: NVML's, or the first free one.
 func (m *monitor) number(wanted int32) int32 {
 	taken := map[int32]bool{}
 	for _, s := range m.slots {
@@ -268,7 +268,7 @@ func (m *monitor) number(wanted int32) int32 {
 	}
 }
 
-// mostGPUs is far more than any machine has.
+// mostGPUs is more GPUs than any machine has.
 const mostGPUs = 1024
 
 // stored returns the content for the file.
@@ -280,7 +280,7 @@ func (m *monitor) stored() string {
 	return string(data)
 }
 
-// store writes the file if its content has changed. If that fails, the agent continues: it keeps the state in memory until it stops.
+// store writes the file if its content has changed. If that fails, the agent continues with the state in memory.
 func (m *monitor) store(before string) {
 	now := m.stored()
 	if now == before {
@@ -291,14 +291,15 @@ func (m *monitor) store(before string) {
 	}
 }
 
-// versions are the versions of the driver and of CUDA.
+// versions returns the versions of the driver and of CUDA.
 func (m *monitor) versions() (driver, cuda string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.driver, m.cuda
 }
 
-// first waits for the first report. If the machine's GPUs are known from earlier, the agent starts without a report, so that pods with GPUs can end.
+// first waits for the first report. If the machine's GPUs are known from an earlier run, the agent starts without a report, so that pods with GPUs
+// can terminate.
 func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	const every = 20 * time.Millisecond
 	for end := time.Now().Add(limit); ; {
@@ -322,14 +323,14 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// answered reports whether a report has arrived, and if none has, why.
+// answered reports whether a report has arrived, and the reason if none has.
 func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen, m.silent
 }
 
-// bootID names the present start of a machine.
+// bootID returns the ID of the machine's current boot.
 func bootID(proc string) string {
 	data, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// nextBoot checks whether the machine has its driver after its next start: an upgrade of the kernel may have installed one that the driver has no
-// module for. Its methods are safe for concurrent use.
+// nextBoot checks whether the machine will have its driver after its next start: an upgrade of the kernel may have installed one for which the
+// driver has no module. Its methods are safe for concurrent use.
 type nextBoot struct {
 	// root is the folder with the machine's files; "" if its GPUs are simulated, and need no module.
 	root string
@@ -119,7 +119,7 @@ var (
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )
 
-// trouble explains why the machine would have no driver after its next start, "" if it will have one.
+// trouble explains why the machine would have no driver after its next start, or returns "" if it will have one.
 func (b *nextBoot) trouble() string {
 	kernel, ready := b.last()
 	if kernel == "" || ready {

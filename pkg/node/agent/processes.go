@@ -17,12 +17,13 @@ import (
 const exitWait = 3 * time.Second
 
 // processes finds processes in the pods of a machine by its control groups. The kubelet's loop that releases claims doesn't know a pod that was
-// deleted by force, although its containers still run for their grace period.
+// force-deleted, although its containers still run for their grace period.
 type processes struct {
 	folder string // the machine's control groups, such as /sys/fs/cgroup
 }
 
-// ended waits until all processes of some pods have exited. Otherwise its error names a pod that still has processes.
+// ended waits until all processes of some pods have exited. If they don't in time, its error names a pod that still has
+// processes.
 func (p *processes) ended(ctx context.Context, pods []types.UID) error {
 	limit := time.Now().Add(exitWait)
 	for {
@@ -64,7 +65,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 		case err != nil && path == root:
 			return fmt.Errorf("it is unknown whether the pod %s has finished: %w", pod, err)
 		case err != nil || !e.IsDir():
-			return nil //nolint:nilerr // it was removed in between
+			return nil //nolint:nilerr // it was removed since it was listed
 		case strings.HasSuffix(name, dashed) || strings.HasSuffix(strings.TrimSuffix(name, ".slice"), lined):
 			n, err := count(path)
 			if err != nil {
@@ -80,7 +81,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	return running, err
 }
 
-// count returns how many processes and threads are in a control group and those below it, or 0 if the group was removed.
+// count returns how many processes and threads are in a control group and its subgroups, or 0 if the group was removed.
 func count(group string) (int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "pids.current"))
 	if os.IsNotExist(err) {

@@ -21,30 +21,32 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// record holds the devices that the pods of a claim were given.
+// record holds the devices that were allocated to the pods of a claim.
 type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Pods are those that may use it, and PodNames their names. Older records don't have them.
+	// Pods are the pods that may use the claim, and PodNames their names. Older records don't have them.
 	Pods     []types.UID `json:"pods,omitempty"`
 	PodNames []string    `json:"podNames,omitempty"`
 	// Since is when the devices were allocated.
 	Since time.Time `json:"since,omitzero"`
 	// Devices are names of devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
-	// Parts is how many devices each GPU was at the time of the allocation: if that has changed, devices have different numbers now.
+	// Parts is the number of devices of each GPU at the time of the allocation: if it has changed since, devices have other numbers
+	// now.
 	Parts int32 `json:"parts,omitempty"`
-	// MIG is the profile of the instances that the devices were, or "" if they weren't instances.
+	// MIG is the profile of the devices if they were instances, otherwise "".
 	MIG string `json:"mig,omitempty"`
 }
 
-// numbered reports whether the numbers of its devices are those of GPUs that are split into this many devices, of this profile.
+// numbered reports whether the record's device numbers are valid for GPUs that are split into this many devices, of this
+// profile.
 func (r *record) numbered(parts int32, mig string) bool {
 	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
 }
 
-// place is the number of a device among its GPU's devices, counted from 0.
+// place returns the position of a device among its GPU's devices, counted from 0.
 func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
@@ -61,7 +63,7 @@ func cardOf(device string, parts int32) int32 {
 	return int32(index) / max(parts, 1)
 }
 
-// cards are the GPUs of its devices.
+// cards returns the numbers of the GPUs of its devices.
 func (r *record) cards() []int32 {
 	var out []int32
 	for _, a := range r.Devices {
@@ -87,14 +89,14 @@ func (r *record) has(device string) bool {
 	return false
 }
 
-// records stores each record as a file, in a folder that lives as long as the kubelet's state of its pods. The records outlive the agent and the
-// machine's next start, because the kubelet ends a claim by its UID alone.
+// records stores each record as a file, in a folder that exists as long as the kubelet's state of its pods. The records survive restarts of the
+// agent and of the machine, because the kubelet releases a claim by its UID alone.
 type records struct {
 	folder string
 	of     map[types.UID]*record
 	// held are the GPUs that no claim may get at present.
 	held map[int32]bool
-	// mu guards of against concurrent readers while the kubelet makes a call.
+	// mu guards of: other goroutines may read it during a call of the kubelet.
 	mu sync.Mutex
 }
 
@@ -136,8 +138,8 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device, or nil. Each GPU is now split into this many devices, of this profile: a claim from when it was split
-// differently holds the whole GPU.
+// holder returns the claim that has a device, or nil. parts and mig describe how each GPU is split now: a claim from when it was split differently
+// holds the whole GPU.
 func (r *records) holder(device string, parts int32, mig string) *record {
 	for _, other := range r.of {
 		same := other.numbered(parts, mig)
@@ -148,7 +150,7 @@ func (r *records) holder(device string, parts int32, mig string) *record {
 	return nil
 }
 
-// add writes a record so that it survives a power cut.
+// add writes a record durably, so that it survives a power cut.
 func (r *records) add(rec *record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,7 +171,7 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold keeps a GPU that has no claim from claims, until release.
+// hold reserves a GPU without claims until release.
 func (r *records) hold(card int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,8 +190,8 @@ func (r *records) hold(card int32) error {
 	return nil
 }
 
-// holdToSplit keeps a GPU from claims, until release, while it is split into this many instances of a profile. Claims that have such instances of the
-// GPU may stay, and used reports whether there are any: after a start of the machine, their instances don't exist yet. Any other claim is an error.
+// holdToSplit reserves a GPU until release, while it is split into this many instances of a profile. Claims that have such instances of the GPU may
+// stay, and used reports whether there are any: after a restart of the machine, their instances don't exist yet. Any other claim is an error.
 func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,7 +214,7 @@ func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err err
 	return used, nil
 }
 
-// heldError is the error for a GPU that a claim has.
+// heldError is the error for a GPU that is allocated to a claim.
 type heldError struct{ by *record }
 
 func (e *heldError) Error() string {
@@ -232,7 +234,7 @@ func (r *records) all() []*record {
 	return slices.Collect(maps.Values(r.of))
 }
 
-// known reports whether there is a record of a claim.
+// known reports whether a claim has a record.
 func (r *records) known(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// watchRequests carries out requests that people write on the agent's Node, one after the other, until ctx ends.
+// watchRequests carries out the requests on the agent's Node, one after the other, until ctx ends.
 func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface) {
 	nodes := make(chan *corev1.Node, 1)
 	own := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, d.node).String()}
@@ -30,7 +30,7 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 				if c.Key != d.node || c.Is == nil {
 					continue
 				}
-				select { // the latest counts
+				select { // only the latest matters
 				case <-nodes:
 				default:
 				}
@@ -62,7 +62,7 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 	}
 }
 
-// answerRequests carries out a Node's unanswered requests, and answers them.
+// answerRequests carries out a Node's unanswered requests, and writes the answers.
 func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
 	orders, err := repair.Read(n)
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	return repair.WriteAnswers(ctx, client, now, answers)
 }
 
-// answers are the answers of a Node's requests in its annotation or in the ledger.
+// answers returns the answers to a Node's requests, from its annotation or the ledger.
 func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.Answer) {
 	told, err := repair.ReadAnswers(n)
 	if err != nil {
@@ -154,7 +154,7 @@ func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error)
 // resetting is how long a reset may take.
 const resetting = time.Minute
 
-// reset resets a GPU that no pod has.
+// reset resets a GPU that isn't allocated to a pod.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 	switch {
 	case g.Lost:

@@ -18,24 +18,24 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// Requests to restart the machine. The ledger records the boot in which a restart was begun: an agent that is killed continues it, and the agent
-// of the next boot doesn't begin another one.
+// Requests to restart the machine. The ledger records the boot in which a restart was begun: if an agent is killed, the next one in the same
+// boot continues the restart, and the agent of the next boot doesn't begin another one.
 
 const (
-	// restartSignal has systemd start reboot.target: SIGRTMIN+5 in systemd(1). The C library's SIGRTMIN is 34.
+	// restartSignal makes systemd start reboot.target: SIGRTMIN+5 in systemd(1). The C library's SIGRTMIN is 34.
 	restartSignal = syscall.Signal(34 + 5)
 	// signalEvery is the time between two signals while the machine still runs. systemd ignores those after the first one.
 	signalEvery = 30 * time.Second
-	// systemdTime is how long systemd may take to end the machine's services. An order is begun within repair.Valid, and the alert handler waits for
-	// its answer for 30 minutes.
+	// systemdTime is how long systemd may take to stop the machine's services. A request is begun within repair.Valid, and the alert handler waits
+	// 30 minutes for its answer.
 	systemdTime = 14 * time.Minute
 	// settling is the time after the agent's start in which GPUs may still appear.
 	settling = 3 * time.Minute
-	// settleEvery is the time between two looks at the GPUs in that time.
+	// settleEvery is the time between two checks of the GPUs during settling.
 	settleEvery = 5 * time.Second
 )
 
-// host is the machine below the agent's container, which shares its PID namespace if restarts are allowed.
+// host is the machine outside of the agent's container, which shares its PID namespace if restarts are allowed.
 type host struct {
 	// restarts reports whether the configuration allows restarts of the machine.
 	restarts bool
@@ -47,7 +47,7 @@ type host struct {
 	since time.Time
 }
 
-// boot identifies the current boot, or is "" if it is unknown. A machine that is a container has the boot ID of the machine around it, and its
+// boot identifies the current boot, or is "" if it is unknown. If the machine is a container, it has the boot ID of the outer machine, and its
 // own first process.
 func (h *host) boot() string {
 	id := bootID(h.proc)
@@ -64,7 +64,7 @@ func (h *host) boot() string {
 	return id + "/" + fields[starttime]
 }
 
-// restart has systemd restart the machine.
+// restart makes systemd restart the machine.
 func (h *host) restart() error {
 	comm, err := os.ReadFile(filepath.Join(h.proc, "1", "comm"))
 	if err != nil {
@@ -79,8 +79,8 @@ func (h *host) restart() error {
 	return nil
 }
 
-// answerRestart carries out a Node's request to restart the machine, and answers it after the restart. It returns when to look again; 0
-// means when the Node changes.
+// answerRestart carries out a Node's request to restart the machine, and answers it after the restart. It returns the time until the
+// next check; 0 means when the Node changes.
 func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (time.Duration, error) {
 	o, err := repair.ReadRestart(n)
 	if err != nil {
@@ -114,7 +114,7 @@ func restartAnswered(n *corev1.Node, o *repair.Restart) bool {
 	return err == nil && a != nil && a.ID == o.ID
 }
 
-// followRestart takes a request one step further. It returns the answer, or when to look again.
+// followRestart executes the next step of a request. It returns the answer, or the time until the next check.
 func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1.Node) (*repair.Answer, time.Duration) {
 	boot := d.host.boot()
 	e := d.ledger.restart(o.ID)
@@ -141,8 +141,8 @@ func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1
 	return nil, signalEvery
 }
 
-// kubeletMayBeBehind reports whether the machine may have restarted while the order waited, and the kubelet still shows the former boot ID. In a
-// sandbox the kubelet's boot ID isn't that of the kernel, which the agent sees: after the agent's first minutes, the kubelet's counts.
+// kubeletMayBeBehind reports whether the kubelet may still show the former boot ID of a machine that restarted while the request waited. In a
+// sandbox the kubelet's boot ID isn't the kernel's, which the agent reads; so after the agent's first minutes, the kubelet's counts.
 func (d *Driver) kubeletMayBeBehind(o *repair.Restart) bool {
 	return bootID(d.host.proc) != o.Boot && d.gpus.now().Sub(d.host.since) < settling
 }
@@ -179,7 +179,8 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	return nil
 }
 
-// continueRestart requests a restart that began at a time from systemd. It may do so again: the agent may have been killed before.
+// continueRestart requests a restart that began earlier from systemd. That may happen more than once, because the agent may have
+// been killed before.
 func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began time.Time) error {
 	now := d.gpus.now()
 	if now.Sub(began) > systemdTime {

@@ -1,5 +1,5 @@
 // Package agent is the program pai-agent, which runs on each machine with GPUs: it publishes the machine's GPUs in Kubernetes, and gives
-// each container those of its claim and no others.
+// each container only the GPUs of its claim.
 // In: the machine's GPUs, the claims of its pods. Out: ResourceSlices, device files in containers, refused claims.
 package agent
 
@@ -74,7 +74,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, nil
 }
 
-// Run is the program pai-agent with its arguments; it logs to out until ctx ends. As pai-agent amdgpu it is the program that reads AMD's GPUs.
+// Run runs the program pai-agent with its arguments; it logs to out until ctx ends. With the argument amdgpu it is the program that reads
+// AMD's GPUs.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && args[0] == amdgpu.Command {
 		return amdgpu.Run(ctx, args[1:], out)
@@ -167,7 +168,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	go func() {
 		publish := func(ctx context.Context) error { return helper.PublishResources(ctx, d.resources()) }
 		late := time.AfterFunc(apiPatience, func() { log.WarnContext(ctx, "waiting for the API server: the GPUs aren't published yet") })
-		err := publish(ctx) // the first time it returns when the API server has answered
+		err := publish(ctx) // the first call returns when the API server has answered
 		late.Stop()
 		if err != nil {
 			cancel(fmt.Errorf("publish the GPUs: %w", err))
@@ -195,13 +196,13 @@ const (
 	silence = 30 * time.Second
 	// firstLook is how long the agent waits for the first report.
 	firstLook = 45 * time.Second
-	// again is the pause before a program that has ended is started again.
+	// again is the pause before a program that has exited is started again.
 	again = time.Second
 	// apiPatience is how long the API server may take before a log message reports the wait.
 	apiPatience = 5 * time.Second
 )
 
-// look starts watching the GPUs of the machine, and returns once they are known.
+// look starts watching the GPUs of the machine, and returns when they are known.
 func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log *slog.Logger) (*monitor, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, err

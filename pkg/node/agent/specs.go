@@ -21,7 +21,7 @@ import (
 // The files that tell the container runtime which devices the containers of a claim get.
 
 // rewriting limits the time for writing the container runtime's files of all claims: if a GPU hangs, the edits can't be determined,
-// and pods that have ended wait for the agent.
+// and pods that have terminated wait for the agent.
 const rewriting = 20 * time.Second
 
 // writeSpecs writes the container runtime's files of all claims, and reports whether that succeeded.
@@ -31,7 +31,7 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 	all := true
 	for _, r := range d.records.all() {
 		if err := d.writeSpec(ctx, r); err != nil {
-			// The pod's GPU is gone. Continue with the other claims.
+			// The pod's GPU no longer exists. Continue with the other claims.
 			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
 			all = false
 		}
@@ -40,7 +40,7 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 }
 
 // followDriver rewrites the container runtime's files of all claims whenever the driver or the instances of its GPUs change, until ctx ends:
-// the previous driver's files are gone. It retries failed writes.
+// the files of the previous driver no longer exist. It retries failed writes.
 func (d *Driver) followDriver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -77,7 +77,7 @@ func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + 
 // specDevice names a device after its claim. The container runtime may cache a device by name, so no name is used twice.
 func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
 
-// writeSpec writes the container runtime's file with the devices that a container with this claim gets.
+// writeSpec writes the container runtime's file with the devices for containers with this claim.
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
 	var hardware []*device // those that aren't simulated

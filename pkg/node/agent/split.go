@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// How GPUs are split into instances (MIG), and brought back into one piece, as the machine's SKU says. A GPU that isn't split so yet gets no job.
-// A claim keeps the parts of a GPU that it has, and the split waits for it.
+// Splitting GPUs into instances (MIG), and restoring them to one piece, as the machine's SKU defines. A GPU that isn't split as configured gets
+// no jobs. If a claim has parts of a GPU, the split waits for it.
 
 // unlike describes how a GPU is split, if it should be split differently. Otherwise, or if that is unknown, it returns "". The caller holds the lock.
 func (m *monitor) unlike(s *slot) string {
@@ -51,7 +51,7 @@ func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit returns the numbers of GPUs whose split has to change. later are the ones that aren't due for a retry.
+// toSplit returns the numbers of GPUs whose split has to change. later are those for which it isn't time for a retry.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +68,7 @@ func (m *monitor) toSplit() (now, later []int32) {
 	return now, later
 }
 
-// named names the instances of all GPUs.
+// named returns the names of the instances of all GPUs.
 func (m *monitor) named() (out string) {
 	cards, _ := m.cards()
 	for _, c := range cards {
@@ -104,21 +104,22 @@ func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 }
 
 const (
-	// splitting is how long it may take to split a GPU, resets included.
+	// splitting is how long splitting a GPU may take, including resets.
 	splitting = 3 * time.Minute
 	// splitEvery is how often the agent checks whether the claims that a split waits for have ended.
 	splitEvery = 15 * time.Second
-	// busyPause is the pause before a retry for a GPU that programs outside of pods use: each attempt interrupts the reports of all GPUs.
+	// busyPause is the pause before a retry for a GPU that is used by programs outside of pods: each attempt interrupts the reports of
+	// all GPUs.
 	busyPause = time.Minute
-	// failedPause is the same for a GPU that can't be split: each attempt may reset it.
+	// failedPause is the pause before a retry for a GPU that can't be split: each attempt may reset it.
 	failedPause = 10 * time.Minute
-	// firstSplits is how long the agent splits GPUs before it publishes them, and is ready.
+	// firstSplits is how long the agent may split GPUs before it publishes them and becomes ready.
 	firstSplits = 2 * time.Minute
 	// nextReport is how long it waits for a report with the new split.
 	nextReport = 20 * time.Second
 )
 
-// keepSplit splits the GPUs whenever their split differs from the wanted one, until ctx ends.
+// keepSplit splits the GPUs whenever their split differs from the configured one, until ctx ends.
 func (d *Driver) keepSplit(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -159,7 +160,7 @@ func (d *Driver) split(ctx context.Context) (all bool) {
 	return len(now)+len(later) == 0
 }
 
-// splitOne splits a GPU, or brings it back into one piece.
+// splitOne splits a GPU, or restores it to one piece.
 func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	g, ok := d.gpus.cardOf(index)
 	if !ok {
@@ -181,7 +182,8 @@ func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	return d.vendor.split(ctx, &g, want, keep)
 }
 
-// await waits until reports show the new splits, and fails for GPUs that don't have them. Until then no claim gets a part of them.
+// await waits until reports show the new splits, and marks GPUs that don't have them as failed. Until then no claim gets a part of
+// them.
 func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error) {
 	for end := time.Now().Add(nextReport); ; {
 		missing, _ := d.gpus.toSplit()

@@ -18,19 +18,19 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// vendor has the operations that differ between makers of GPUs. A machine's SKU determines the maker of its GPUs.
+// vendor holds the operations that differ between makers of GPUs. A machine's SKU determines the maker of its GPUs.
 type vendor interface {
 	// watch reports the machine's GPUs until ctx ends: it calls see with each report, and failed with the reason whenever reports stop.
 	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
-	// equip adds the edits for containers with real GPUs, which are the devices of spec in their order. all are the GPUs of the
-	// machine, which has this version of the driver.
+	// equip adds the edits for containers with real GPUs to spec, whose devices correspond to gpus in order. all are the GPUs
+	// of the machine, which has this version of the driver.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
-	// reset resets a GPU that no pod has, and returns a message.
+	// reset resets a GPU that isn't allocated to a pod, and returns a message.
 	reset(ctx context.Context, g *device) (string, error)
 	// split splits a GPU into instances, or restores it to one piece. With keep, it doesn't destroy instances of the profile. It fails
 	// with a gpu.BusyError while someone uses the GPU.
 	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
-	// labels are those that the vendor's own program writes on the Node of a machine with these GPUs.
+	// labels returns the labels that the vendor's own program writes on the Node of a machine with these GPUs.
 	labels(gpus []device, driver, cuda string) map[string]string
 }
 
@@ -75,7 +75,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Skip it in any case: the edits for the other GPUs don't depend on it.
+			// Skip it in any case, because the edits for the other GPUs don't depend on it.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {
@@ -105,7 +105,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 }
 
 func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool) error {
-	// The program that looks at GPUs has them open.
+	// The program that reads the GPUs has them open.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool)
 }
 
 func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
-	// The program that looks at GPUs has them open.
+	// The program that reads the GPUs has them open.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return "", err
@@ -161,7 +161,8 @@ func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error
 	a.probe.Watch(ctx, see, failed)
 }
 
-// kfd is the device file by which programs compute on all of AMD's GPUs. The kernel allows that only on GPUs whose render nodes they may open.
+// kfd is the device file with which programs compute on all of AMD's GPUs. The kernel allows that only on GPUs whose render nodes they may
+// open.
 const kfd = "/dev/kfd"
 
 func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {
@@ -185,18 +186,18 @@ func (a amd) split(context.Context, *device, gpu.Split, bool) error {
 	return errors.New("paictl can't split GPUs of AMD")
 }
 
-// openToAll returns a device file that any user in a container may open. On the machine it belongs to the group render, whose number containers don't
-// know. Access is limited to containers that get the device file.
+// openToAll returns a device file that any user in a container may open. On the machine it belongs to the group render, whose ID isn't known in
+// containers. Only containers that get the device file can use it.
 func openToAll(path, host string) *specs.DeviceNode {
 	mode := fs.FileMode(0o666)
 	return &specs.DeviceNode{Path: path, HostPath: host, FileMode: &mode, Permissions: "rw"}
 }
 
-// simulated are GPUs of a vendor that don't exist. NVIDIA's library is simulated for all vendors.
+// simulated are simulated GPUs of a vendor. NVIDIA's library is simulated for all vendors.
 type simulated struct {
 	vendor
 	probe *gpu.Probe
-	// splits is the file that says how they are split.
+	// splits is the file with the splits of the GPUs.
 	splits string
 }
 

@@ -29,7 +29,7 @@ const (
 	flagOpen
 	// flagCounted means that the bits from errorLines on are the number of its lines of stderr. Frames of earlier versions don't have it.
 	flagCounted
-	errorLines = 8 // a shift: 24 bits are enough, because a frame has fewer bytes, and so fewer lines
+	errorLines = 8 // a shift: 24 bits are enough, because a frame has fewer bytes, and therefore fewer lines
 )
 
 // frame is one piece of a log.
@@ -38,10 +38,10 @@ type frame struct {
 	raw, size uint32 // bytes of the log, and of it in the file
 	offset    int64  // the offset of its first byte in the log
 	source    int64  // the kubelet's file: when its first line was written, in ns
-	sourceEnd int64  // how far that file is read with it
+	sourceEnd int64  // how far that file has been read, including this frame
 	first     int64  // when its first line was written, in ns
 	last      int64  // when its latest line was written
-	lines     uint32 // that end in it
+	lines     uint32 // the lines that end in the frame
 }
 
 func (f *frame) end() int64 { return f.offset + int64(f.raw) }
@@ -69,7 +69,7 @@ func newCodec() (*codec, error) {
 	return &codec{in, out}, nil
 }
 
-// pack makes a frame of lines.
+// pack returns a frame with the given lines.
 func (c *codec) pack(f *frame, data []byte) []byte {
 	out := make([]byte, frameHeader, frameHeader+len(data)/4)
 	out = c.in.EncodeAll(data, out)
@@ -90,7 +90,7 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
 }
 
-// readHeader reads the frame at a place of a segment; io.EOF is the end of the segment.
+// readHeader reads the header of the frame at a position of a segment; io.EOF means the end of the segment.
 func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	var b [frameHeader]byte
 	n, err := r.ReadAt(b[:], at)

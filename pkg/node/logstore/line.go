@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines beyond 16 KiB come in
-// parts, of which all but the last are partial.
+// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines of more than 16 KiB
+// are split into parts, of which all but the last are partial.
 type criLine struct {
 	stamp   int64 // ns
 	time    []byte
@@ -50,7 +50,8 @@ func parseStamp(text string) (int64, bool) {
 	return t.UnixNano(), true
 }
 
-// of reports whether a line belongs to a stream, or to any if stream is empty. A line that isn't in the kubelet's format counts as stdout.
+// of reports whether a line belongs to a stream, or to any stream if stream is empty. A line that isn't in the kubelet's format counts as
+// stdout.
 func (l *criLine) of(stream string, ok bool) bool {
 	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
 }
@@ -58,7 +59,7 @@ func (l *criLine) of(stream string, ok bool) bool {
 // maxText limits a line that is joined from parts.
 const maxText = 1 << 20
 
-// joiner makes lines of the log of lines of the file.
+// joiner joins lines of the file to lines of the log.
 type joiner struct {
 	only    string                  // the wanted stream; empty: both
 	pending map[string]*logapi.Line // by stream
@@ -66,7 +67,7 @@ type joiner struct {
 
 func newJoiner(only string) *joiner { return &joiner{only, map[string]*logapi.Line{}} }
 
-// add passes on the line that a line of the file completes.
+// add calls give if a line of the file completes a line of the log.
 func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	l, ok := parseLine(line)
 	if !l.of(j.only, ok) {
@@ -91,7 +92,7 @@ func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	return give(*p)
 }
 
-// rest passes on lines whose end is missing.
+// rest calls give for lines without an end.
 func (j *joiner) rest(give func(logapi.Line) error) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if p := j.pending[stream]; p != nil {
@@ -107,7 +108,8 @@ func (j *joiner) rest(give func(logapi.Line) error) error {
 // lastLine returns the start of the last line of the file, complete or not.
 func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
-// cut returns the best end for a piece of a log: after a whole line of the log, or otherwise after a line of the file.
+// cut returns the best end for a piece of a log: after a complete line of the log, or otherwise after a line of the
+// file.
 func cut(data []byte) int {
 	end := bytes.LastIndexByte(data, '\n') + 1
 	for at := end; at > 0; {

@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a text that each match of a regular expression has. Looking for it in a whole frame is many times faster than matching each line.
+// needle is a text that every match of a regular expression contains. Searching for it in a whole frame is many times faster than matching
+// each line.
 type needle struct {
 	text []byte // in lower case if fold is set; empty if no text is known
 	fold bool   // the case doesn't count
@@ -40,7 +41,8 @@ func needleOf(re *regexp.Regexp) (n needle) {
 	return n
 }
 
-// missing returns a function that reports whether the data of a frame can't have a match; nil if nothing can be said.
+// missing returns a function that reports whether the data of a frame can't contain a match. It returns nil if that
+// can't be determined.
 func (n needle) missing() func([]byte) bool {
 	if len(n.text) == 0 {
 		return nil
@@ -53,7 +55,7 @@ func (n needle) missing() func([]byte) bool {
 		if !n.fold {
 			return !bytes.Contains(data, n.text)
 		}
-		// The two letters beyond ASCII that fold to one of it: the sign of Kelvin and the long s.
+		// The only two letters beyond ASCII that fold to an ASCII letter: the Kelvin sign and the long s.
 		if bytes.Contains(data, []byte("\u212a")) || bytes.Contains(data, []byte("\u017f")) {
 			return false
 		}

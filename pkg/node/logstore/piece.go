@@ -8,22 +8,22 @@ import (
 )
 
 // piece is a line of the kubelet's file: a line of the log, or a part of a long one. Each piece belongs to exactly one window, so
-// windows that follow each other have every byte of the log once.
+// consecutive windows contain every byte of the log once.
 type piece struct {
 	at, next     int64 // its position, and that of the piece after it
 	stamp        []byte
 	time         int64 // of the stamp, in ns; 0 if the line has no stamp
 	stderr       int   // 1 if it is on stderr; an index
-	begins, ends bool  // a line of the log
+	begins, ends bool  // whether it begins and ends a line of the log
 	text         []byte
 }
 
-// streams has whether the last line of stdout, and that of stderr, is continued.
+// streams holds whether the last line of stdout, and of stderr, continues.
 type streams [2]bool
 
-// split passes on the pieces of a frame, whose data begins at a position, until give returns false. open are the lines that the frame
-// before has left open; split returns those that this one does. A line without a piece in a frame has ended, so that the meaning of a
-// position doesn't depend on where reading begins.
+// split calls give for the pieces of a frame, whose data begins at a position, until give returns false. open are the lines that the
+// previous frame has left open; split returns those that this frame leaves open. A line without a piece in a frame has ended, so that
+// the meaning of a position doesn't depend on where reading begins.
 func split(data []byte, at int64, open streams, give func(piece) bool) (left streams, more bool) {
 	for line := range bytes.Lines(data) {
 		l, ok := parseLine(line)
@@ -55,7 +55,7 @@ func (p *Page) openAfter(f *framePlace) (streams, error) {
 	return left, err
 }
 
-// data reads a frame. One that is damaged is empty.
+// data reads a frame. It returns no data for a damaged frame.
 func (p *Page) data(f framePlace) ([]byte, error) {
 	file, err := os.Open(segmentPath(p.dir, f.segment))
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *Page) lastOf(g segment) (*framePlace, error) {
 	return &framePlace{frames[len(frames)-1], g.start}, nil
 }
 
-// walk passes on the pieces from a position on, until give returns false or most bytes of the log were read. It returns the position of
-// the first piece that give didn't take. A position within a piece is that of the piece. skip, which may be nil, reports whether no piece of a
+// walk calls give for the pieces from a position on, until give returns false or most bytes of the log were read. It returns the position of
+// the first piece that give didn't accept. A position within a piece means that piece. skip, which may be nil, reports whether no piece of a
 // frame is of interest; frames with parts of lines of other frames aren't skipped.
 func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, skip func(data []byte) bool, give func(piece) bool) (next int64, err error) {
 	next, open, begun, read := max(from, p.Start), streams{}, false, int64(0)
@@ -142,8 +142,8 @@ func (p *Page) walk(ctx context.Context, segments []segment, from, most int64, s
 	return next, nil
 }
 
-// walkBack passes on the pieces before a position, the latest first, until give returns false or most bytes of the log were read. It returns
-// the position of the earliest piece that give took.
+// walkBack calls give for the pieces before a position, the latest first, until give returns false or most bytes of the log were read. It
+// returns the position of the earliest piece that give accepted.
 func (p *Page) walkBack(ctx context.Context, segments []segment, to, most int64, give func(piece) bool) (first int64, err error) {
 	first, read := to, int64(0)
 	for i := len(segments) - 1; i >= 0; i-- {

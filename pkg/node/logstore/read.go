@@ -38,7 +38,7 @@ type framePlace struct {
 	segment int64
 }
 
-// snapshot returns the log as it is now: a page without frames, and the segments.
+// snapshot returns the current log: a page without frames, and the segments.
 func (s *stream) snapshot() (*Page, []segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *stream) page(q Query) (*Page, error) {
 	return p, err
 }
 
-// forward takes frames from a place or a time on, up to a size.
+// forward adds frames from a position or a time on, up to a size.
 func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	begun, size := false, int64(0)
 	for _, g := range segments {
@@ -89,7 +89,7 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads the positions of the frames of a segment. If the segment was dropped in between, it has no frames, and the log begins
+// scan reads the positions of the frames of a segment. If the segment was dropped since, it has no frames, and the log begins
 // after it.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
@@ -113,7 +113,7 @@ func (p *Page) hold() {
 	}
 }
 
-// tail takes the frames with the last lines, of a stream if one is given.
+// tail adds the frames with the last lines, of one stream if a stream is given.
 func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	have := int64(0)
 	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
@@ -142,7 +142,7 @@ func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	return nil
 }
 
-// count is how many lines of a stream end in a frame.
+// count returns how many lines of a stream end in a frame.
 func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	if n, known := place.linesOf(stream); known {
 		return n, nil
@@ -164,7 +164,7 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	return n, err
 }
 
-// each passes on the lines of a page.
+// each calls give for the lines of a page.
 func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
 	out := func(l logapi.Line) error {
@@ -193,7 +193,7 @@ func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	return j.rest(out)
 }
 
-// segment passes on the lines of the frames that are in one segment.
+// segment passes on the lines of the frames in one segment.
 func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) error) (n int, err error) {
 	start := frames[0].segment
 	for n < len(frames) && frames[n].segment == start {
@@ -201,7 +201,7 @@ func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) er
 	}
 	f, err := os.Open(segmentPath(p.dir, start))
 	if err != nil {
-		return 0, err // also if it was dropped since: the next request shows where the log begins now
+		return 0, err // also if it was dropped since: the next request shows where the log begins then
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
 	for _, place := range frames[:n] {

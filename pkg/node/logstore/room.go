@@ -27,8 +27,8 @@ func (s *Store) makeRoom() {
 	s.mu.Unlock()
 }
 
-// squeeze removes the oldest pieces: first those of pods that are gone, then those of the longest logs. The
-// piece that a running container is writing to stays.
+// squeeze removes the oldest pieces: first those of pods that no longer exist, then those of the longest
+// logs. It doesn't remove the piece to which a running container is writing.
 func (s *Store) squeeze(all []keyed, used int64) int64 {
 	for _, x := range all {
 		x.mu.Lock()
@@ -74,7 +74,7 @@ func (s *Store) squeeze(all []keyed, used int64) int64 {
 	return used
 }
 
-// droppable is how much of a log may be dropped while its container runs.
+// droppable returns how much of a log may be dropped while its container runs.
 func (s *stream) droppable() int64 {
 	if len(s.segments) < 2 {
 		return 0

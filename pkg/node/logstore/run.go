@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/meter"
 )
 
-// Run is the program pai-logs with its arguments; it logs to out until ctx ends.
+// Run runs the program pai-logs with its arguments; it logs to out until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	o := Options{Log: slog.New(slog.NewTextHandler(out, nil)), Now: time.Now}
 	fs := flag.NewFlagSet("pai-logs", flag.ContinueOnError)
@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 // connections limits the number of simultaneous readers.
 const connections = 500
 
-// serve keeps logs and answers until ctx ends.
+// serve stores logs and answers requests until ctx ends.
 func serve(ctx context.Context, l net.Listener, store *Store, h http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -28,7 +28,7 @@ const (
 	waitStep = 250 * time.Millisecond
 	// writeTime limits the time for sending an answer to a slow client.
 	writeTime = 5 * time.Minute
-	// searches is how many searches run at a time. Others wait.
+	// searches is the number of concurrent searches. Further ones wait.
 	searches = 2
 )
 
@@ -38,12 +38,12 @@ type Server struct {
 	meter      *meter.Meter
 	tokenFile  string
 	accessFile string
-	// searching has room for the searches that run at a time: the machine's processors are for the jobs.
+	// searching limits the number of concurrent searches, because the machine's processors are for the jobs.
 	searching chan struct{}
 }
 
-// NewServer returns a server. The token is in a file, which is read each time, because the kubelet renews it. So is
-// the password for its metrics; without that file everyone may read them.
+// NewServer returns a server. The token is in a file, which is read for each request, because the kubelet renews
+// it. The same is true of the password for its metrics; if accessFile is "", everyone may read them.
 func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
 	return &Server{s, m, tokenFile, accessFile, make(chan struct{}, searches)}
 }
@@ -58,7 +58,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// guard answers only requests that are signed with the token: the network between pods is open.
+// guard answers only requests that are signed with the token, because every pod can connect.
 func (s *Server) guard(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(s.tokenFile)
@@ -84,8 +84,8 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// found returns the log of a request, and bounds the wait and then the answer: the proxy in front has its own limits. If there is no such
-// log, it answers, and returns nil.
+// found returns the log of a request, and limits the time for the wait and then for the answer: the proxy in front has its own limits. If
+// the log doesn't exist, it answers the request and returns nil.
 func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duration) *stream {
 	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
 	if x == nil {
@@ -99,7 +99,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return x
 }
 
-// badQuery answers a query that is the client's fault, with its remedy.
+// badQuery answers an invalid query with the remedy.
 func badQuery(w http.ResponseWriter, err error) {
 	text := err.Error()
 	if remedy := hint.Of(err); remedy != "" {
@@ -149,8 +149,8 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 // settleTries is how many times a file that has a successor and still grows is checked.
 const settleTries = 8
 
-// catchUp stores all that a container has written so far. If it can't be read, the next round reports that, and the lines
-// that were read before are served nevertheless.
+// catchUp stores all lines that a container has written so far. If they can't be read, the next round reports that, and
+// the lines that were read before are served.
 func (s *Store) catchUp(ctx context.Context, x *stream) {
 	for range settleTries {
 		if x.finished() || x.ingest(true) != nil || !x.isUnsettled() {
@@ -241,7 +241,7 @@ func whole(text string) (int64, error) {
 	return n, err
 }
 
-// metrics are the metrics of the machine, for Prometheus.
+// metrics serves the metrics of the machine, for Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.store.mu.Lock()
 	used, logs, bad := s.store.used, len(s.store.streams), len(s.store.told)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// serveWindow answers with a part of a log by position.
+// serveWindow serves a part of a log by position.
 func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	q, err := readWindowQuery(r.URL.Query())
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, out, err)
 }
 
-// serveMatches answers with the lines of a part of a log that match.
+// serveMatches serves the matching lines of a part of a log.
 func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	q, err := readMatchQuery(r.URL.Query())
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// source is one of the kubelet's files of a container's log. It is identified by the time of its first line: that
-// stays the same when the kubelet renames or compresses it.
+// source is one of the kubelet's files of a container's log. It is identified by the time of its first line,
+// which stays the same when the kubelet renames or compresses the file.
 type source struct {
 	id     int64
 	name   string
@@ -24,13 +24,13 @@ type source struct {
 	file   *os.File // nil if it isn't open
 	gone   bool     // removed from the folder; its file can still be read
 	before int64    // its size at the last check
-	quiet  bool     // it has not grown since the last look, and it had a successor then
+	quiet  bool     // it has not grown since the last check, and already had a successor then
 }
 
-// current reports whether the container still writes to the file, as far as its name says.
+// current reports whether the container still writes to the file, according to its name.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// openPlain opens a regular file. It refuses links, and pipes that would never end.
+// openPlain opens a regular file. It refuses links, and pipes, which could block forever.
 func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *source) from(at int64) (io.Reader, error) {
 	return z, err
 }
 
-// key identifies the source.
+// key returns a text that identifies the source.
 func (s *source) key() string { return strconv.FormatInt(s.id, 10) }
 
 func (s *source) close() {

@@ -21,12 +21,12 @@ import (
 
 // Limits limit the stored logs.
 type Limits struct {
-	PerTask int64         // bytes that a container printed, with their times; the oldest are dropped
-	Total   int64         // bytes on the disk, of all
-	Age     time.Duration // after which the log of a pod that is gone is removed; 0: never
+	PerTask int64         // bytes of output of a container, with their times; the oldest are dropped
+	Total   int64         // bytes on the disk, of all logs
+	Age     time.Duration // time after which the log of a removed pod is deleted; 0: never
 }
 
-// segment is the part of a log that is removed at a time.
+// segment returns the size of the parts of a log that are removed at a time.
 func (l *Limits) segment() int64 { return min(max(l.PerTask/16, 1<<20), 64<<20) }
 
 const (
@@ -73,10 +73,10 @@ func Open(o Options) (*Store, error) {
 	return s, s.remember()
 }
 
-// names are the names of UIDs and containers: they become paths.
+// names matches valid UIDs and names of containers, because they become paths.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// remember finds the logs of pods that may be gone.
+// remember finds the stored logs of pods that may no longer exist.
 func (s *Store) remember() error {
 	uids, err := folders(s.root)
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *Store) add(uid, container, from string) {
 	}
 }
 
-// find looks for the log of a container, also of a pod that was just created. "app" is the user's container;
-// pods that another program made have it under another name.
+// find returns the log of a container, even if its pod was just created. "app" is the user's container,
+// which has another name in pods that another program made.
 func (s *Store) find(uid, container string) *stream {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -147,7 +147,7 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
-// uids are the UIDs of pods of jobs whose logs the kubelet has, or had.
+// uids returns the UIDs of jobs' pods whose logs the kubelet has, or had.
 func (s *Store) uids() map[string]bool {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -244,7 +244,7 @@ func (s *Store) Round(ctx context.Context) {
 	s.makeRoom()
 }
 
-// problem logs an error of a log, once.
+// problem logs an error of a log, unless it is the last one that was logged for it.
 func (s *Store) problem(key string, err error) {
 	text := ""
 	if err != nil {

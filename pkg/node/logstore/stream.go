@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	chunk = 1 << 20 // read at a time
-	// A frame is written after this many bytes, or after this time.
+	chunk = 1 << 20 // bytes that are read at a time
+	// A frame is written when it has this many bytes, or after this time.
 	frameEnough = 256 << 10
 	frameWait   = 10 * time.Second
-	// roundMost limits how much of one log is read before the others get their turn.
+	// roundMost limits how many bytes of one log are read before other logs are read.
 	roundMost = 64 << 20
 	// lingering is how long a file with a successor is kept open: the container may still write
 	// to it.
 	lingering = 10 * time.Second
-	// rotatedKept is how many files the kubelet keeps in addition to the current one. With that many files, a log
-	// that is seen for the first time may have had more.
+	// rotatedKept is how many files the kubelet keeps in addition to the current one. If a log has that many
+	// files when it is first read, it may have had more.
 	rotatedKept = 4
 )
 
@@ -39,19 +39,19 @@ type stream struct {
 	mu       sync.Mutex
 	loaded   bool
 	segments []segment
-	end      int64           // next position in the log
-	consumed map[int64]int64 // by source: how far it was read
+	end      int64           // the next position in the log
+	consumed map[int64]int64 // by source: how far it has been read
 	newest   int64           // the latest source that was read
 	files    map[string]*source
-	done     map[string]bool     // names of files of which all is read, and that don't grow
+	done     map[string]bool     // names of files that were read completely and don't grow
 	retired  map[int64]time.Time // by source: the time since which it has a successor
-	waiting  time.Time           // the time since which lines wait that are too few for a frame
+	waiting  time.Time           // the time since which lines wait, because there are too few for a frame
 	last     time.Time           // when a line was last written
 	gap      bool                // lines may be missing before the next frame
-	over     bool                // its pod is gone, and all is read
+	over     bool                // its pod no longer exists, and all lines are read
 	seen     bool                // the kubelet's folder was read
 	gaps     int
-	// unsettled: the file before the current one still grew at the last look.
+	// unsettled means that the file before the current one still grew at the last check.
 	unsettled bool
 }
 
@@ -125,7 +125,8 @@ func (s *stream) ingest(all bool) error {
 	return failed
 }
 
-// look finds the files of the log, and which of them are gone. there is false if the pod's folder is gone.
+// look finds the files of the log, and those of them that were removed. there is false if the pod's folder doesn't
+// exist.
 func (s *stream) look() (there bool, err error) {
 	entries, err := os.ReadDir(s.from)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -165,7 +166,7 @@ func (s *stream) look() (there bool, err error) {
 	return there, err
 }
 
-// renamed finds the current names of open files: a name may belong to another file by now.
+// renamed finds the current names of open files, because a name may belong to another file now.
 func (s *stream) renamed(byName map[string]bool) {
 	for name, src := range s.files {
 		if src.gone || !byName[name] {
@@ -183,7 +184,7 @@ func (s *stream) renamed(byName map[string]bool) {
 	}
 }
 
-// found adds a file, unless it was read completely, or is already open by another name.
+// found adds a file, unless it was read completely, or is already open under another name.
 func (s *stream) found(src *source) {
 	for name, other := range s.files {
 		if other.id != src.id {
@@ -209,8 +210,8 @@ func (s *stream) found(src *source) {
 	s.files[src.name] = src
 }
 
-// firstLook determines, once, whether lines were written and removed before the log was watched: the kubelet removes
-// the oldest files first.
+// firstLook determines, at the first read, whether lines were written and removed before the log was watched: the
+// kubelet removes the oldest files first.
 func (s *stream) firstLook(oldest int64, rotated int) {
 	if s.seen || oldest == 0 {
 		return
@@ -233,7 +234,7 @@ func (s *stream) inOrder() []*source {
 	})
 }
 
-// take continues to read one file, up to a limit.
+// take continues reading one file, up to a limit.
 func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	src.grow()
 	_, succeeded := s.retired[src.id]
@@ -340,7 +341,7 @@ func (s *stream) append(src *source, data []byte) error {
 	return s.shrink()
 }
 
-// active is the segment that is written to.
+// active returns the segment to which lines are written.
 func (s *stream) active() *segment {
 	if n := len(s.segments); n == 0 || s.segments[n-1].end-s.segments[n-1].start >= s.limits.segment() {
 		s.segments = append(s.segments, segment{start: s.end, end: s.end})
@@ -380,7 +381,7 @@ func (s *stream) drop() error {
 	return nil
 }
 
-// disk is the log's size on disk.
+// disk returns the log's size on disk.
 func (s *stream) disk() (n int64) {
 	for _, g := range s.segments {
 		n += g.size

@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// stepBytes bounds how much of a log is read for one answer by position: one line may be larger than any answer.
+	// stepBytes limits how many bytes of a log are read for one answer by position: one line may be larger than any
+	// answer.
 	stepBytes = 64 << 20
-	// dropTries is how often an answer begins again because a segment was dropped while it was read.
+	// dropTries is how often an answer is started again because a segment was dropped while it was read.
 	dropTries = 3
 )
 
@@ -45,7 +46,7 @@ func readPlace(text string) (place, error) {
 // windowQuery selects the lines of a window.
 type windowQuery struct {
 	at     place
-	before bool // the lines before the position, in place of those from there on
+	before bool // the lines before the position, instead of those from it on
 	lines  int
 	// longest is how many bytes of a line are returned.
 	longest int
@@ -83,7 +84,7 @@ func readWindowQuery(v url.Values) (q windowQuery, err error) {
 	return q, nil
 }
 
-// between reads a number from 1 to most.
+// between parses a number from 1 to most.
 func between(text string, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err == nil && (n < 1 || n > most) {
@@ -121,12 +122,12 @@ func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64
 	return p.End, nil
 }
 
-// span is the range of the log.
+// span returns the range of the log.
 func (p *Page) span(limit int64) logapi.Span {
 	return logapi.Span{Start: p.Start, End: p.End, Gaps: p.Gaps, Limit: limit}
 }
 
-// window reads a window. If a segment is dropped while it is read, it begins again.
+// window reads a window. If a segment is dropped during that, it starts again.
 func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()
@@ -146,8 +147,8 @@ func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, e
 	return nil, err
 }
 
-// windowFrom returns the lines from a position on. It ends before the line that has no room. If one line is requested, it also ends within that
-// line, so that the next window has the rest.
+// windowFrom returns the lines from a position on. It ends before the first line that doesn't fit. If only one line is requested, it may end
+// within that line, so that the next window has the rest.
 func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
 	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
@@ -217,7 +218,8 @@ func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q
 	return finished(w, from, err)
 }
 
-// lineBack is a line that is read backwards. It copies each byte once: a line may have many more than are returned.
+// lineBack is a line that is read backwards. It copies each byte only once, because a line may be much longer than the
+// returned part.
 type lineBack struct {
 	logapi.PlacedLine
 	longest int
@@ -225,7 +227,7 @@ type lineBack struct {
 	held    int      // bytes of parts
 }
 
-// prepend adds the part before the others, and returns by how many bytes the text of the line grows.
+// prepend adds a part before the others, and returns by how many bytes the text of the line grows.
 func (l *lineBack) prepend(text []byte) int {
 	before := min(l.held, l.longest)
 	l.parts = append(l.parts, bytes.Clone(text[:min(l.longest, len(text))]))
@@ -245,7 +247,7 @@ func (l *lineBack) whole() logapi.PlacedLine {
 	return l.PlacedLine
 }
 
-// finished sets the beginning of a window, and leaves out the sizes of lines that are complete.
+// finished sets the beginning of a window, and removes the sizes of complete lines.
 func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 	if err != nil {
 		return nil, err
@@ -263,9 +265,10 @@ func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 }
 
 const (
-	// searchBytes is how much of a line is searched.
+	// searchBytes is how many bytes of a line are searched.
 	searchBytes = 64 << 10
-	// searchTime bounds one search, and excerptBytes the part of a long line that is returned: the match may be anywhere in it.
+	// searchTime limits one search. excerptBytes is the size of the returned part of a long line, in which the match may be
+	// anywhere.
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
@@ -312,7 +315,8 @@ type candidate struct {
 	open  bool
 }
 
-// matches searches a part of the log: it ends after so many matches, bytes or seconds, at a position from which the search continues.
+// matches searches a part of the log. It stops after a number of matches, bytes or seconds, at a position from which the search can
+// continue.
 func (s *stream) matches(ctx context.Context, q matchQuery, now func() time.Time) (out *logapi.Matches, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()

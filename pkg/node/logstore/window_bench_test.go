@@ -69,7 +69,7 @@ func BenchmarkLargeLog(b *testing.B) {
 	})
 }
 
-// peakOf looks at the heap until the returned function is called, which returns the largest size above that at the beginning, in MB.
+// peakOf samples the heap until the returned function is called, which returns the largest size above that at the beginning, in MB.
 func peakOf(b *testing.B) func() float64 {
 	b.Helper()
 	m := runtime.MemStats{}

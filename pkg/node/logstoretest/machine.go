@@ -1,5 +1,5 @@
-// Package logstoretest runs the program that keeps logs in tests.
-// In: lines that a container printed. Out: answers to questions for its log, as the agents of a cluster give them.
+// Package logstoretest runs the program that stores logs, in tests.
+// In: lines that a container printed. Out: answers to requests for its log, as the agents of a cluster send them.
 package logstoretest
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const token = "sesame"
 
-// Machine is a machine whose logs are kept. It answers for each name of a machine.
+// Machine is a machine whose logs are stored. It answers for any name of a machine.
 type Machine struct {
 	t       testing.TB
 	pods    string
@@ -56,7 +56,7 @@ func (m *Machine) Print(uid string, at time.Time, lines ...string) {
 	require.NoError(m.t, f.Close())
 }
 
-// Get asks the machine, as the job controller does.
+// Get sends a request to the machine, as the job controller does.
 func (m *Machine) Get(ctx context.Context, _, uid, container string, query url.Values) (*http.Response, error) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, logapi.Path(uid, container)+"?"+query.Encode(), nil)
 	logapi.Sign(r, token, time.Now())

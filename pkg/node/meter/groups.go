@@ -49,7 +49,7 @@ func (m *Meter) readGroups(pods map[string]bool) (reading, error) {
 	return out, err
 }
 
-// readPod reads the counters of one pod. It omits containers that end during the read.
+// readPod reads the counters of one pod. It omits containers that exit during the read.
 func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
 	entries, _ := os.ReadDir(group) // a removed pod has no containers
 	for _, e := range entries {
@@ -65,8 +65,8 @@ func (m *Meter) readPod(out reading, files filesOf, uid, group string) {
 	}
 }
 
-// filesOf reads the counters of a group: its CPU time, and its memory without file caches that weren't used lately, which
-// the kernel can drop at once. The kubelet calls this the working set.
+// filesOf reads the counters of a group: its CPU time, and its memory without file caches that weren't used recently,
+// which the kernel can drop at once. The kubelet calls this the working set.
 type filesOf func(root, group string) (cpu time.Duration, memory int64, err error)
 
 func version2(_, group string) (time.Duration, int64, error) {
@@ -87,7 +87,7 @@ func version1(root, group string) (time.Duration, int64, error) {
 	return time.Duration(nanos), max(used-idle, 0), errors.Join(cpuErr, usedErr, idleErr)
 }
 
-// value reads a number of a file: the whole content, or the value after a key.
+// value reads a number from a file: the whole content, or the value after a key.
 func value(name, key string) (int64, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -15,22 +15,23 @@ import (
 const (
 	// shortest is the minimum time over which CPU is measured: over a shorter time, the steps of the kernel's counters dominate.
 	shortest = time.Second
-	// longest is how old an earlier reading may be: the mean over a longer time isn't the current use.
+	// longest is the maximum age of the earlier reading: the mean over a longer time isn't the current use.
 	longest = 30 * time.Second
 )
 
-// Meter measures. Many may call it: if it has a reading from the last second, it doesn't read the machine again.
+// Meter measures resource use. It may be called concurrently: if its last reading is less than a second old, it doesn't
+// read the machine again.
 type Meter struct {
 	folder string
 	now    func() time.Time
 	pause  func(context.Context, time.Duration) error
 	read   func(pods map[string]bool) (reading, error)
 
-	turn  chan struct{} // holds a place for the caller who reads
+	turn  chan struct{} // held by the caller that reads
 	last  reading
 	at    time.Time             // the time at which last was read
-	asked map[string]bool       // pods that were searched for at that time or later
-	told  map[string]logapi.Use // by container: the answer to the last reading
+	asked map[string]bool       // pods that were searched for in that reading or later
+	told  map[string]logapi.Use // by container: the result of the last reading
 }
 
 // reading holds the counters of containers, by container.
@@ -44,7 +45,7 @@ type counters struct {
 	memory int64
 }
 
-// New makes a meter of a folder such as /sys/fs/cgroup. It reads nothing yet.
+// New returns a meter for a folder such as /sys/fs/cgroup. It doesn't read anything yet.
 func New(folder string) *Meter {
 	m := &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
 	m.read = m.readGroups
@@ -85,7 +86,7 @@ func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, er
 	return out, nil
 }
 
-// fresh reports whether the last reading is young, and includes all of these pods.
+// fresh reports whether the last reading is recent, and includes all of these pods.
 func (m *Meter) fresh(pods map[string]bool) bool {
 	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
 		return false
@@ -98,7 +99,7 @@ func (m *Meter) fresh(pods map[string]bool) bool {
 	return true
 }
 
-// refresh reads the machine, and measures if a container is new or the last reading isn't young. It isn't affected by callers that give up.
+// refresh reads the machine, and measures if a container is new or the last reading isn't recent. It continues if its caller gives up.
 func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	r, err := m.read(pods)
 	if err != nil {
@@ -139,7 +140,8 @@ func (m *Meter) age(r reading) time.Duration {
 	return oldest
 }
 
-// since returns the resource use of a container since an earlier reading. Without one its CPU isn't known.
+// since returns the resource use of a container since an earlier reading. If there was no such reading, its CPU isn't
+// known.
 func (c counters) since(before counters, id string) logapi.Use {
 	u := logapi.Use{Pod: c.pod, Container: id, Memory: c.memory}
 	if passed := c.at.Sub(before.at); !before.at.IsZero() && passed > 0 && c.cpu >= before.cpu {

@@ -1,7 +1,7 @@
 // Package podapi sends requests to the API server from within a pod, with the pod's own account.
 // In: the environment and the files that the kubelet provides. Out: responses, or errors.
 //
-// It is plain HTTP: in the small programs that need it, client-go would be most of the program.
+// It uses only net/http, because client-go would be most of the small programs that use it.
 package podapi
 
 import (
@@ -35,18 +35,18 @@ const (
 	maxReason = 4 << 10
 )
 
-// API is an API server.
+// API is a connection to an API server.
 type API struct {
 	URL    string // https://ADDRESS:PORT
 	Folder string // the folder of the account
 	Agent  string // the program that sends requests
 
 	mu        sync.Mutex
-	authority []byte // that the client trusts
+	authority []byte // the authority that the client trusts
 	client    *http.Client
 }
 
-// InCluster returns the API server of the cluster that this pod is in.
+// InCluster returns the API server of this pod's cluster.
 func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -122,7 +122,7 @@ func (a *API) Close() {
 	}
 }
 
-// open returns a client that trusts the authority as it is mounted now.
+// open returns a client that trusts the currently mounted authority.
 func (a *API) open() (*http.Client, error) {
 	name := filepath.Join(a.Folder, "ca.crt")
 	authority, err := os.ReadFile(name)
@@ -142,8 +142,8 @@ func (a *API) open() (*http.Client, error) {
 		a.client.CloseIdleConnections()
 	}
 	a.authority, a.client = authority, &http.Client{
-		// No proxy of the image's environment: the API server is in the cluster. No HTTP/2: there are few
-		// requests at a time, and its buffers are larger.
+		// No proxy from the environment of the image, because the API server is in the cluster. No
+		// HTTP/2, because there are few requests at a time, and its buffers are larger.
 		Transport: &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 			DialContext:         (&net.Dialer{Timeout: dialTime}).DialContext,
@@ -158,7 +158,7 @@ func (a *API) open() (*http.Client, error) {
 	return a.client, nil
 }
 
-// readStatus reads the reason of an error response: an object of Kubernetes, or words, as of /readyz.
+// readStatus returns the reason in an error response: an object of Kubernetes, or text, as from /readyz.
 func readStatus(res *http.Response) error {
 	var status struct {
 		Message string `json:"message"`

@@ -1,7 +1,7 @@
-// Package volume makes and removes the folders of local volumes on a machine.
-// In: a path, an owner and a mode, below the folder where the machine's disk is mounted.
-// Out: the folder as it should be, or gone. Symbolic links are never followed: the folders
-// belong to services, and a service must not lead root elsewhere.
+// Package volume creates and removes the folders of local volumes on a machine.
+// In: a path, an owner and a mode, below the folder where the machine's disk is mounted. Out: the
+// folder as requested, or its removal. Symbolic links are never followed: the folders belong to
+// services, and a service must not redirect root to another folder.
 package volume
 
 import (
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// minDepth protects whole top folders such as /etc or /mnt.
+// minDepth protects top-level folders such as /etc or /mnt.
 const minDepth = 2
 
 // system are folders of a machine that can't contain volumes.
@@ -83,7 +83,7 @@ func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// lookAt returns the FileInfo of name, and refuses anything but folders.
+// lookAt returns the FileInfo of name, or an error if it isn't a folder.
 func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	info, err := at.Lstat(name)
 	switch {

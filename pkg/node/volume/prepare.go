@@ -12,7 +12,7 @@ import (
 // Owner is the owner of a folder.
 type Owner struct{ UID, GID int }
 
-// ParseOwner reads "UID" or "UID:GID"; without a group it is the number of the user.
+// ParseOwner parses "UID" or "UID:GID"; without a group, the group has the number of the user.
 func ParseOwner(s string) (Owner, error) {
 	user, group, both := strings.Cut(s, ":")
 	if !both {
@@ -26,8 +26,8 @@ func ParseOwner(s string) (Owner, error) {
 	return Owner{UID: int(uid), GID: int(gid)}, nil
 }
 
-// ParseMode reads an octal mode such as 0750, with the bits for set-group-id (2000) and
-// sticky (1000).
+// ParseMode parses an octal mode such as 0750, with the bits for set-group-id (2000) and sticky
+// (1000).
 func ParseMode(s string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || n > 0o3777 {
@@ -43,12 +43,12 @@ func ParseMode(s string) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// modeBits are those that Prepare sets.
+// modeBits are the bits that Prepare sets.
 const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
 
-// Prepare makes the folder name below root, and sets its owner and mode if they
-// differ. It doesn't touch the folder's content. It returns its changes, which are empty if
-// everything was as it should be.
+// Prepare creates the folder name below root, and sets its owner and mode if they differ. It
+// doesn't touch the folder's content. It returns its changes, or none if the folder was already
+// correct.
 func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]string, error) {
 	parts, err := split(name)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove deletes the content of the folder name below root, and the folder itself unless
-// keepFolder is set. A folder that doesn't exist is not an error. It refuses a mount point,
-// and stops before one inside the folder, because the mounted files belong to others.
+// Remove deletes the content of the folder name below root, and the folder itself unless keepFolder
+// is set. A folder that doesn't exist is not an error. It refuses a mount point, and stops at one
+// inside the folder, because the mounted files belong to others.
 func Remove(root *os.Root, name string, keepFolder bool) error {
 	parts, err := split(name)
 	if err != nil {
@@ -66,8 +66,8 @@ func removeDir(parent *os.Root, name string, keepFolder bool) error {
 	return cause(parent.Remove(name))
 }
 
-// someNames lists the start of a folder. It opens the folder again each time: a folder that loses
-// entries while it is read may hide others.
+// someNames returns the first names in a folder. It opens the folder again each time: if entries
+// are deleted while a folder is read, others may be skipped.
 func someNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -81,7 +81,7 @@ func someNames(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// removeEntry removes an entry of a volume; a link is removed, not followed.
+// removeEntry removes an entry of a volume. It removes a link itself, and doesn't follow it.
 func removeEntry(dir *os.Root, name string) error {
 	info, err := dir.Lstat(name)
 	switch {

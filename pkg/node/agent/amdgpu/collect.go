@@ -28,7 +28,7 @@ import (
 // Command is the argument of pai-agent that runs this package.
 const Command = "amdgpu"
 
-// Run is the program with its arguments. It writes reports as lines of JSON at an interval, until ctx ends.
+// Run runs the program with its arguments. It writes reports as lines of JSON at an interval, until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pai-agent "+Command, flag.ContinueOnError)
 	root := flags.String("root", "/", "folder where the machine's root is mounted")
@@ -43,7 +43,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 
 // Collector reads the files of one machine.
 type Collector struct {
-	// Root is where the machine's files are.
+	// Root is the folder with the machine's files.
 	Root string
 	Now  func() time.Time
 	// counted are the errors of GPUs by bus, as of countedAt.
@@ -71,7 +71,7 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// Report reads all GPUs that the driver has. A GPU that the bus has lost isn't among them, or is reported as lost.
+// Report reads all GPUs that the driver has. A GPU that the bus has lost is missing, or reported as lost.
 func (c *Collector) Report() (*gpu.Report, error) {
 	folder := c.sys("bus/pci/drivers/amdgpu")
 	entries, err := os.ReadDir(folder)
@@ -115,10 +115,10 @@ func (c *Collector) Report() (*gpu.Report, error) {
 
 func (c *Collector) sys(path string) string { return filepath.Join(c.Root, "sys", path) }
 
-// isBus reports whether a name in a driver's folder is that of a device: 0000:c1:00.0.
+// isBus reports whether a name in a driver's folder is that of a PCI device: 0000:c1:00.0.
 func isBus(name string) bool { return strings.Count(name, ":") == 2 && strings.Contains(name, ".") }
 
-// tellApart ensures that each GPU has a unique UUID, because GPUs are identified by it.
+// tellApart makes the UUIDs of GPUs unique, because GPUs are identified by them.
 func tellApart(gpus []gpu.GPU) {
 	seen := map[string]int{}
 	for _, g := range gpus {
@@ -168,7 +168,7 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	if node, err := strconv.ParseInt(d.read("numa_node"), 10, 64); err == nil && node >= 0 {
 		g.NUMA = &node
 	}
-	// The render node comes first: it is the one that names the GPU in metrics.
+	// The render node comes first, because it names the GPU in metrics.
 	for _, kind := range []string{"renderD", "card"} {
 		for _, minor := range d.minors(kind) {
 			file := fmt.Sprintf("/dev/dri/%s%d", kind, minor)
@@ -178,7 +178,8 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	return g
 }
 
-// lost reports whether the bus reads only ones, as it does for a device that has fallen off. The other files still hold the last known values.
+// lost reports whether the bus returns only ones, as it does for a device that has fallen off. The other files still contain the last known
+// values.
 func (d device) lost() bool {
 	f, err := os.Open(filepath.Join(string(d), "config"))
 	if err != nil {
@@ -190,7 +191,7 @@ func (d device) lost() bool {
 	return err == nil && string(ids) == "\xff\xff\xff\xff"
 }
 
-// minors are the numbers of its device files of a kind, card or renderD.
+// minors returns the numbers of its device files of a kind, card or renderD.
 func (d device) minors(kind string) (out []int) {
 	entries, err := os.ReadDir(filepath.Join(string(d), "drm"))
 	if err != nil {
@@ -207,7 +208,7 @@ func (d device) minors(kind string) (out []int) {
 	return out
 }
 
-// judge sets the reason for which containers can't use the GPU, and the facts from the KFD.
+// judge sets the reason why containers can't use the GPU, if any, and the facts from the KFD.
 func (d device) judge(g *gpu.GPU, nodes map[int]node, readable bool) {
 	render := d.minors("renderD")
 	if len(render) == 0 {

@@ -12,8 +12,8 @@ import (
 // node holds the numbers, by name, that the KFD (the compute part of the driver) reports for a GPU.
 type node map[string]uint64
 
-// kfdNodes are the nodes with GPUs by the numbers of their render nodes. readable reports whether all nodes could be read: the kernel
-// hides those whose device files a container may not open.
+// kfdNodes returns the nodes with GPUs by the numbers of their render nodes. readable reports whether all nodes could be read: the
+// kernel hides those whose device files a container may not open.
 func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	folder := c.sys("class/kfd/kfd/topology/nodes")
 	entries, err := os.ReadDir(folder)
@@ -30,7 +30,7 @@ func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 			return out, false
 		}
 		if strings.TrimSpace(string(id)) == "0" {
-			continue // of CPUs
+			continue // a node of processors
 		}
 		data, err := os.ReadFile(filepath.Join(folder, e.Name(), "properties"))
 		if err != nil {
@@ -67,8 +67,9 @@ func (n node) facts() map[string]string {
 	return out
 }
 
-// families are the families of GPUs, which the driver reports only to a process that opens the device. Source: the kernel's amdgpu_discovery.c
-// has the family of each version of graphics IP, and amdgpu_drm.h has the names. The keys are gfx_target_version: gfx90a is 9, 0 and 10.
+// families returns the families of GPUs, which the driver reports only to a process that opens the device. Source: the kernel's
+// amdgpu_discovery.c has the family of each version of graphics IP, and amdgpu_drm.h has the names. The keys are gfx_target_version: gfx90a is
+// 9, 0 and 10.
 func families() map[uint64]string {
 	return map[uint64]string{
 		90000: "AI", 90006: "AI", // Vega 10 and 20

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// measure reads the GPU's measurements. It omits those that the GPU doesn't measure.
+// measure reads the GPU's measurements, without those that the GPU doesn't support.
 func (d device) measure() map[string]float64 {
 	out := map[string]float64{}
 	set := func(name, file string, unit float64) bool {
@@ -55,7 +55,7 @@ func (d device) measure() map[string]float64 {
 	return out
 }
 
-// monitors are the folders of its hardware monitors, below its own. It has one.
+// monitors returns the folders of its hardware monitors. It usually has one.
 func (d device) monitors() (out []string) {
 	found, err := filepath.Glob(filepath.Join(string(d), "hwmon", "hwmon*"))
 	if err != nil {
@@ -75,7 +75,7 @@ func generation(speed string) float64 {
 	return map[string]float64{"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}[gts]
 }
 
-// countEvery is how often errors are counted: the driver asks the hardware each time.
+// countEvery is how often errors are counted, because the driver reads the hardware each time.
 const countEvery = 10 * time.Second
 
 // errorCounts are the errors of a GPU since the driver was loaded, by the blocks that have them: umc is the memory.
@@ -83,7 +83,7 @@ type errorCounts map[string]blockErrors
 
 type blockErrors struct{ uncorrectable, corrected float64 }
 
-// countErrors reads them. If a block can't be read this time, its counts are unchanged.
+// countErrors reads the counts. If a block can't be read this time, its counts stay unchanged.
 func (d device) countErrors(before errorCounts) errorCounts {
 	out := errorCounts{}
 	files, err := filepath.Glob(filepath.Join(string(d), "ras", "*"+errorSuffix))
@@ -103,8 +103,8 @@ func (d device) countErrors(before errorCounts) errorCounts {
 
 const errorSuffix = "_err_count"
 
-// parseErrors parses "ue: 0" and "ce: 1", one per line. Newer drivers also write "de: 0", for deferred errors, which only harm a process that reads
-// the memory again. During a reset they write a sentence.
+// parseErrors parses "ue: 0" and "ce: 1", one per line. Newer drivers also write "de: 0", for deferred errors, which only affect a process that
+// reads the memory again. During a reset the file contains a sentence.
 func parseErrors(text string) (out blockErrors, ok bool) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -122,7 +122,7 @@ func parseErrors(text string) (out blockErrors, ok bool) {
 	return out, ok
 }
 
-// write adds them to the measurements.
+// write adds the counts to the measurements.
 func (e errorCounts) write(values map[string]float64) {
 	for block, n := range e {
 		if block == "umc" {

@@ -18,7 +18,7 @@ type Report struct {
 type GPU struct {
 	// Index is its number on the machine. NVML counts in the order of the buses.
 	Index int32 `json:"index"`
-	// Bus is its PCI address, such as 0000:07:00.0: the slot that it is in.
+	// Bus is its PCI address, such as 0000:07:00.0.
 	Bus string `json:"bus,omitempty"`
 	// UUID stays the same when the GPU is moved.
 	UUID string `json:"uuid"`
@@ -32,13 +32,14 @@ type GPU struct {
 	Simulated bool `json:"simulated,omitempty"`
 	// Files are the device files that a container needs to use it.
 	Files []File `json:"files,omitempty"`
-	// Lost: it exists, but no longer responds.
+	// Lost means that it exists, but no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Unusable is the reason for which containers can't get it although it responds, "" if they can.
+	// Unusable is the reason why containers can't get it although it responds; "" if they can.
 	Unusable string `json:"unusable,omitempty"`
-	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without any.
+	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without a
+	// process.
 	Processes *int `json:"processes,omitempty"`
-	// MIG is how the hardware splits it into instances; nil if it doesn't support that.
+	// MIG describes how the hardware splits it into instances; nil if it doesn't support that.
 	MIG *MIG `json:"mig,omitempty"`
 	// Facts are further values for its vendor's labels of a Node: NVIDIA's by the names below, AMD's by those of its node labeller.
 	Facts map[string]string `json:"facts,omitempty"`
@@ -49,7 +50,7 @@ type GPU struct {
 
 // File is a device file.
 type File struct {
-	// Host is its path on the machine, Container the one in a container.
+	// Host is its path on the machine, Container its path in a container.
 	Host      string `json:"host"`
 	Container string `json:"container"`
 }
@@ -59,7 +60,7 @@ type Event struct {
 	// Bus is the bus of the GPU, "" if it isn't known.
 	Bus string    `json:"bus"`
 	At  time.Time `json:"at"`
-	// XID is NVIDIA's number of the error; 0: the GPU was reset, which cleared its errors.
+	// XID is NVIDIA's number of the error; 0 means that the GPU was reset, which cleared its errors.
 	XID int `json:"xid,omitempty"`
 }
 
@@ -69,7 +70,7 @@ const (
 	MIGCapable = "mig"     // true or false: whether it can be split
 )
 
-// Facts of instances: the ends of names of labels that GPU feature discovery writes (nvidia.com/gpu.…).
+// Facts of instances: the suffixes of names of labels that GPU feature discovery writes (nvidia.com/gpu.…).
 const (
 	Multiprocessors = "multiprocessors"
 	SlicesGI        = "slices.gi"
@@ -81,7 +82,7 @@ const (
 	EnginesOFA      = "engines.ofa"
 )
 
-// Names of measurements that determine health, and of those that are only reported.
+// Names of measurements: those that determine health, and those that are only reported.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W
@@ -95,20 +96,20 @@ const (
 	ClockReasons       = "DCGM_FI_DEV_CLOCKS_EVENT_REASONS"        // bits
 	XIDErrors          = "DCGM_FI_DEV_XID_ERRORS"                  // the last one
 	SingleBitVolatile  = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"           // errors of memory that were corrected, since the driver was loaded
-	DoubleBitVolatile  = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"           // and that couldn't be
-	SingleBitAggregate = "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL"           // in its life
+	DoubleBitVolatile  = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"           // errors of memory that couldn't be corrected, since the driver was loaded
+	SingleBitAggregate = "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL"           // corrected errors in the lifetime of the GPU
 	DoubleBitAggregate = "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL"           //
 	RowsRemapped       = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"   // rows of memory that were replaced
 	RowsRemappedUncorr = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS" //
-	RowRemapPending    = "DCGM_FI_DEV_ROW_REMAP_PENDING"           // 1: the next reset replaces some
-	RowRemapFailed     = "DCGM_FI_DEV_ROW_REMAP_FAILURE"           // 1: none are left to replace others
+	RowRemapPending    = "DCGM_FI_DEV_ROW_REMAP_PENDING"           // 1: the next reset replaces rows
+	RowRemapFailed     = "DCGM_FI_DEV_ROW_REMAP_FAILURE"           // 1: there are no spare rows left
 	PCIeReplays        = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"         //
-	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // AMD's alone
-	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; AMD's alone
+	PCIeGeneration     = "DCGM_FI_DEV_PCIE_LINK_GEN"               // only AMD
+	PCIeWidth          = "DCGM_FI_DEV_PCIE_LINK_WIDTH"             // lanes; only AMD
 	OtherUncorrectable = "RAS_UNCORRECTABLE"                       // AMD: errors outside of the memory, since the driver was loaded; judged, but not a metric
 	EngineActive       = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"           // shares of the time since the previous report, from 0 to 1; Hopper and later
 	SMActive           = "DCGM_FI_PROF_SM_ACTIVE"                  // a mean of all multiprocessors
-	SMOccupancy        = "DCGM_FI_PROF_SM_OCCUPANCY"               // warps of those that there may be
+	SMOccupancy        = "DCGM_FI_PROF_SM_OCCUPANCY"               // share of the possible warps
 	TensorActive       = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"         // tensor cores of any kind
 	DRAMActive         = "DCGM_FI_PROF_DRAM_ACTIVE"                // the memory's bandwidth
 	FP64Active         = "DCGM_FI_PROF_PIPE_FP64_ACTIVE"           //

@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// MIG is how the hardware splits a GPU into instances (Multi-Instance GPU).
+// MIG describes how the hardware splits a GPU into instances (Multi-Instance GPU).
 type MIG struct {
-	// Enabled: the GPU is only used through its instances. Pending is the same after its next reset.
+	// Enabled means that the GPU can only be used through its instances. Pending is the value after its next reset.
 	Enabled bool `json:"enabled,omitempty"`
 	Pending bool `json:"pending,omitempty"`
 	// Instances are in the order of their places.
@@ -22,9 +22,10 @@ type MIG struct {
 
 // Instance is a part of a GPU with its own processors and memory: a compute instance in a GPU instance.
 type Instance struct {
-	// Profile is its size by NVIDIA's name, such as 1g.10gb, or 1c.2g.20gb if it doesn't have all processors of its GPU instance.
+	// Profile is NVIDIA's name of its size, such as 1g.10gb, or 1c.2g.20gb if it doesn't have all processors of its GPU instance.
 	Profile string `json:"profile"`
-	// GI and CI are the numbers of both, by which the driver names its device files. Place is where in the GPU's memory it begins, in slices.
+	// GI and CI are the numbers of the GPU instance and the compute instance, which are in the names of the driver's device files. Place is
+	// where it begins in the GPU's memory, in slices.
 	GI    int    `json:"gi"`
 	CI    int    `json:"ci"`
 	Place uint32 `json:"place"`
@@ -33,7 +34,7 @@ type Instance struct {
 	Memory uint64 `json:"memory,omitempty"`
 	// Files are the device files of a simulated instance. nvidia-ctk reports those of real ones.
 	Files []File `json:"files,omitempty"`
-	// Facts are values for labels of a Node, by the ends of the labels' names.
+	// Facts are values for labels of a Node, by the suffixes of the labels' names.
 	Facts map[string]string `json:"facts,omitempty"`
 	// Values are its measurements. Its utilization isn't among them: NVML doesn't report it for instances.
 	Values map[string]float64 `json:"values,omitempty"`
@@ -63,7 +64,7 @@ func (m *MIG) String() string {
 	return strings.Join(out, ", ")
 }
 
-// Named names the instances. While it is unchanged, the edits for containers are valid.
+// Named returns the names of the instances. While the result is unchanged, the edits for containers are valid.
 func (m *MIG) Named() string {
 	if m == nil || !m.Enabled {
 		return ""
@@ -75,16 +76,16 @@ func (m *MIG) Named() string {
 	return out
 }
 
-// Split is how a GPU is to be split.
+// Split defines how to split a GPU.
 type Split struct {
-	// Profile is the profile of all instances, "" for a GPU in one piece, and Instances their number.
+	// Profile is the profile of all instances, or "" for a GPU in one piece. Instances is their number.
 	Profile   string `json:"profile"`
 	Instances int    `json:"instances"`
 }
 
 // Outcome is the result of splitting a GPU, as pai-nvml writes it.
 type Outcome struct {
-	// Reset: the split takes effect when the GPU is reset.
+	// Reset means that the split takes effect when the GPU is reset.
 	Reset bool `json:"reset,omitempty"`
 	// Busy describes the users of the GPU, "" if the split succeeded.
 	Busy string `json:"busy,omitempty"`
@@ -95,13 +96,13 @@ type BusyError struct{ Why string }
 
 func (e *BusyError) Error() string { return e.Why }
 
-// SplitsFile is the name of the file that says how a machine's simulated GPUs are split, in the folder of the agent's driver.
+// SplitsFile is the name of the file with the splits of a machine's simulated GPUs, in the folder of the agent's driver.
 const SplitsFile = "splits.json"
 
-// ReadSplits reads how simulated GPUs are split, by index. GPUs that aren't in the file aren't split, and none is split if the file doesn't exist.
+// ReadSplits reads the splits of simulated GPUs, by index. GPUs that aren't in the file aren't split; if the file doesn't exist, no GPU is split.
 func ReadSplits(file string) (map[int32]Split, error) { return readByIndex[Split](file) }
 
-// WriteSplit records how a simulated GPU is split.
+// WriteSplit writes the split of a simulated GPU.
 func WriteSplit(file string, index int32, s Split) error {
 	splits, err := ReadSplits(file)
 	if err != nil {
@@ -117,16 +118,16 @@ func WriteSplit(file string, index int32, s Split) error {
 	return replace.File(file, append(data, '\n'), 0o600)
 }
 
-// Minors are the minor numbers of the device files of an instance of a GPU (its own minor number), by which the driver lets programs
-// use it: of its GPU instance and of its compute instance. Drivers list theirs in /proc/driver/nvidia-caps/mig-minors; simulated
-// drivers use the same numbers.
+// Minors returns the minor numbers of the device files for an instance: that of its GPU instance and that of its compute instance.
+// gpu is the GPU's own minor number. The driver checks with these files whether a program may use the instance. Drivers list their
+// numbers in /proc/driver/nvidia-caps/mig-minors; simulated drivers use the same numbers.
 func Minors(gpu int32, gi, ci int) (ofGI, ofCI int) {
 	const first, perCI, perGPU = 3, 9, 15 * 9 // after the capabilities of mig/config and mig/monitor
 	ofGI = first + int(gpu)*perGPU + gi*perCI
 	return ofGI, ofGI + 1 + ci
 }
 
-// SimulatedInstanceFiles are the device files of an instance of a simulated GPU.
+// SimulatedInstanceFiles returns the device files of an instance of a simulated GPU.
 func SimulatedInstanceFiles(index int32, gi, ci int) []File {
 	out := SimulatedFiles(index)
 	ofGI, ofCI := Minors(index, gi, ci)
@@ -136,10 +137,10 @@ func SimulatedInstanceFiles(index int32, gi, ci int) []File {
 	return out
 }
 
-// byPlace orders instances.
+// byPlace orders instances by place.
 func byPlace(a, b Instance) int {
 	return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.CI, b.CI))
 }
 
-// Sort brings the instances into the order of their places.
+// Sort sorts the instances by place.
 func (m *MIG) Sort() { slices.SortFunc(m.Instances, byPlace) }

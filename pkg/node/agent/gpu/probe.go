@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// Probe is the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is a separate program because it hangs when a GPU or its
-// driver hangs, and then not even SIGKILL stops it.
+// Probe runs the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is a separate program because it hangs when a GPU or
+// its driver hangs, and then not even SIGKILL stops it.
 type Probe struct {
 	Path string
 	Args []string
-	// Silence is how long it may write no output.
+	// Silence is the maximum time without output.
 	Silence time.Duration
-	// Pause is the pause before it is started again after its end.
+	// Pause is the time before the program is started again after it has exited.
 	Pause time.Duration
 
 	// gate is held while the program runs, and while a caller of Hold keeps it from running.
@@ -60,22 +60,22 @@ func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	case <-got:
 		return free, nil
 	case <-ctx.Done():
-		go func() { <-got; free() }() // once the driver answers
+		go func() { <-got; free() }() // when the driver answers
 		return nil, fmt.Errorf("the driver hangs: %s doesn't end", p.Path)
 	}
 }
 
-// heldPause is long enough for the caller that waits for the gate to get it.
+// heldPause is long enough for the caller that waits for the gate to acquire it.
 const heldPause = 10 * time.Millisecond
 
-// isHeld reports whether a caller waits for the program's end, or keeps it from running.
+// isHeld reports whether a caller waits until the program exits, or keeps it from running.
 func (p *Probe) isHeld() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Once runs the program with further arguments and returns its output, for a caller that holds it. The error is the last line of its stderr.
+// Once runs the program with further arguments and returns its output, for a caller of Hold. The error is the last line of its stderr.
 func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	said := &lastLine{}
 	cmd := exec.CommandContext(ctx, p.Path, append(slices.Clone(p.Args), args...)...)
@@ -106,18 +106,18 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	}
 }
 
-// maxLine bounds a report: 1,024 GPUs with all their measurements.
+// maxLine is the maximum size of a report, which is enough for 1,024 GPUs with all their measurements.
 const maxLine = 8 << 20
 
-// Watch runs the program until ctx ends. It calls see with each report. Whenever reports stop, it calls failed with the reason: once for each time
-// that the program stops, or writes no output for too long.
+// Watch runs the program until ctx ends. It calls see with each report. When the program exits, or writes no output for too long, it calls failed
+// with the reason, once each time.
 func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)) {
 	for ctx.Err() == nil {
 		err := p.run(ctx, see, failed)
 		if ctx.Err() != nil {
 			return
 		}
-		if p.isHeld() { // Hold stopped it
+		if p.isHeld() { // stopped by Hold
 			time.Sleep(heldPause)
 			continue
 		}
@@ -129,8 +129,8 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 	}
 }
 
-// run runs it once, and returns why it ended. If it hangs, run doesn't return before it has exited, because a second one would hang as
-// well.
+// run runs the program once, and returns why it ended. If the program hangs, run doesn't return before it has exited, because a second
+// one would hang as well.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
@@ -210,7 +210,7 @@ func (l *lastLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text is the line, without the name of the program that it begins with.
+// text returns the line without the name of the program at its beginning.
 func (l *lastLine) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,26 +17,26 @@ const AMD = "amd"
 
 // Machine is the configuration of the GPUs of a machine.
 type Machine struct {
-	// Model is the name of all of them.
+	// Model is the model of all GPUs.
 	Model string `json:"model"`
 	Count int    `json:"count"`
-	// Simulated: the GPUs are simulated.
+	// Simulated means that the GPUs are simulated.
 	Simulated bool `json:"simulated,omitempty"`
-	// Parts is how many jobs share each of them, or have an instance of it; 0 and 1 are one.
+	// Parts is how many jobs share each GPU, or have an instance of it; 0 means 1.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which each is split, as many as Parts; "" if jobs share its time.
+	// MIG is the profile of the instances into which each GPU is split, as many as Parts; "" if jobs share its time.
 	MIG string `json:"mig,omitempty"`
-	// ForPods are the indices of those that ordinary pods get. The others are the scheduler's, for jobs.
+	// ForPods are the indices of the GPUs for ordinary pods. The scheduler allocates the others to jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
-	// Vendor makes them: AMD, or NVIDIA if it is "".
+	// Vendor is the vendor of the GPUs: AMD, or NVIDIA if it is "".
 	Vendor string `json:"vendor,omitempty"`
 }
 
 // mostGPUs is far more than any machine has; each is an entry in an object of the API server.
 const mostGPUs = 1024
 
-// ReadMachine reads the file that says which machines have which GPUs, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It
-// returns the GPUs of a node, or the zero value for a node that isn't in the file.
+// ReadMachine reads the file with the GPUs of machines, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It returns the
+// GPUs of a node, or the zero value if the node isn't in the file.
 func ReadMachine(file, node string) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -64,21 +64,21 @@ func ReadMachine(file, node string) (Machine, error) {
 	return m, nil
 }
 
-// SimulatedFiles are the device files of a simulated GPU. They behave like /dev/null, so that a container has exactly those of the
-// GPUs it was given.
+// SimulatedFiles returns the device files of a simulated GPU, which behave like /dev/null. A container has exactly the files of
+// its GPUs.
 func SimulatedFiles(index int32) []File {
 	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
 }
 
-// Fault is a failure of a simulated GPU. The zero value is a GPU that works.
+// Fault is a failure of a simulated GPU. The zero value is a GPU without faults.
 type Fault struct {
 	// XID is an error that its driver reports, once for each At.
 	XID int `json:"xid,omitempty"`
-	// ECC is how many errors of its memory couldn't be corrected.
+	// ECC is the number of uncorrectable errors of its memory.
 	ECC int `json:"ecc,omitempty"`
-	// Lost: it no longer responds.
+	// Lost means that it no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Hot: it is too hot, and slows down.
+	// Hot means that it is too hot, and slows down.
 	Hot bool      `json:"hot,omitempty"`
 	At  time.Time `json:"at"`
 }
@@ -89,7 +89,7 @@ const FaultsFile = "faults.json"
 // ReadFaults reads the faults of a machine's GPUs, by index. If the file doesn't exist, no GPU has a fault.
 func ReadFaults(file string) (map[int32]Fault, error) { return readByIndex[Fault](file) }
 
-// readByIndex reads a file that has something of GPUs by their index. A missing file is empty.
+// readByIndex reads a file with values of GPUs by their index. A missing file is treated as empty.
 func readByIndex[T any](file string) (map[int32]T, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func readByIndex[T any](file string) (map[int32]T, error) {
 	return out, nil
 }
 
-// WriteFaults writes them atomically: a reader sees either all of them or the previous ones.
+// WriteFaults writes the faults atomically: a reader sees either all of them or the previous ones.
 func WriteFaults(file string, faults map[int32]Fault) error {
 	data, err := json.Marshal(faults)
 	if err != nil {

@@ -5,15 +5,15 @@ import "fmt"
 // Action is the required reaction to an error.
 type Action string
 
-// Actions, from the least to the most.
+// Actions, in ascending order of their effect.
 const (
-	// None: it is the program's own mistake, or a trace of another error.
+	// None means that the program itself is wrong, or that the error is a consequence of another one.
 	None Action = "none"
-	// Look means that it may be either; the GPU continues to work.
+	// Look means that the cause may be the GPU or the program; the GPU continues to work.
 	Look Action = "look"
-	// Reset: the GPU doesn't work correctly until it is reset, which a restart of the machine does, too.
+	// Reset means that the GPU doesn't work correctly until it is reset. A restart of the machine resets it, too.
 	Reset Action = "reset"
-	// Restart: the GPU can't be reached until the machine restarts.
+	// Restart means that the GPU can't be reached until the machine restarts.
 	Restart Action = "restart"
 )
 
@@ -24,8 +24,8 @@ type XID struct {
 	Action  Action
 }
 
-// xids returns the errors that are known, by their codes. Their numbers, meanings and remedies are those of NVIDIA's "XID Errors" catalogue
-// (docs.nvidia.com/deploy/xid-errors, read in 2026); which of them make a GPU unfit for others is ours to judge.
+// xids returns the known errors by code. Their numbers, meanings and remedies are from NVIDIA's "XID Errors" catalogue
+// (docs.nvidia.com/deploy/xid-errors, read in 2026). We decided which of them make a GPU unfit for further jobs.
 func xids() []XID {
 	return []XID{
 		{8, "the GPU stopped processing", Look},
@@ -72,7 +72,7 @@ func FindXID(code int) XID {
 // Sick reports whether a GPU with this error no longer works correctly.
 func (x XID) Sick() bool { return x.Action == Reset || x.Action == Restart }
 
-// String says what it is and what to do.
+// String returns the meaning of the error and the remedy.
 func (x XID) String() string {
 	text := fmt.Sprintf("XID %d: %s", x.Code, x.Meaning)
 	switch x.Action {

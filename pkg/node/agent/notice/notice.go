@@ -25,16 +25,17 @@ type GPUs struct {
 	GPUs []GPU `json:"gpus"`
 }
 
-// GPU is one of these GPUs.
+// GPU is a GPU of a container.
 type GPU struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// Reason is why it is sick, such as "XID 79: it has fallen off the bus", "" if it isn't; Since is the beginning of that state.
+	// Reason is the fault if it is sick, such as "XID 79: it has fallen off the bus", otherwise "". Since is the beginning of that
+	// state.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 	// XIDs are NVIDIA's numbers of the last errors that the driver reported since the container got the GPU, in order.
 	XIDs []int `json:"xids,omitempty"`
-	// Uncorrected: its memory had errors that couldn't be corrected.
+	// Uncorrected means that its memory had uncorrectable errors.
 	Uncorrected bool `json:"uncorrected,omitempty"`
 }
 

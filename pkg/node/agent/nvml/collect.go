@@ -21,10 +21,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// waitForEvents is how long NVML waits for an error at a time, in ms: a stop takes at most that long.
+// waitForEvents is how long one call to NVML waits for an error, in ms; stopping takes at most that long.
 const waitForEvents = 500
 
-// Collector asks one library.
+// Collector reads GPUs with one library.
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet
@@ -37,13 +37,13 @@ type Collector struct {
 	simulated func(index int32) []gpu.File
 	now       func() time.Time
 	activity  activity
-	// seesProcesses: those of the whole machine.
+	// seesProcesses means that the program sees the processes of the whole machine.
 	seesProcesses bool
 	// devices is the kernel's folder of PCI devices.
 	devices string
 }
 
-// pciDevices is that of a machine, and of containers on it.
+// pciDevices is the folder on a machine, and in containers on it.
 const pciDevices = "/sys/bus/pci/devices"
 
 // New opens lib, and returns a collector that uses it.
@@ -65,7 +65,7 @@ func (c *Collector) listen() error {
 		return fmt.Errorf("listen for errors of GPUs: %w", explain(c.lib, r))
 	}
 	if c.events != nil {
-		_ = c.events.Free() // it receives no more events
+		_ = c.events.Free() // it no longer receives events
 	}
 	c.events = set
 	clear(c.watched)
@@ -111,14 +111,14 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// wait returns errors that GPUs have reported, and none after a while.
+// wait returns errors that GPUs have reported, or no errors after a while.
 func (c *Collector) wait() (out []gpu.Event, err error) {
 	limit := uint32(waitForEvents)
 	for len(out) < mostEvents {
 		e, r := c.events.Wait(limit)
 		switch {
 		case r != nvml.SUCCESS && len(out) > 0:
-			return out, nil // its facts are read again
+			return out, nil // the facts of its GPU are read again
 		}
 		switch r {
 		case nvml.SUCCESS:
@@ -170,7 +170,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	return out, nil
 }
 
-// ask reads a GPU.
+// ask reads the properties and measurements of a GPU.
 func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	g := gpu.GPU{Index: index, Bus: busOf(d), Values: map[string]float64{}}
 	if g.Bus == "" {
@@ -250,8 +250,8 @@ func (c *Collector) facts(d nvml.Device) map[string]string {
 	return out
 }
 
-// fabric explains why a GPU can't be used before its NVLink fabric is ready: CUDA fails with error 802. It returns "" for a GPU that is ready, or
-// has no fabric.
+// fabric explains why a GPU can't be used: before its NVLink fabric is ready, CUDA fails with error 802. It returns "" if the GPU is ready or has
+// no fabric.
 func (c *Collector) fabric(d nvml.Device) string {
 	if !c.has("nvmlDeviceGetGpuFabricInfo") {
 		return "" // before driver 525
@@ -278,8 +278,8 @@ func (c *Collector) fabric(d nvml.Device) string {
 	return ""
 }
 
-// unhealthyFabric returns the conditions in a fabric's health mask that keep programs from using it. A lower bandwidth doesn't, and neither do
-// recoveries, which end by themselves.
+// unhealthyFabric returns the conditions in a fabric's health mask because of which programs can't use it. These don't include a lower
+// bandwidth, and recoveries, which end by themselves.
 func unhealthyFabric(mask uint32) string {
 	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
 		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
@@ -303,7 +303,7 @@ func unhealthyFabric(mask uint32) string {
 	return "its NVLink fabric isn't configured correctly (" + cause + "); see nvidia-smi -q -d FABRIC on the machine and the journal of nvidia-fabricmanager"
 }
 
-// has reports whether the library has a function. A call of a missing function ends the program.
+// has reports whether the library has a function. Calling a missing function would crash the program.
 func (c *Collector) has(symbol string) bool {
 	return c.lib.Extensions().LookupSymbol(symbol) == nil
 }
@@ -329,14 +329,14 @@ func busOf(d nvml.Device) string {
 	return fmt.Sprintf("%04x:%02x:%02x.0", info.Domain, info.Bus, info.Device)
 }
 
-// measure reads a GPU's measurements. It omits those that the GPU doesn't measure.
+// measure reads a GPU's measurements, without those that the GPU doesn't support.
 func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 	set := func(name string, v float64, r nvml.Return) {
 		if r == nvml.SUCCESS {
 			values[name] = v
 		}
 	}
-	temperature, r := d.GetTemperature(nvml.TEMPERATURE_GPU) //nolint:staticcheck // drivers before 580 have nothing else
+	temperature, r := d.GetTemperature(nvml.TEMPERATURE_GPU) //nolint:staticcheck // older drivers than 580 have no other function
 	set(gpu.Temperature, float64(temperature), r)
 	power, r := d.GetPowerUsage()
 	set(gpu.Power, float64(power)/1000, r)

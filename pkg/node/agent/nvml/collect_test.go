@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// machine has simulated GPUs and their faults.
+// machine holds simulated GPUs and their faults.
 type machine struct {
 	mu      sync.Mutex
 	faults  map[int32]gpu.Fault

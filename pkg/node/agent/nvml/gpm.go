@@ -10,17 +10,18 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// activity measures how busy the parts of GPUs are. Hopper and later count that, and a value is the difference between two samples.
+// activity measures how busy the parts of GPUs are. Hopper and later GPUs have counters for that, and a value is the difference
+// between two samples.
 type activity struct {
 	lib nvml.Interface
-	// samples are the samples of GPUs by their buses; nil for one that doesn't count.
+	// samples are the samples of GPUs by their buses; nil for a GPU without these counters.
 	samples map[string]*samples
 }
 
 // samples are two samples of one GPU, the later one first.
 type samples struct {
 	now, before nvml.GpmSample
-	taken       bool // before is one
+	taken       bool // before has a sample
 }
 
 // counted are the metrics to read, and the factors that convert them to dcgm-exporter's units.
@@ -59,7 +60,7 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 		return
 	}
 	if d.GpmSampleGet(s.now) != nvml.SUCCESS {
-		a.forget(bus) // started again with the next report, for the GPU that is there then
+		a.forget(bus) // begins again with the next report, for the GPU that has the bus then
 		return
 	}
 	if s.taken {
@@ -86,7 +87,7 @@ func (a *activity) read(s *samples, values map[string]float64) {
 	}
 }
 
-// begin returns room for the samples of a GPU, nil if it doesn't count.
+// begin allocates the samples of a GPU, or returns nil if it doesn't have the counters.
 func (a *activity) begin(d nvml.Device) *samples {
 	for _, name := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"} {
 		if a.lib.Extensions().LookupSymbol(name) != nil {

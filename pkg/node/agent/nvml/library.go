@@ -13,7 +13,7 @@ import (
 // library is the name under which drivers install NVIDIA's management library.
 const library = "libnvidia-ml.so.1"
 
-// libraryFolders are the folders in which distributions install it.
+// libraryFolders returns the folders in which distributions install it.
 func libraryFolders() []string {
 	return []string{
 		"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", // Debian and Ubuntu

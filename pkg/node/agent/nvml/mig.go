@@ -12,13 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// migProfile is a size of instances that a GPU has.
+// migProfile is a size of instances that a GPU supports.
 type migProfile struct {
 	name string
 	nvml.GpuInstanceProfileInfo
 }
 
-// migProfiles are the sizes of instances that a GPU can be split into, also while it is in one piece.
+// migProfiles returns the sizes of instances into which a GPU can be split, even while it is in one piece.
 func migProfiles(d nvml.Device) ([]migProfile, error) {
 	memory, r := d.GetMemoryInfo()
 	if r != nvml.SUCCESS {
@@ -26,7 +26,8 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	}
 	var out []migProfile
 	for slot := range nvml.GPU_INSTANCE_PROFILE_COUNT {
-		// A profile that the library doesn't know is an invalid argument, and one that the GPU doesn't have isn't supported.
+		// For a profile that the library doesn't know it returns "invalid argument", and for one that the GPU doesn't have
+		// "not supported".
 		switch info, r := d.GetGpuInstanceProfileInfo(slot); r {
 		case nvml.SUCCESS:
 			out = append(out, migProfile{profileName(slot, &info, memory.Total), info})
@@ -38,8 +39,8 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	return out, nil
 }
 
-// profileName is the name of a profile as nvidia-smi has it. The library's own text for it isn't in all drivers: memory is in eighths of that of the
-// GPU, of which a profile has a little less, and their sum is rounded to GiB.
+// profileName returns the name of a profile as nvidia-smi shows it. Not all drivers have the library's own text for it: the size is in eighths of
+// the GPU's memory, of which a profile has a little less, rounded to GiB.
 func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string {
 	const eighths, gib = 8, 1 << 30
 	share := math.Ceil(float64(p.MemorySizeMB<<20)*eighths/float64(max(total, 1))) / eighths

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Simulate returns a collector of simulated GPUs: it uses go-nvml's mock of a server, and adds the functions that the mock omits. read returns the
-// faults of the GPUs, and splits returns the instances into which they are split.
+// Simulate returns a collector of simulated GPUs. It uses go-nvml's mock of a server, and adds functions that the mock doesn't have. read returns
+// the faults of the GPUs, and splits the instances into which they are split.
 func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, error), splits func() (map[int32]gpu.Split, error)) (*Collector, error) {
 	w := &simulation{read: read, splits: splits, told: map[int32]gpu.Fault{}, split: map[int32]gpu.Split{}}
 	config := modelOf(s.Model)
@@ -49,7 +49,7 @@ func Simulate(node string, s gpu.Machine, read func() (map[int32]gpu.Fault, erro
 	return c, w.resplit()
 }
 
-// modelOf is the mock's GPU that is most like a model, under that name.
+// modelOf returns the mock's GPU that is most similar to a model, with the model's name.
 func modelOf(model string) gpus.Config {
 	out := gpus.A100_SXM4_40GB
 	for _, known := range []struct {
@@ -80,7 +80,7 @@ type simulation struct {
 	told   map[int32]gpu.Fault // whose errors were reported
 }
 
-// look reads the faults again. If they can't be read, they stay unchanged.
+// look reads the faults again. If they can't be read, they don't change.
 func (w *simulation) look() {
 	faults, err := w.read()
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *simulation) next() (index int32, xid int, ok bool) {
 		}
 		w.told[index] = is
 		if is == (gpu.Fault{}) {
-			return index, 0, true // it works, as after a reset: its fault may have been cleared between two looks
+			return index, 0, true // it works, as after a reset: its fault may have been cleared between two checks
 		}
 		if is.XID != 0 && (is.XID != was.XID || !is.At.Equal(was.At)) {
 			return index, is.XID, true
@@ -135,7 +135,7 @@ func (w *simulation) wait(ms uint32) (nvml.EventData, nvml.Return) {
 	}
 }
 
-// Of a GPU that does nothing, and of one that is too hot.
+// Measurements of an idle GPU, and of one that is too hot.
 const (
 	coolTemperature, hotTemperature = 34, 96
 	idlePower                       = 52_000 // mW
@@ -143,9 +143,9 @@ const (
 	idleReason                      = 0x1
 )
 
-// furnish adds the functions that a collector calls and the mock of a GPU omits.
+// furnish adds the functions that a collector calls and the mock of a GPU doesn't have.
 func (w *simulation) furnish(index int32, d *server.Device) {
-	// lost is the result of each call once the GPU is off the bus.
+	// lost is the result of each call after the GPU was lost.
 	lost := func() nvml.Return {
 		if w.fault(index).Lost {
 			return nvml.ERROR_GPU_IS_LOST

@@ -17,11 +17,11 @@ import (
 
 // Instances of simulated GPUs. The code for real instances creates them in the mock, which has only as much space as a real card.
 
-// resplit splits the GPUs that the file now splits differently. A GPU that was restored to one piece is no longer in the file.
+// resplit applies changes of the file with the splits. A GPU that was restored to one piece is no longer in the file.
 func (w *simulation) resplit() error {
 	want, err := w.splits()
 	if err != nil {
-		return nil //nolint:nilerr // they are as before
+		return nil //nolint:nilerr // the splits don't change
 	}
 	for i, d := range w.devices {
 		index := int32(i)
@@ -40,7 +40,7 @@ func (w *simulation) resplit() error {
 	return nil
 }
 
-// furnishMIG adds the functions for instances that the mock of a GPU omits.
+// furnishMIG adds the functions for instances that the mock of a GPU doesn't have.
 func (w *simulation) furnishMIG(d *server.Device) {
 	none := func() ([]nvml.ProcessInfo, nvml.Return) { return nil, nvml.SUCCESS }
 	d.GetComputeRunningProcessesFunc, d.GetGraphicsRunningProcessesFunc = none, none
@@ -92,7 +92,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 	}
 }
 
-// maxInstances is how many instances a GPU has at most.
+// maxInstances is the maximum number of instances of a GPU.
 const maxInstances = 7
 
 // computeInstancesOf returns the compute instances of all GPU instances, by their places.
@@ -108,7 +108,7 @@ func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	return out
 }
 
-// parent is the GPU instance of a compute instance.
+// parent returns the GPU instance of a compute instance.
 func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	gi, ok := ci.Info.GpuInstance.(*server.GpuInstance)
 	if !ok {
@@ -117,7 +117,7 @@ func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	return gi
 }
 
-// migDevice is an instance, as programs see it.
+// migDevice returns an instance as a device, as programs see it.
 func (w *simulation) migDevice(d *server.Device, ci *server.ComputeInstance) nvml.Device {
 	gi := parent(ci)
 	var giInfo nvml.GpuInstanceProfileInfo

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Split splits the GPU at a PCI address of an open library, or brings it back into one piece. It starts from the current state, even the one that an
-// interrupted run has left. With keep it destroys no instance of the profile: some may be in use.
+// Split splits the GPU at a PCI address with an open library, or restores it to one piece. It can start from any state, including that of an
+// interrupted run. With keep it doesn't destroy instances of the profile, because some may be in use.
 func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	d, err := deviceAt(lib, bus)
 	if err != nil {
@@ -31,7 +31,7 @@ func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outco
 	return gpu.Outcome{}, err
 }
 
-// SplitBy is Split by the library at a path, which it opens.
+// SplitBy opens the library at a path and calls Split.
 func SplitBy(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return gpu.Outcome{}, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
@@ -40,7 +40,7 @@ func SplitBy(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Out
 	return Split(lib, bus, want, keep)
 }
 
-// deviceAt is the GPU at a PCI address.
+// deviceAt returns the GPU at a PCI address.
 func deviceAt(lib nvml.Interface, bus string) (nvml.Device, error) {
 	n, r := lib.DeviceGetCount()
 	if r != nvml.SUCCESS {
@@ -63,7 +63,7 @@ type splitter struct {
 	keep bool
 }
 
-// errReset: the MIG mode takes effect when the GPU is reset.
+// errReset means that the MIG mode takes effect when the GPU is reset.
 var errReset = errors.New("its MIG mode takes effect when it is reset")
 
 // failed returns an error for a failed step. It returns a BusyError if the step may succeed later.
@@ -103,7 +103,7 @@ func (s *splitter) split() error {
 	return s.fill(p)
 }
 
-// join brings the GPU back into one piece.
+// join restores the GPU to one piece.
 func (s *splitter) join(enabled bool, pending int) error {
 	if enabled {
 		if err := s.clear(""); err != nil {
@@ -116,7 +116,7 @@ func (s *splitter) join(enabled bool, pending int) error {
 	return s.setMode(nvml.DEVICE_MIG_DISABLE)
 }
 
-// setMode turns MIG on or off. Some GPUs need a reset for it, which the library does by itself if the GPU isn't open.
+// setMode turns MIG on or off. Some GPUs need a reset for that, which the library does itself if the GPU isn't open.
 func (s *splitter) setMode(mode int) error {
 	err := s.idle()
 	if err != nil {
@@ -139,7 +139,8 @@ func (s *splitter) setMode(mode int) error {
 	return nil
 }
 
-// idle fails if a program uses the GPU. With some drivers a container can't see programs of others. Then the driver itself refuses harmful changes.
+// idle returns an error if a program uses the GPU. With some drivers a container can't see other programs; the driver itself then refuses harmful
+// changes.
 func (s *splitter) idle() error {
 	var pids []string
 	for _, ask := range []func() ([]nvml.ProcessInfo, nvml.Return){s.GetComputeRunningProcesses, s.GetGraphicsRunningProcesses} {
@@ -157,7 +158,7 @@ func (s *splitter) idle() error {
 	return nil
 }
 
-// profile is the wanted one.
+// profile returns the requested profile.
 func (s *splitter) profile() (*migProfile, error) {
 	all, err := migProfiles(s.Device)
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *splitter) profile() (*migProfile, error) {
 	return nil, fmt.Errorf("it has no profile %s; it has %s", s.want.Profile, strings.Join(names, ", "))
 }
 
-// fill makes the instances that are missing, after those that are in the way are gone.
+// fill creates the missing instances. It first destroys instances that leave no place for them.
 func (s *splitter) fill(p *migProfile) error {
 	good, err := s.whole(p)
 	if err != nil {
@@ -227,7 +228,7 @@ func (s *splitter) create(p *migProfile) error {
 	return s.complete(gi, p)
 }
 
-// complete makes the compute instance of a GPU instance.
+// complete creates the compute instance of a GPU instance.
 func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
@@ -240,8 +241,8 @@ func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	return fmt.Errorf("a GPU instance of the profile %s has no compute instance of its size", p.name)
 }
 
-// whole counts the instances of a profile that have all of their processors. It completes those without a compute instance, which an interrupted
-// run has left.
+// whole returns the number of instances of a profile that have all of their processors. It completes instances without a compute instance, which
+// an interrupted run has left.
 func (s *splitter) whole(p *migProfile) (int, error) {
 	list, r := s.GetGpuInstances(&p.GpuInstanceProfileInfo)
 	if r != nvml.SUCCESS {
@@ -264,7 +265,8 @@ func (s *splitter) whole(p *migProfile) (int, error) {
 	return n, nil
 }
 
-// computeInstances are the instances of a GPU instance; full reports whether there is one, and it has all processors.
+// computeInstances returns the compute instances of a GPU instance; full reports whether there is one with all
+// processors.
 func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeInstance, full bool, err error) {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
@@ -284,7 +286,7 @@ func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeIns
 	return out, full && len(out) == 1, nil
 }
 
-// clear destroys instances: all, or all except complete ones of a profile.
+// clear destroys all instances, except complete ones of the profile but.
 func (s *splitter) clear(but string) error {
 	all, err := migProfiles(s.Device)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// hostPIDs is how Linux names the machine's own namespace of processes, always.
+// hostPIDs is Linux's constant name of the machine's initial PID namespace.
 const hostPIDs = "pid:[4026531836]"
 
 // seesProcesses reports whether this program sees all processes of the machine: to a program in a container's namespace, the driver reports only
@@ -18,8 +18,8 @@ func seesProcesses() bool {
 	return err == nil && name == hostPIDs
 }
 
-// processes returns the number of processes that use a GPU, nil if it is unknown. A GPU with a screen is in use even without a process, and a split
-// one is used through its parts.
+// processes returns the number of processes that use a GPU, or nil if it is unknown. It is unknown for a GPU with a screen, which is in use even
+// without a process, and for a split one, which is used through its parts.
 func (c *Collector) processes(d nvml.Device) *int {
 	if !c.seesProcesses {
 		return nil

@@ -1,5 +1,5 @@
-// Package repair defines how people request that the agent of a machine repairs a GPU or restarts the machine, and how it answers.
-// In: a Node, a request for it or one of its GPUs. Out: annotations of the Node, some that people write and some that the agent writes.
+// Package repair defines how people request the repair of a GPU or the restart of a machine from its agent, and how the agent answers.
+// In: a Node, a request for it or for one of its GPUs. Out: annotations of the Node, some written by people and some by the agent.
 package repair
 
 import (
@@ -30,9 +30,9 @@ type Action string
 const (
 	// Reset resets the GPU, which clears the faults that a reset can clear. No pod may have the GPU.
 	Reset Action = "reset"
-	// Ignore ignores the GPU's current fault, so that it gets jobs again. Any other fault makes it sick again.
+	// Ignore ignores the GPU's current fault, so that it gets jobs again. Another fault makes it sick again.
 	Ignore Action = "ignore"
-	// Heed ends Ignore.
+	// Heed cancels Ignore.
 	Heed Action = "heed"
 )
 
@@ -46,7 +46,7 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 	// At is the time of the request: an agent that starts hours later ignores it.
 	At time.Time `json:"at"`
-	// By is the user who gave it.
+	// By is the user who made the request.
 	By string `json:"by,omitempty"`
 }
 
@@ -58,13 +58,14 @@ type Answer struct {
 	Message string `json:"message"`
 }
 
-// Valid is how long a request may be carried out. The clocks of machines differ by less.
+// Valid is how long a request is valid. The clocks of machines differ by less.
 const Valid = 15 * time.Minute
 
 const (
-	// mostRequests is more than any machine has GPUs that break at once; with MostMessage it keeps answers below mostText.
+	// mostRequests is more than the number of GPUs of a machine that fail at the same time. Together with MostMessage it
+	// keeps answers below mostText.
 	mostRequests = 64
-	// MostMessage is how long an answer's message may be, in bytes.
+	// MostMessage is the maximum length of an answer's message in bytes.
 	MostMessage = 500
 )
 
@@ -116,7 +117,7 @@ func Add(ctx context.Context, client kubernetes.Interface, node string, o Reques
 		}
 		orders, err := Read(n)
 		if err != nil {
-			orders = nil // no agent reads it
+			orders = nil // invalid requests, which no agent carries out
 		}
 		orders = slices.DeleteFunc(orders, func(old Request) bool { return old.GPU == o.GPU || o.At.Sub(old.At) > Valid })
 		return write(ctx, client, n, Annotation, append(orders, o))

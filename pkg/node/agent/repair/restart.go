@@ -23,7 +23,7 @@ type Restart struct {
 	// Boot is the boot ID that the machine has in its Node's status at the time of the request. A machine with another boot ID has restarted
 	// since, and isn't restarted again.
 	Boot string `json:"boot"`
-	// Reason says why, and By is the user who requested it.
+	// Reason is the reason for the request, and By the user who made it.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	// At is the time of the request: an agent that reads it hours later doesn't begin it.

@@ -32,10 +32,10 @@ type capability struct {
 	mode  uint32
 }
 
-// device is the path of its device file.
+// device returns the path of its device file.
 func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
 
-// capabilities are the capabilities of an instance: of its GPU instance and of its compute instance.
+// capabilities returns the capabilities of an instance: that of its GPU instance and that of its compute instance.
 func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	number, ok := strings.CutPrefix(i.File, "nvidia")
 	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {
@@ -74,7 +74,7 @@ func (t *Toolkit) capability(file string) (c capability, err error) {
 	return capability{minor, mode & 0o777}, nil
 }
 
-// major is the number of the driver of capabilities.
+// major returns the major number of the driver's capability devices.
 func (t *Toolkit) major() (uint32, error) {
 	data, err := os.ReadFile(filepath.Join(t.Proc, "devices"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *Toolkit) major() (uint32, error) {
 	return 0, errors.New("the driver offers no capabilities (nvidia-caps in /proc/devices)")
 }
 
-// capabilityDevices creates the device files of an instance. The driver doesn't create them: it relies on a program that the machine may not have.
+// capabilityDevices creates the device files of an instance. The driver leaves that to a program that the machine may not have.
 func (t *Toolkit) capabilityDevices(i Instance) error {
 	list, err := t.capabilities(i)
 	if err != nil {
@@ -121,7 +121,7 @@ func (t *Toolkit) makeDevices(list []capability) error {
 			continue
 		}
 		if err == nil {
-			if err := os.Remove(path); err != nil { // of another driver
+			if err := os.Remove(path); err != nil { // it belongs to a previous driver
 				return err
 			}
 		}
@@ -139,7 +139,8 @@ func (t *Toolkit) makeDevices(list []capability) error {
 	return nil
 }
 
-// check fails unless a container with an instance gets just the device files that it takes: that of the GPU, and those of its two capabilities.
+// check returns an error unless a container with an instance gets exactly the device files that it needs: that of the GPU, and those of its two
+// capabilities.
 func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
 	list, err := t.capabilities(i)
 	if err != nil {

@@ -38,7 +38,7 @@ type Toolkit struct {
 	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result.
 	driver string
 	edits  *Edits
-	// asked are the GPUs of that call. The result may not contain some of them: those that are split.
+	// asked are the GPUs of that call. The result may not contain split GPUs.
 	asked []string
 	// again is when to retry the GPUs that it refused; zero if it refused no GPU.
 	again time.Time
@@ -57,15 +57,15 @@ type Edits struct {
 	Refused map[string]error
 }
 
-// refusedFor is how long a GPU counts as refused: it may have been reset.
+// refusedFor is how long a GPU counts as refused; after that it may have been reset.
 const refusedFor = time.Minute
 
 // patience is how long nvidia-ctk may take.
 const patience = 20 * time.Second
 
 // Edits returns the edits for containers on a machine with this version of the driver and these GPUs, by UUID. The program runs once for each
-// driver, and again for GPUs that weren't in its last call. Lost GPUs shouldn't be among them, because the program fails on them. instances are
-// the UUIDs that are instances. If they change, driver must change as well.
+// driver version, and again for GPUs that weren't in its last call. gpus must not contain lost GPUs, because the program fails if there are
+// some. instances are the UUIDs that are instances; if they change, driver must change as well.
 func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
 	t.mu.Lock()
 	if t.knows(driver, gpus) {
@@ -97,7 +97,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, insta
 	return nil, errors.New("the machine's GPUs have just changed; checking again")
 }
 
-// knows reports whether the program has run for all of that. The caller holds the lock.
+// knows reports whether the program has run for this driver and all of these GPUs. The caller holds the lock.
 func (t *Toolkit) knows(driver string, gpus []string) bool {
 	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
 		return false
@@ -110,7 +110,7 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 	return true
 }
 
-// ask runs the program, however long it takes.
+// ask runs the program, without a time limit.
 func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instances []Instance, ended chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -151,7 +151,7 @@ func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []In
 	return all, err
 }
 
-// ofThose are the instances with UUIDs in a list.
+// ofThose returns the instances whose UUIDs are in a list.
 func ofThose(instances []Instance, uuids ...string) []Instance {
 	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
 }
@@ -230,10 +230,10 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	}
 	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
-		// Even if its time is up.
+		// This must run even if ctx has ended.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
-		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU works without, too
+		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU also works without it
 	}
 	return err
 }
@@ -270,7 +270,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	}
 }
 
-// path is the whole environment: other variables could set flags of nvidia-ctk.
+// path returns the whole environment: other variables could set flags of nvidia-ctk.
 func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
 
 // run runs nvidia-ctk. Its error is the last line of the output.
@@ -287,7 +287,7 @@ func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// onMachine changes paths to those of the machine, where the container runtime looks for them.
+// onMachine replaces paths with those on the machine, where the container runtime looks for them.
 func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	for _, m := range e.Mounts {
 		m.HostPath = t.below(m.HostPath)
@@ -306,7 +306,7 @@ func (t *Toolkit) below(path string) string {
 	return path
 }
 
-// lastLine is the last message of nvidia-ctk, without the time.
+// lastLine returns the last message of nvidia-ctk, without the time.
 func lastLine(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]

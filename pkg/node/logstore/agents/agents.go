@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	// ErrBadQuery is a request that the agent doesn't support.
+	// ErrBadQuery is the error for a request that the agent refuses as invalid.
 	ErrBadQuery = errors.New("bad query")
 )
 
 const (
 	remembered = 30 * time.Second // how long an agent's address is cached
-	// absence is how long a machine counts as one without an agent: a new one may start at any moment.
+	// absence is how long a machine counts as one without an agent, because a new agent may start at any moment.
 	absence = time.Second
-	// renewal is how long a machine counts as one with an agent after its last answer. Between the
-	// removal of the agent's pod and the next one, the machine has no agent.
+	// renewal is how long a machine counts as one with an agent after its last answer: while the
+	// agent's pod is being replaced, the machine has no agent.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
-	// headTime limits the time until an answer begins: the agent waits for lines at most half a minute.
+	// headTime limits the time until an answer begins: the agent waits at most half a minute for lines.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
 	maxUse    = 4 << 20
@@ -52,7 +52,7 @@ type Agents struct {
 
 	mu       sync.Mutex
 	known    map[string]place     // by machine
-	answered map[string]time.Time // by machine: when its agent did so last
+	answered map[string]time.Time // by machine: the time of its agent's last answer
 }
 
 type place struct {
@@ -61,15 +61,15 @@ type place struct {
 	until   time.Time
 }
 
-// New returns agents without any known places. pods are the pods of the platform's namespace, and token returns the key of the agents'
-// requests, or "" while that isn't known.
+// New returns agents whose addresses aren't known yet. pods are the pods of the platform's namespace, and token returns the key for
+// signing requests, or "" while it isn't known.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
 			ResponseHeaderTimeout: headTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4,
 		},
-		// A signature is for one agent's answer only.
+		// A signature is only for one agent.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -128,7 +128,7 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	case http.StatusBadRequest:
 		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		// During an upgrade the job controller is replaced first, and an agent of another release may expect another proof of the token.
+		// During an upgrade the job controller is replaced first, and an agent of another release may expect another form of signature.
 		a.forget(node)
 		return nil, fmt.Errorf("%w: the agent on %s refuses the job controller (%d %s); if it stays so after an upgrade, run: paictl service start -n %s", logapi.ErrAway, node, resp.StatusCode, why, logapi.Service)
 	}

@@ -8,15 +8,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Bounds of an expression of someone else. A repetition is written in ten characters and becomes thousands of instructions: each takes memory, and
+// Limits of a client's expression. A repetition of ten characters becomes thousands of instructions: each takes memory, and each line takes time
+// for all of them.
 // each line takes time for all of them.
 const (
 	maxExpression   = 256 // bytes
 	maxInstructions = 2000
 )
 
-// Expression compiles an expression of a client that isn't trusted with the memory and the time of this program. The server and the agents use
-// it, so both refuse the same expressions.
+// Expression compiles an expression of a client that isn't trusted. It limits its memory and time. The server and the agents use it, so both
+// refuse the same expressions.
 func Expression(text string) (*regexp.Regexp, error) {
 	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in the output"
 	if len(text) > maxExpression {
@@ -36,7 +37,8 @@ func Expression(text string) (*regexp.Regexp, error) {
 	return out, nil
 }
 
-// weight is at least the number of instructions that an expression becomes. It is counted before any of them is made.
+// weight returns an upper bound of the number of instructions of a compiled expression. It is computed before
+// compiling.
 func weight(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {

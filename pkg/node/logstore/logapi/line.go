@@ -13,7 +13,7 @@ import (
 type Line struct {
 	// Stamp is when it was written, in RFC 3339, or "" if that isn't known.
 	Stamp string `json:"stamp,omitempty"`
-	// Text is without the new line at its end. It is what the program wrote, and need not be UTF-8.
+	// Text is the line without the newline at its end. It is what the program wrote, and need not be UTF-8.
 	Text []byte `json:"text"`
 }
 
@@ -25,11 +25,11 @@ func (l *Line) Append(b []byte, times bool) []byte {
 	return append(append(b, l.Text...), '\n')
 }
 
-// maxLine cuts lines of megabytes, which would be held in memory, into several.
+// maxLine is the size at which longer lines are split, because they are held in memory.
 const maxLine = 1 << 20
 
-// Read passes on the lines of a log that was sent with or without times. A carriage return before the newline belongs to the program's
-// output.
+// Read calls give for the lines of a log that was sent with or without times. A carriage return before the newline belongs to the
+// program's output.
 func Read(r io.Reader, times bool, give func(Line) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	var text []byte
@@ -55,7 +55,7 @@ func Read(r io.Reader, times bool, give func(Line) error) error {
 }
 
 // parse separates the time of a line from its text. Agents send an empty time for a line that the container runtime didn't write. The
-// second part of a line that Read has cut has no time.
+// second part of a line that Read has split has no time.
 func parse(text []byte, times bool) Line {
 	if stamp, rest, ok := bytes.Cut(text, []byte(" ")); ok && times {
 		if _, err := time.Parse(time.RFC3339Nano, string(stamp)); err == nil || len(stamp) == 0 {

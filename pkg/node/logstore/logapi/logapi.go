@@ -13,14 +13,15 @@ package logapi
 import "errors"
 
 var (
-	// ErrNoAgent is a machine whose logs aren't kept.
+	// ErrNoAgent is the error for a machine whose logs aren't stored.
 	ErrNoAgent = errors.New(NoAgent)
-	// ErrNoLog is a container of which the machine has no log.
+	// ErrNoLog is the error for a container of which the machine has no log.
 	ErrNoLog = errors.New("the machine keeps no log of it")
-	// ErrAway is a machine whose agent doesn't answer now: it is being replaced, or can't be reached. The caller retries,
-	// or treats the log as possibly incomplete.
+	// ErrAway is the error for a machine whose agent doesn't answer now: it is being replaced, or can't be reached. The
+	// caller retries, or treats the log as possibly incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
-	// ErrUnmeasured is a machine whose containers aren't measured: its agent is older, or it has no agent.
+	// ErrUnmeasured is the error for a machine whose containers aren't measured, because its agent is older or it has
+	// no agent.
 	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
 )
 
@@ -31,7 +32,7 @@ type Use struct {
 	Container string `json:"container"`
 	// CPU is in cores; nil if the container has just started.
 	CPU *float64 `json:"cpu"`
-	// Memory is in bytes, without file caches that weren't used lately.
+	// Memory is in bytes, without file caches that weren't used recently.
 	Memory int64 `json:"memoryBytes"`
 }
 
@@ -45,7 +46,7 @@ const (
 	PortName = "http"
 	// TokenSecret holds the token with which requests are signed, under TokenKey.
 	TokenSecret = "log-manager-token"
-	// TokenKey is the key in it.
+	// TokenKey is the key in that Secret.
 	TokenKey = "token"
 	// NoAgent is in the answer of the job controller if a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
@@ -57,10 +58,10 @@ const (
 	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page
 	HeaderEnd   = "X-Pai-Log-End"
 	HeaderGaps  = "X-Pai-Log-Gaps"  // places at which lines are missing
-	HeaderLimit = "X-Pai-Log-Limit" // bytes that are kept of a log
+	HeaderLimit = "X-Pai-Log-Limit" // the number of bytes of a log that are kept
 )
 
-// Headers are all headers.
+// Headers returns all headers.
 func Headers() []string {
 	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
 }

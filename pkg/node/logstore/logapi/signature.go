@@ -14,17 +14,17 @@ const (
 	// HeaderSignature is "TIME:CODE": seconds since 1970, and an HMAC-SHA256 of time, method and path with the token, in hex. A request is sent
 	// over plain HTTP to an address that may belong to another pod by now: with the token itself, that pod could read all logs.
 	HeaderSignature = "X-Pai-Signature"
-	// skew is the difference of two machines' clocks that is accepted, either way.
+	// skew is the accepted difference between two machines' clocks, in either direction.
 	skew = 5 * time.Minute
 )
 
-// Sign proves that a request is from a holder of the token.
+// Sign signs a request, which proves that the sender has the token.
 func Sign(r *http.Request, token string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	r.Header.Set(HeaderSignature, at+":"+code(r, token, at))
 }
 
-// Signed reports whether a request was signed with a token within the last five minutes. Without a token it returns false.
+// Signed reports whether a request was signed with a token within the last five minutes. It returns false if token is "".
 func Signed(r *http.Request, token string, now time.Time) bool {
 	at, given, _ := strings.Cut(r.Header.Get(HeaderSignature), ":")
 	seconds, err := strconv.ParseInt(at, 10, 64)

@@ -19,14 +19,14 @@ const (
 // Limits of an answer by position.
 const (
 	WindowLines = 2000
-	// WindowBytes bounds the texts of all lines of a window, and the longest line.
+	// WindowBytes limits the texts of all lines of a window, and the longest line.
 	WindowBytes = 1 << 20
 	// LineBytes is the default for longest, and ManyBytes its limit if more than one line is requested.
 	LineBytes = 8 << 10
 	ManyBytes = 64 << 10
-	// WindowWait bounds how long a question waits for lines.
+	// WindowWait limits how long a request waits for lines.
 	WindowWait = 20 * time.Second
-	// MatchesLimit bounds the lines of an answer with matches.
+	// MatchesLimit limits the number of matches in an answer.
 	MatchesLimit = 1000
 )
 
@@ -44,12 +44,12 @@ type PlacedLine struct {
 type Span struct {
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Gaps is the number of places at which lines are missing, and Limit how many bytes are kept of a log.
+	// Gaps is the number of places at which lines are missing, and Limit the number of bytes that are kept of a log.
 	Gaps  int   `json:"gaps,omitempty"`
 	Limit int64 `json:"limit"`
 }
 
-// Window is a part of a log: the lines that begin from From on and before To.
+// Window is a part of a log: the lines that begin at From or later, and before To.
 type Window struct {
 	Span
 	Lines []PlacedLine `json:"lines"`
@@ -67,7 +67,8 @@ type Match struct {
 	To   int `json:"to"`
 }
 
-// Matches are the matching lines from From on and before To. If To isn't the end of the log, the search continues there.
+// Matches are the matching lines that begin at From or later, and before To. If To isn't the end of the log, the search
+// continues there.
 type Matches struct {
 	Span
 	Items []Match `json:"items"`
