@@ -45,7 +45,8 @@ const (
 // Heartbeat is the alert that always fires: if it is missing, alerts don't arrive. Users don't need to see it.
 const Heartbeat = "Heartbeat"
 
-// ErrAway is the error if Alertmanager doesn't answer, ErrNone the error of a client without an Alertmanager. It isn't known then which alerts fire.
+// ErrAway is the error if Alertmanager doesn't answer, ErrNone the error of a client without an Alertmanager. In both cases it isn't known which
+// alerts fire.
 var (
 	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
 	ErrNone = errors.New("there is no Alertmanager to ask")
@@ -58,16 +59,17 @@ const (
 	keepFor  = 5 * time.Second
 )
 
-// Options specify where Alertmanager is.
+// Options define the connection to Alertmanager.
 type Options struct {
-	// URL is empty if there is no Alertmanager, or if Send reaches it.
+	// URL is the address of Alertmanager; empty if the cluster has no Alertmanager, or Send is set.
 	URL string
-	// Send sends a request to the API of Alertmanager, and returns the status and the body of the answer; nil: to URL.
+	// Send sends a request to the API of Alertmanager, and returns the status and the body of the answer; nil means
+	// that requests are sent to URL.
 	Send func(ctx context.Context, method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
 	// Password reads its password. It is nil if there is no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
-	// Failed is called with the reason if it doesn't answer.
+	// Failed is called with the reason if Alertmanager doesn't answer.
 	Failed func(error)
 }
 
@@ -82,7 +84,7 @@ type Client struct {
 	asked time.Time
 }
 
-// New makes a client. It doesn't send a request yet.
+// New returns a client. It doesn't send a request yet.
 func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -99,7 +101,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// All returns the alerts that fire, those that are silenced as well, as of a few seconds ago at most. The slice is shared: it isn't changed.
+// All returns the firing alerts, including silenced ones. The result may be a few seconds old. The slice is shared, and must not be changed.
 func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	if c.send == nil {
 		return nil, ErrNone
@@ -116,14 +118,14 @@ func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	return c.have, c.err
 }
 
-// forget makes the next question ask Alertmanager.
+// forget makes the next call of All query Alertmanager.
 func (c *Client) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = time.Time{}
 }
 
-// firing selects the alerts that fire, those that are silenced as well.
+// firing selects the firing alerts, including silenced ones.
 var firing = url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}, "unprocessed": {"false"}}
 
 func (c *Client) ask(ctx context.Context) ([]Alert, error) {
@@ -134,7 +136,7 @@ func (c *Client) ask(ctx context.Context) ([]Alert, error) {
 	return slices.DeleteFunc(out, func(a Alert) bool { return a.Labels["alertname"] == Heartbeat }), nil
 }
 
-// call asks one part of the API, and decodes the answer into out, unless that is nil.
+// call sends a request to one part of the API, and decodes the answer into out, unless that is nil.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
 	if c.send == nil {
 		return ErrNone

@@ -16,7 +16,7 @@ import (
 var inside = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// direct reaches Alertmanager at its address.
+// direct sends requests to Alertmanager's address.
 type direct struct {
 	at       *url.URL
 	password func() (secret.String, error)

@@ -18,7 +18,7 @@ type Matcher struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	Regex bool   `json:"isRegex"`
-	// Equal is false if the label must not match; Alertmanager's older versions leave it out.
+	// Equal is false if the label must not match; older versions of Alertmanager omit it.
 	Equal *bool `json:"isEqual,omitempty"`
 }
 
@@ -32,7 +32,7 @@ const (
 	SilenceExpired = "expired"
 )
 
-// Silence keeps the notifications of alerts back for a time. All of its matchers have to match.
+// Silence suppresses the notifications of alerts for some time. All of its matchers must match.
 type Silence struct {
 	ID        string    `json:"id,omitempty"`
 	Matchers  []Matcher `json:"matchers"`
@@ -48,16 +48,16 @@ type Silence struct {
 // ErrNoSilence is the error if Alertmanager doesn't have a silence.
 var ErrNoSilence = errors.New("the silence is not found")
 
-// InvalidError says why Alertmanager refuses a silence.
+// InvalidError explains why Alertmanager refuses a silence.
 type InvalidError struct{ Said string }
 
 // Error implements error.
 func (e *InvalidError) Error() string { return "Alertmanager refuses it: " + e.Said }
 
-// longest bounds the part of a refusal that an error shows, in bytes.
+// longest is how many bytes of a refusal an error shows.
 const longest = 500
 
-// said is the text of a refusal, which Alertmanager writes as a string of JSON.
+// said returns the text of a refusal, which Alertmanager writes as a JSON string.
 func said(answer []byte) string {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
@@ -67,10 +67,10 @@ func said(answer []byte) string {
 	return strings.ToValidUTF8(text[:min(len(text), longest)], "")
 }
 
-// silenceID is the form of an id: any other text would be another path of the API.
+// silenceID matches an id: any other text would be another path of the API.
 var silenceID = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
 
-// Silences returns the silences that are active or pending, the first to end first.
+// Silences returns the silences that are active or pending, in the order in which they end.
 func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	all := []Silence{}
 	if err := c.call(ctx, http.MethodGet, "silences", nil, nil, &all); err != nil {
@@ -81,10 +81,10 @@ func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	return all, nil
 }
 
-// oneSilence begins the path of a silence.
+// oneSilence is the beginning of a silence's path.
 const oneSilence = "silence/"
 
-// Silence returns one silence, also one that has ended.
+// Silence returns one silence, even if it has ended.
 func (c *Client) Silence(ctx context.Context, id string) (*Silence, error) {
 	if !silenceID.MatchString(id) {
 		return nil, ErrNoSilence
@@ -93,7 +93,7 @@ func (c *Client) Silence(ctx context.Context, id string) (*Silence, error) {
 	return s, c.call(ctx, http.MethodGet, oneSilence+url.PathEscape(id), nil, nil, s)
 }
 
-// Add makes a silence, and returns its id.
+// Add creates a silence, and returns its id.
 func (c *Client) Add(ctx context.Context, s Silence) (string, error) {
 	body, err := json.Marshal(s)
 	if err != nil {

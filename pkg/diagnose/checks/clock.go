@@ -10,19 +10,19 @@ const (
 	// MaxSkew is the largest difference between a machine's clock and the others'. Beyond it, etcd,
 	// leases and tokens fail; k0sctl uses the same limit.
 	MaxSkew = 30 * time.Second
-	// MaxLead is how far the operator's clock may lag behind: kubeadm dates its
-	// certificates back by five minutes.
+	// MaxLead is how far the operator's clock may be behind the machines': kubeadm backdates its
+	// certificates by five minutes.
 	MaxLead = 5 * time.Minute
 )
 
-// Clock is the time that a host's clock showed, with the times at which it was asked and at which it answered, by the operator's clock.
+// Clock is a reading of a host's clock, with the times of the request and of the answer by the operator's clock.
 type Clock struct {
 	Host                  string
 	Says, Asked, Answered time.Time
 }
 
 // reading is how far a host's clock is ahead of the operator's: between least and most, since the
-// host read its clock at some time between the question and the answer.
+// host read its clock at some time between the request and the answer.
 type reading struct {
 	of          *Clock
 	least, most time.Duration
@@ -30,8 +30,8 @@ type reading struct {
 
 func (r reading) middle() time.Duration { return (r.least + r.most) / 2 }
 
-// ahead returns by how much r is ahead of o at the least, a negative value if it is behind, and 0
-// if the readings are too uncertain.
+// ahead returns by how much r is at least ahead of o. It is negative if r is behind, and 0 if the
+// readings are too uncertain.
 func (r reading) ahead(o reading) time.Duration {
 	switch {
 	case r.least > o.most:
@@ -42,8 +42,8 @@ func (r reading) ahead(o reading) time.Duration {
 	return 0
 }
 
-// Clocks compares each clock with the median of all. A slow answer widens a reading and so
-// never causes a finding by itself. The finding about the operator's clock has no host.
+// Clocks compares each clock with the median of all. A slow answer widens a reading, so it never
+// causes a finding. The finding about the operator's clock has no host.
 func Clocks(all []Clock) []Finding {
 	var rs []reading
 	for i := range all {
@@ -76,8 +76,8 @@ func Clocks(all []Clock) []Finding {
 	return out
 }
 
-// median returns the reading in the middle. Of two in the middle it returns the one nearer to the
-// operator's clock, so that of two machines one is right.
+// median returns the median reading. For an even number it returns the one of the two middle
+// readings that is nearer to the operator's clock, so that one of two machines is right.
 func median(rs []reading) reading {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })
@@ -88,21 +88,21 @@ func median(rs []reading) reading {
 	return low
 }
 
-// TimeServices returns the units of programs that set the clock, the one that paictl starts first.
+// TimeServices returns the units of programs that synchronize the clock. The first one is the one that paictl starts.
 func TimeServices() []string {
 	return []string{"systemd-timesyncd", "chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l"}
 }
 
-// TimeSync is the synchronization of a machine's clock.
+// TimeSync describes how a machine's clock is synchronized.
 type TimeSync struct {
 	// Installed and Running are units of TimeServices.
 	Installed, Running []string
-	// Source and Synced are those of layout.Facts.
+	// Source and Synced are the fields of layout.Facts.
 	Source, Synced string
 	Apt            bool // the machine has it
 }
 
-// Judge returns nil if a service synchronizes the clock. A cluster whose clocks drift apart breaks only some time after it was made.
+// Judge returns nil if a service synchronizes the clock. If clocks drift apart, a cluster fails only some time after it was created.
 func (s *TimeSync) Judge() *Finding {
 	var f Finding
 	running := s.Running
@@ -118,7 +118,7 @@ func (s *TimeSync) Judge() *Finding {
 	case len(s.Installed) > 0:
 		start := "systemctl enable --now " + s.Installed[0] + ".service"
 		f = problem("time-source", "on the machine: "+start, "no service synchronizes its clock: %s is installed, but doesn't run", s.Installed[0])
-		if s.Synced != "yes" { // otherwise a service that paictl doesn't know may do it, and a second one would interfere
+		if s.Synced != "yes" { // if it is synchronized, a service that paictl doesn't know may do that, and a second one would interfere
 			f = f.FixedBy(start)
 		}
 	case s.Apt:

@@ -8,8 +8,8 @@ const (
 	ConditionNextBoot      = "GPUDriverMissingAtNextBoot"
 )
 
-// Condition reports whether a condition of a node means a problem if it is true, and how to solve it: those of Kubernetes, of paictl's agents, and of
-// node-problem-detector. Other programs set other conditions, and some of those are good.
+// Condition reports whether a condition of a node is bad if it is true, and returns the remedy. It knows the conditions of Kubernetes, of paictl's
+// agents, and of node-problem-detector. Other programs set other conditions, some of which are good.
 func Condition(kind string) (remedy string, bad bool) {
 	switch {
 	case kind == "DiskPressure":

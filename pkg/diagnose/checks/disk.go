@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Percent of a file system, and of its inodes, that must be free. By default, the kubelet evicts pods below 10 % of a file system or 5 % of its
-// inodes, and removes images below 15 %. The alerts about file systems and volumes have the same limits.
+// Minimum percentages of free space and free inodes of a file system. By default, the kubelet evicts pods below 10 % of a file system or 5 % of
+// its inodes, and removes images below 15 %. The alerts about file systems and volumes have the same limits.
 const (
 	RoomWarning = 10
 	RoomProblem = 5
@@ -24,18 +24,18 @@ var FilesystemsScript string
 type Filesystem struct {
 	Point              string
 	Size, Free         int64 // KiB
-	Inodes, FreeInodes int64 // 0 if it has no limit of them
+	Inodes, FreeInodes int64 // 0 if it has no limit for them
 	// Paths are the folders on it that a script checked.
 	Paths []string
 }
 
-// Filesystems reads the rows "path mountpoint KiB free-KiB device inodes free-inodes", and returns each file system once: one device may be mounted in
-// many places.
+// Filesystems parses the rows "path mountpoint KiB free-KiB device inodes free-inodes", and returns each file system once: one device may be mounted
+// in many places.
 func Filesystems(rows [][]string) []*Filesystem {
 	var out []*Filesystem
 	by := map[string]*Filesystem{}
 	for _, row := range rows {
-		if len(row) < 7 || !isNumber(row[2]) || !isNumber(row[3]) { // df prints "-" for values that a file system doesn't tell
+		if len(row) < 7 || !isNumber(row[2]) || !isNumber(row[3]) { // df prints "-" for values that a file system doesn't report
 			continue
 		}
 		key := row[4]
@@ -63,7 +63,7 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
-// Room reports a file system that is nearly full.
+// Room returns findings if the file system is nearly full.
 func (f *Filesystem) Room() (out []Finding) {
 	if severity := room(f.Free, f.Size); severity != "" {
 		out = append(out, Finding{Check: "disk", Severity: severity, Remedy: f.freeing("space", "; crictl rmi --prune removes unused images"),
@@ -76,7 +76,7 @@ func (f *Filesystem) Room() (out []Finding) {
 	return out
 }
 
-// Holds reports a file system that doesn't have the free room that paths need.
+// Holds returns findings if the file system doesn't have the free space that paths need.
 func (f *Filesystem) Holds(kib, inodes int64, paths []string) (out []Finding) {
 	if f.Inodes > 0 && f.FreeInodes < inodes {
 		out = append(out, problem("inodes", f.moreInodes(), "%s has %d inodes free, but needs %d, for %s", f.Point, f.FreeInodes, inodes, strings.Join(paths, ", ")))
@@ -95,7 +95,7 @@ func (f *Filesystem) moreInodes() string {
 	return fmt.Sprintf("delete small files there (du -x --inodes --max-depth=3 %s | sort -n shows the folders with most), or give it a file system with more inodes", f.Point)
 }
 
-// room judges the free part of something; without a size, it always suffices.
+// room returns a severity if too little of a total is free, otherwise "", also for an unknown total.
 func room(free, all int64) string {
 	switch {
 	case all <= 0:

@@ -1,6 +1,6 @@
-// Package checks judges facts about a cluster. Each subject is one file: the script that reads its facts on a machine if a script does,
-// their type, the limits, and a function from facts to findings.
-// In: facts. Out: findings. preflight, the doctor, "cluster status" and "status" choose which findings they show, and how.
+// Package checks judges facts about a cluster. Each subject is one file: the script that reads its facts on a machine (if any), their
+// type, the limits, and a function from facts to findings.
+// In: facts. Out: findings. preflight, the doctor, "cluster status" and "status" decide which findings they show, and how.
 package checks
 
 import "fmt"
@@ -11,7 +11,7 @@ const (
 	Warning = "warning"
 )
 
-// Finding is a problem of a machine, or of all of them.
+// Finding is a problem of a machine, or of all machines.
 type Finding struct {
 	Host     string `json:"host,omitempty"`
 	Check    string `json:"check"` // stable name: os, sudo, clock, port …
@@ -24,7 +24,7 @@ type Finding struct {
 	By string `json:"-"`
 	// Advice means that a run can continue in spite of it.
 	Advice bool `json:"-"`
-	// Fix is shell code that repairs it safely, for --fix; empty if a person must decide.
+	// Fix is shell code for --fix that repairs it safely; empty if a person must decide.
 	Fix string `json:"-"`
 	// Fixable reports whether --fix would repair it.
 	Fixable bool `json:"fixable,omitempty"`
@@ -38,7 +38,7 @@ func (f *Finding) Text() string {
 	return f.Message + ": " + f.Evidence
 }
 
-// FixedBy adds shell code that repairs the finding.
+// FixedBy returns the finding with shell code that repairs it.
 func (f Finding) FixedBy(shell string) Finding {
 	f.Fix, f.Fixable = shell, true
 	return f

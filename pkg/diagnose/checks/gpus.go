@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// GPUs compares the GPUs that a machine has with those of its SKU in layout.yaml; gpu is nil if the SKU has no GPUs. managed means that paictl
-// cares about the machines' drivers.
+// GPUs compares the GPUs of a machine with those of its SKU in layout.yaml; gpu is nil if the SKU has no GPUs. managed means that paictl
+// manages the machines' drivers.
 func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding {
 	listed := 0
 	if gpu != nil {
@@ -17,7 +17,8 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 		listed = gpu.Count
 	}
 	bus, driver := len(f.PCIGPUs), len(f.NVIDIA)
-	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can tell the difference; without one, NVIDIA's count.
+	// A display adapter of a server counts as a GPU on the bus. Only NVIDIA's driver can distinguish them; without it, NVIDIA's devices
+	// count.
 	unlisted := driver
 	if managed && driver == 0 && f.Driver == "" && f.DriverError == "" {
 		unlisted = len(f.NVIDIADevices())
@@ -39,7 +40,7 @@ func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding 
 	return nil
 }
 
-// Driver judges NVIDIA's driver of a machine by the findings of gpudriver. A driver that they accept may fail anyway.
+// Driver judges NVIDIA's driver of a machine by the findings of gpudriver. A driver that they accept may still fail.
 func Driver(f *layout.Facts, findings []gpudriver.Finding) (out []Finding) {
 	if len(findings) == 0 && f.DriverError != "" {
 		one := problem("gpu-driver", "on the machine: nvidia-smi, dmesg | grep -i nvrm; a reboot loads a replaced driver; paictl node driver upgrade installs another", "NVIDIA's driver doesn't answer")
@@ -53,7 +54,7 @@ func Driver(f *layout.Facts, findings []gpudriver.Finding) (out []Finding) {
 		}
 		if d.Works {
 			one.Severity = Warning
-		} else if d.Warning { // others are obstacles to the driver that a run would install
+		} else if d.Warning { // other findings are obstacles to the driver that a run would install
 			one.Evidence = f.DriverError
 		}
 		out = append(out, one)

@@ -3,8 +3,8 @@ package checks
 // Setting is a kernel setting in a file.
 type Setting struct{ Name, Value, File string }
 
-// Overridden reports settings that other files change when the machine boots: systemd reads them after ours. later are those settings, want the values
-// that the cluster needs.
+// Overridden reports settings that other files change at boot, because systemd reads them after ours. later are those settings, want the values that
+// the cluster needs.
 func Overridden(later []Setting, want map[string]string, ours string) (out []Finding) {
 	for _, x := range later {
 		if x.Value != want[x.Name] {

@@ -24,26 +24,27 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Cluster has the state that checks look at. Unknown parts are nil; the needs of a check determine which parts it can rely on.
+// Cluster holds the state that checks examine. Unknown parts are nil; the needs of a check determine which parts are set.
 type Cluster struct {
-	// Config is the configuration of the folder Dir, Spec its meaning for machines that paictl installed.
+	// Config is the configuration in the folder Dir. Spec is the specification of its machines, if paictl installed
+	// them.
 	Config *config.Cluster
 	Dir    string
 	Spec   *engine.Spec
 	// Mistakes are the mistakes of the folder that don't hide the machines.
 	Mistakes config.Findings
-	// Look has the machines' answers.
+	// Look has the answers of the machines.
 	Look *cluster.Look
-	// Kube is the connection to the API, Jobs the same for jobs, Platform for services.
+	// Kube is the connection to the API, Jobs the client for jobs, Platform that for services.
 	Kube     *kube.Cluster
 	Jobs     *job.Client
 	Platform *services.Platform
 	// Now is the operator's clock.
 	Now func() time.Time
-	// Image is the image of the doctor's pods, Job that of the end-to-end jobs.
+	// Image is the image of the doctor's pods, JobImage that of the end-to-end jobs.
 	Image, JobImage string
 
-	// owner names this run on its objects: user@host, pid.
+	// owner identifies this run on its objects: user@host, pid.
 	owner    string
 	apiErr   error
 	pods     *probe
@@ -55,7 +56,7 @@ type Cluster struct {
 	revision lazy[*store.Copy]
 }
 
-// lazy runs a query only once, even if several checks need the result.
+// lazy runs a query only once, even if several checks need its result.
 type lazy[T any] struct {
 	mu    sync.Mutex
 	asked bool
@@ -80,10 +81,10 @@ func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error))
 // pageSize is the number of objects in one answer.
 const pageSize = 1000
 
-// NoAPI notes why the API can't be reached.
+// NoAPI records why the API can't be reached.
 func (c *Cluster) NoAPI(err error) { c.apiErr = err }
 
-// Nodes are the nodes of the API.
+// Nodes returns the nodes in the API.
 func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	return c.nodes.get(ctx, func(ctx context.Context) ([]corev1.Node, error) {
 		list, err := c.Kube.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -94,7 +95,7 @@ func (c *Cluster) Nodes(ctx context.Context) ([]corev1.Node, error) {
 	})
 }
 
-// AllPods are the pods of all namespaces.
+// AllPods returns the pods of all namespaces.
 func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	return c.allPods.get(ctx, func(ctx context.Context) ([]corev1.Pod, error) {
 		var out []corev1.Pod
@@ -112,7 +113,8 @@ func (c *Cluster) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	})
 }
 
-// Slices are those that agents and drivers publish; none in clusters that don't have the type.
+// Slices returns the ResourceSlices that agents and drivers publish. It returns an empty list if the cluster doesn't
+// have the type.
 func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 	return c.slices.get(ctx, func(ctx context.Context) ([]resourceapi.ResourceSlice, error) {
 		list, err := c.Kube.Client.ResourceV1().ResourceSlices().List(ctx, metav1.ListOptions{})
@@ -126,7 +128,7 @@ func (c *Cluster) Slices(ctx context.Context) ([]resourceapi.ResourceSlice, erro
 	})
 }
 
-// Frameworks are the jobs; none if the cluster doesn't know the type.
+// Frameworks returns the jobs. It returns an empty list if the cluster doesn't have the type.
 func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 	return c.jobs.get(ctx, func(ctx context.Context) ([]v1.Framework, error) {
 		list, err := c.Jobs.Frameworks.List(ctx, "")
@@ -137,12 +139,12 @@ func (c *Cluster) Frameworks(ctx context.Context) ([]v1.Framework, error) {
 	})
 }
 
-// Services are the states of the platform's services.
+// Services returns the states of the platform's services.
 func (c *Cluster) Services(ctx context.Context) ([]services.Status, error) {
 	return c.statuses.get(ctx, func(ctx context.Context) ([]services.Status, error) { return c.Platform.Status(ctx) })
 }
 
-// Pushed is the cluster's copy of the configuration, nil if none was pushed.
+// Pushed returns the cluster's copy of the configuration, or nil if no configuration was pushed.
 func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	return c.revision.get(ctx, func(ctx context.Context) (*store.Copy, error) {
 		copied, err := store.New(c.Kube.Client).Pull(ctx)
@@ -153,7 +155,7 @@ func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	})
 }
 
-// machines are the machines of the folder that answered, with their answers.
+// machines returns the machines of the folder that answered, with their answers.
 func (c *Cluster) machines() []*machine {
 	var out []*machine
 	if c.Spec == nil || c.Look == nil {
@@ -200,7 +202,7 @@ func (c *Cluster) joined(name string) bool {
 	return m != nil && m.State != cluster.StateOutside && m.State != cluster.StateUnreachable
 }
 
-// status returns the machine's part of the look's status.
+// status returns a machine's status in Look.
 func (c *Cluster) status(name string) *cluster.MachineStatus {
 	if c.Look == nil || c.Look.Status == nil {
 		return nil
@@ -213,7 +215,7 @@ func (c *Cluster) status(name string) *cluster.MachineStatus {
 	return nil
 }
 
-// Fresh returns the same cluster without the state read so far.
+// Fresh returns the same cluster without the state that was read so far.
 func (c *Cluster) Fresh() *Cluster {
 	return &Cluster{Config: c.Config, Dir: c.Dir, Mistakes: c.Mistakes, Spec: c.Spec, Kube: c.Kube, Jobs: c.Jobs, Platform: c.Platform, Now: c.Now, Image: c.Image, JobImage: c.JobImage}
 }

@@ -81,7 +81,7 @@ func (c *Cluster) differing(ctx context.Context) (store.Revision, []string, erro
 	if err != nil {
 		return store.Revision{}, nil, err
 	}
-	s := store.New(nil) // the cluster has answered already
+	s := store.New(nil) // the cluster has already answered
 	s.SecretPaths = catalogue.SecretPaths
 	return s.Differing(text, c.Dir, files)
 }

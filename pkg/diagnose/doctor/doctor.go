@@ -1,7 +1,7 @@
-// Package doctor looks for problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and
-// jobs. Each check is a value that describes its subject and its needs.
-// In: ways to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a remedy for
-// each problem, and repairs for those that are safe.
+// Package doctor looks for problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and jobs. Each
+// check is a value that describes its subject and its needs.
+// In: connections to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a
+// remedy for each problem, and repairs for those that can be repaired safely.
 package doctor
 
 import (
@@ -22,11 +22,11 @@ type Verdict string
 const (
 	OK      Verdict = "ok"
 	Skipped Verdict = "skipped" // it could not be checked, or does not apply
-	Warning Verdict = "warning" // it works, but should be looked at
+	Warning Verdict = "warning" // it works, but someone should check it
 	Problem Verdict = "problem" // it doesn't work, or won't for long
 )
 
-// rank orders verdicts from best to worst.
+// rank returns a number that orders verdicts from best to worst.
 func (v Verdict) rank() int { return slices.Index([]Verdict{OK, Skipped, Warning, Problem}, v) }
 
 // Need is something that a check requires.
@@ -44,7 +44,7 @@ const (
 
 var needNames = []string{"ssh", "api", "pods", "folder", "managed", "pushed"}
 
-// Names are the words for needs.
+// Names returns the words for needs.
 func (n Need) Names() []string {
 	out := []string{}
 	for i, name := range needNames {
@@ -62,18 +62,18 @@ type Check struct {
 	Title string
 	Looks string // its subject, and its limits
 	Needs Need
-	// Limit bounds it in time; zero is a minute.
+	// Limit is the maximum duration of the check; zero is a minute.
 	Limit time.Duration
-	// Ends is how long it may take to remove its objects after its limit has expired or the run is cancelled.
+	// Ends is how long it may take to remove its objects after its limit has expired or the run was cancelled.
 	Ends time.Duration
 	// Run returns problems, or notes with the verdicts ok and skipped. No findings mean ok.
 	Run func(context.Context, *Cluster) ([]Finding, error)
 }
 
-// Docs is where the check is described.
+// Docs returns the location of the check's description.
 func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
 
-// Groups are the groups of checks, in the order in which they are listed.
+// Groups returns the groups of checks, in the order in which they are listed.
 func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
@@ -87,7 +87,7 @@ type Finding struct {
 	// Evidence is the observation, quoted verbatim if it is a message of another program.
 	Evidence string `json:"evidence,omitempty"`
 	Remedy   string `json:"remedy,omitempty"`
-	// Fixable indicates that --fix repairs it; Fix is the repair.
+	// Fixable means that --fix repairs it; Fix is the repair.
 	Fixable bool `json:"fixable,omitempty"`
 	Fix     *Fix `json:"fix,omitempty"`
 }
@@ -100,18 +100,18 @@ func warning(where, remedy, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: Warning, Remedy: remedy, Message: fmt.Sprintf(format, args...)}
 }
 
-// found shows a finding of pkg/diagnose/checks.
+// found converts a finding of pkg/diagnose/checks.
 func found(f checks.Finding) Finding {
 	verdict := map[string]Verdict{checks.Error: Problem, checks.Warning: Warning}
 	return Finding{Where: f.Host, Verdict: verdict[f.Severity], Message: f.Message, Evidence: f.Evidence, Remedy: f.Remedy}
 }
 
-// note is something worth knowing that is not wrong.
+// note returns a finding that is worth knowing but not a problem.
 func note(where, format string, args ...any) Finding {
 	return Finding{Where: where, Verdict: OK, Message: fmt.Sprintf(format, args...)}
 }
 
-// skip explains why a check does not apply.
+// skip returns a finding that explains why a check doesn't apply.
 func skip(format string, args ...any) []Finding {
 	return []Finding{{Verdict: Skipped, Message: fmt.Sprintf(format, args...)}}
 }
@@ -126,7 +126,7 @@ func (f Finding) fixedBy(fix *Fix) Finding {
 	return f
 }
 
-// Result has the findings of one check.
+// Result holds the findings of one check.
 type Result struct {
 	ID      string   `json:"id"`
 	Group   string   `json:"group"`
@@ -135,24 +135,24 @@ type Result struct {
 	Needs   []string `json:"needs"`
 	Verdict Verdict  `json:"verdict"`
 	Docs    string   `json:"docs"`
-	// Findings are the worst first; empty if all is well and the check has no notes.
+	// Findings are the findings, the worst first; empty if there are neither problems nor notes.
 	Findings []Finding `json:"findings"`
 	Seconds  float64   `json:"seconds"`
 }
 
-// Report has the results of all checks.
+// Report holds the results of all checks.
 type Report struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Server  string    `json:"server,omitempty"`
 	At      time.Time `json:"at"`
-	// Verdict is the worst of all; ok if checks were skipped.
+	// Verdict is the worst verdict of all checks; ok if the worst ones were skipped.
 	Verdict Verdict  `json:"verdict"`
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"checks"` // in the order of Checks
 	Fixes   []Fixed  `json:"fixes,omitempty"`
 }
 
-// Counts are numbers of checks by verdict.
+// Counts are the numbers of checks by verdict.
 type Counts struct {
 	OK      int `json:"ok"`
 	Skipped int `json:"skipped"`
@@ -160,7 +160,7 @@ type Counts struct {
 	Problem int `json:"problem"`
 }
 
-// count fills in the fields that follow from the results.
+// count sets the fields that follow from the results.
 func (r *Report) count() {
 	r.Counts, r.Verdict = Counts{}, OK
 	for _, one := range r.Results {
@@ -189,11 +189,12 @@ func Checks() []*Check {
 	return all
 }
 
-// gates show whether a need could be met at all. A check that is skipped for it has no findings, so they run with it.
+// gates are the checks that show whether a need could be met. If another check is skipped because of the need, it has
+// no findings, so the gate runs with it.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
-// Select returns the checks that are named by ID or group, and the checks that show whether their needs are met. It returns the unknown
-// names as well.
+// Select returns the checks that are named by ID or group, and the checks that show whether their needs are met. It also returns
+// unknown names.
 func Select(all []*Check, only, without []string) (chosen []*Check, unknown []string) {
 	named := func(c *Check, names []string) bool {
 		return slices.Contains(names, c.ID) || slices.Contains(names, c.Group)

@@ -26,9 +26,9 @@ const (
 	EndToEnd = "end-to-end"
 	// endUser owns the doctor's jobs.
 	endUser = "paictl-doctor"
-	// jobWithin is how long a job may take from its submission to its end.
+	// jobWithin is how long a job may take from its submission until it has finished.
 	jobWithin = 4 * time.Minute
-	// defaultVC is where jobs go in clusters without our scheduler.
+	// defaultVC is the virtual cluster of jobs in clusters without our scheduler.
 	defaultVC = "default"
 )
 
@@ -50,7 +50,8 @@ func endToEndChecks() []*Check {
 // trial is one job of the doctor.
 type trial struct {
 	vc, name string
-	// machines are the host names of the machines where its tasks run, one on each; without any, one task runs on any machine.
+	// machines are the host names of the machines on which its tasks run, one task on each. If it is empty, one task runs on
+	// any machine.
 	machines []string
 	// nodes are their nodes.
 	nodes []string
@@ -58,7 +59,7 @@ type trial struct {
 
 func (t *trial) tasks() int { return max(len(t.machines), 1) }
 
-// facts returns the settings and resources of the cluster for jobs. Without them, the findings explain why.
+// facts returns the settings and resources of the cluster for jobs. If they aren't known, the findings explain why.
 func (c *Cluster) facts(ctx context.Context) (*job.Facts, string, []Finding) {
 	left, err := doctorLeft(ctx, c)
 	if err != nil {
@@ -135,8 +136,8 @@ func gangJob(ctx context.Context, c *Cluster) ([]Finding, error) {
 	if all := sortedKeys(facts.Cluster.VirtualClusters); len(all) > 0 && !slices.Contains(all, vc) {
 		vc = all[0]
 	}
-	// Other machines each time, so that all are tried in the long run. The scheduler knows which machines have room; machines
-	// with fewer tasks are more likely to have it.
+	// Choose other machines each time, so that all are tested in the long run. Only the scheduler knows which machines have
+	// room; machines with fewer tasks are more likely to have it.
 	rand.Shuffle(len(able), func(i, j int) { able[i], able[j] = able[j], able[i] }) //nolint:gosec // a sample
 	slices.SortStableFunc(able, func(a, b *corev1.Node) int { return busy[a.Name] - busy[b.Name] })
 	t := trial{vc: vc, name: "gang-" + mark()}
@@ -155,11 +156,12 @@ func hasAll(have, want map[string]string) bool {
 	return true
 }
 
-// text is the job's file: a role for each machine.
+// text returns the job's file, with a role for each machine.
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// Each role has a separate group of cells, or the scheduler would look for one machine for both; they wait for each other anyway.
+		// Each role is a separate affinity group: otherwise the scheduler would look for one machine for both. The roles wait for each
+		// other anyway.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
 			"instances": 1, "dockerImage": "image", "completion": map[string]any{"minFailedInstances": 1, "minSucceededInstances": -1},
@@ -181,7 +183,7 @@ func (t *trial) text(image string) ([]byte, error) {
 
 func role(i int) string { return fmt.Sprintf("task%d", i) }
 
-// try runs a job to its end and removes it.
+// try runs a job until it has finished, and removes it.
 func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t trial) (out []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, jobWithin)
 	defer cancel()
@@ -201,7 +203,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 		return []Finding{problem(t.vc, errs[0].Remedy, "the doctor's job is refused: %s", errs[0].Message)}
 	}
 	c.dress(objects, t)
-	// Always removed, even if the submission was interrupted.
+	// Remove the job in any case, even if the submission was interrupted.
 	defer func() {
 		if err := c.forget(context.WithoutCancel(ctx), objects.Framework.Name); err != nil {
 			out = append(out, warning(t.vc, "paictl job delete --user "+endUser+" "+t.name, "the doctor's job could not be removed: %v", err))
@@ -213,7 +215,7 @@ func (c *Cluster) try(ctx context.Context, facts *job.Facts, image string, t tri
 	return c.judge(ctx, t)
 }
 
-// dress labels the job as the doctor's, and assigns each role to its machine.
+// dress adds the doctor's labels to the job, and assigns each role to its machine.
 func (c *Cluster) dress(o *render.Objects, t trial) {
 	o.Framework.Annotations[annotationOwner] = c.owner
 	for i, machine := range t.machines {
@@ -230,7 +232,7 @@ func (c *Cluster) dress(o *render.Objects, t trial) {
 	}
 }
 
-// judge waits for the end of a job and returns the findings about it.
+// judge waits until a job has finished, and returns the findings about it.
 func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	j, err := c.Jobs.Resolve(ctx, endUser, t.name)
 	if err != nil {
@@ -278,7 +280,7 @@ func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	return []Finding{f}
 }
 
-// forget removes a job, and its record in the history.
+// forget removes a job and its record in the history.
 func (c *Cluster) forget(ctx context.Context, object string) error {
 	ctx, cancel := context.WithTimeout(ctx, endWithin)
 	defer cancel()
@@ -289,7 +291,7 @@ func (c *Cluster) forget(ctx context.Context, object string) error {
 	if err = gone(err); err != nil {
 		return err
 	}
-	// It is added to the history when it is gone.
+	// The job is added to the history after it was removed.
 	for {
 		if _, err := c.Jobs.Frameworks.Get(ctx, object); err != nil {
 			break
@@ -300,6 +302,6 @@ func (c *Cluster) forget(ctx context.Context, object string) error {
 		case <-time.After(time.Second):
 		}
 	}
-	_, _ = c.Jobs.History.Delete(ctx, object) // a record of it does no harm
+	_, _ = c.Jobs.History.Delete(ctx, object) // if the record stays, it does no harm
 	return nil
 }

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// etcdQuota is etcd's own default limit of its database, in bytes. When it is reached, etcd no longer accepts writes.
+	// etcdQuota is the default size limit of etcd's database, in bytes. When it is reached, etcd refuses writes.
 	etcdQuota = 2 << 30
-	// backupAge is how old the newest copy of etcd's database may be if copies are made.
+	// backupAge is the maximum age of the newest copy of etcd's database, if copies are made.
 	backupAge = 3 * 24 * time.Hour
 )
 
@@ -50,7 +50,7 @@ func etcdChecks() []*Check {
 	}
 }
 
-// masters are those that answered and are in the cluster.
+// masters returns the masters that answered and are members of the cluster.
 func (c *Cluster) masters() []*machine {
 	return slices.DeleteFunc(c.machines(), func(m *machine) bool { return !m.ControlPlane || !c.joined(m.Hostname) })
 }
@@ -107,7 +107,7 @@ func etcdMembers(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// away is the number of members on unreachable machines.
+// away returns the number of members on unreachable machines.
 func (c *Cluster) away(v *cluster.EtcdView) (away int) {
 	for _, n := range c.Spec.ControlPlane() {
 		l := c.Look.Machines[n.Hostname]
@@ -124,7 +124,7 @@ func isMember(e cluster.EtcdMember, n *engine.Node) bool {
 	})
 }
 
-// etcdStatus is the answer of a member's status; it has numbers as strings.
+// etcdStatus is the status of a member, in which numbers are strings.
 type etcdStatus struct {
 	DBSize      string   `json:"dbSize"`
 	DBSizeInUse string   `json:"dbSizeInUse"`

@@ -29,7 +29,7 @@ type Fixed struct {
 	Hint  string `json:"hint,omitempty"`
 }
 
-// Fixes are the repairs that a report offers, each once.
+// Fixes returns the repairs that a report offers, without duplicates.
 func Fixes(r *Report) (fixes []*Fix) {
 	for _, one := range r.Results {
 		for _, f := range one.Findings {
@@ -44,15 +44,16 @@ func Fixes(r *Report) (fixes []*Fix) {
 	return fixes
 }
 
-// Again are the checks to run after repairs: all that are not ok, since the repaired problem may have caused the findings of other
-// checks, too.
+// Again returns the checks to run after repairs: all that are not ok, because the repaired problem may have caused their findings,
+// too.
 func Again(checks []*Check, r *Report) []*Check {
 	return slices.DeleteFunc(slices.Clone(checks), func(c *Check) bool {
 		return slices.ContainsFunc(r.Results, func(one Result) bool { return one.ID == c.ID && one.Verdict == OK })
 	})
 }
 
-// Apply makes repairs, one after the other on each machine. If another run of paictl works on the machines, it repairs none of them.
+// Apply executes repairs, on each machine one after the other. If another run of paictl works on the machines, it repairs none of
+// them.
 func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	machines := o.Machines
 	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false

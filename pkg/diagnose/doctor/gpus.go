@@ -91,14 +91,14 @@ func gpuHardware(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return out, err
 }
 
-// isNVIDIA reports whether a machine's GPUs are NVIDIA's, by the layout.
+// isNVIDIA reports whether a machine's GPUs are NVIDIA's, according to the layout.
 func isNVIDIA(g *layout.GPU) bool {
 	return g != nil && strings.HasPrefix(strings.ToUpper(g.Type), "NVIDIA")
 }
 
 func gpuDriver(ctx context.Context, c *Cluster) ([]Finding, error) {
 	out, err := ofPreflight(oneOf("gpu-driver"))(ctx, c)
-	by := map[string]map[string][]string{} // by SKU and version, machines
+	by := map[string]map[string][]string{} // machines by SKU and version
 	looked := 0
 	wanted := c.Config.Kubernetes.Kubernetes.GPUDriver
 	for _, m := range c.machines() {
@@ -146,7 +146,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		return skip("no machine has real GPUs of NVIDIA by layout.yaml"), nil
 	}
 	if len(by) == 0 {
-		// The agent brings its own, and reports if that isn't enough.
+		// The agent contains its own toolkit, and reports if that isn't enough.
 		return []Finding{note("", "no machine has its own toolkit: the agent's is used")}, nil
 	}
 	if f := mixed("container toolkits", by, "install the same version on all machines; the agent uses its own on machines without one"); f != nil {
@@ -155,7 +155,8 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// nodeCondition reports nodes on which a condition of the agent is true. Each agent with GPUs sets GPUsUnhealthy.
+// nodeCondition returns a check for nodes on which a condition of the agent is true. Each agent with GPUs sets
+// GPUsUnhealthy.
 func nodeCondition(kind corev1.NodeConditionType, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
@@ -182,7 +183,7 @@ func nodeCondition(kind corev1.NodeConditionType, message string) func(context.C
 	}
 }
 
-// gpuMachines are the machines whose GPUs jobs get according to the cluster's copy, with the number of GPUs.
+// gpuMachines returns the machines whose GPUs are for jobs according to the cluster's copy, with the number of GPUs.
 func (c *Cluster) gpuMachines(ctx context.Context) (map[string]int, error) {
 	copied, err := c.Pushed(ctx)
 	if err != nil {
@@ -212,8 +213,8 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(all, func(s services.Status) bool { return s.Name == agentService && s.Revision > 0 }), nil
 }
 
-// machinesWithGPUs returns the nodes that the agent is to run on and that can be asked, and the number of devices of each in the
-// configuration; or the reason why the check does not apply.
+// machinesWithGPUs returns the nodes on which the agent should run and whose state is known, and the configured number of
+// devices of each. Otherwise it returns the reason why the check doesn't apply.
 func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {
@@ -264,8 +265,8 @@ func agentRunning(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// agentNodes returns a function that reports on which nodes the agent is to run: those of its DaemonSet. If the DaemonSet is gone, or selects none of the
-// nodes with GPUs, it has a problem, and the agent is to run on workers.
+// agentNodes returns a function that reports whether the agent should run on a node, according to its DaemonSet. If the DaemonSet doesn't exist, or
+// selects none of the nodes with GPUs, that is a problem, and the agent should run on workers.
 func (c *Cluster) agentNodes(ctx context.Context, nodes []corev1.Node, gpus map[string]int) func(*corev1.Node) bool {
 	workers := func(n *corev1.Node) bool { return n.Labels["pai-worker"] == "true" }
 	sets, err := c.Kube.Client.AppsV1().DaemonSets(kube.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + agentService})
@@ -349,7 +350,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 		if d.Slower {
 			f.Verdict = Warning
 		}
-		// gpus-healthy reports a GPU that isn't healthy: the configuration is right.
+		// gpus-healthy reports this GPU: the configuration is right.
 		if n := told.Node(d.Node); d.Failed && n != nil && toldUnhealthy(n) {
 			continue
 		}
@@ -358,7 +359,7 @@ func schedulerHardware(ctx context.Context, c *Cluster) (out []Finding, _ error)
 	return out, nil
 }
 
-// toldUnhealthy reports whether a node's condition says that GPUs don't work.
+// toldUnhealthy reports whether a condition of the node says that GPUs don't work.
 func toldUnhealthy(n *corev1.Node) bool {
 	cond := condition(n, "GPUsUnhealthy")
 	return cond != nil && cond.Status == corev1.ConditionTrue

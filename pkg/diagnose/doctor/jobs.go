@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// left is the time after which an object of a job that is gone, or that is being deleted, counts as left behind.
+// left is the time after which an object counts as left behind, if its job no longer exists or it is being deleted.
 const left = 10 * time.Minute
 
 func jobChecks() []*Check {
@@ -47,7 +47,7 @@ func jobChecks() []*Check {
 }
 
 func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
-	// Pods first: they can't belong to a job that is submitted later.
+	// List pods first, so that they can't belong to a job that is submitted later.
 	pods, err := c.Kube.Client.CoreV1().Pods(kube.JobNamespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of jobs: %w", err)
@@ -74,7 +74,7 @@ func jobPodsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// gone treats an object that no longer exists, or was replaced, as success.
+// gone ignores errors that report that an object no longer exists or was replaced.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -135,7 +135,7 @@ func stuckDeletions(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	now := c.Now()
 	for i := range pods {
 		p := &pods[i]
-		// The time of deletion includes the grace period.
+		// The time of deletion already includes the grace period.
 		if p.DeletionTimestamp == nil || now.Sub(p.DeletionTimestamp.Time) < left {
 			continue
 		}

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// pairsAll is the number of machines up to which all pairs are tried; above that, each tries pairsEach others.
+	// pairsAll is the number of machines up to which all pairs are tested; with more machines, each tests pairsEach
+	// others.
 	pairsAll  = 30
 	pairsEach = 4
-	// giveUp is the number of unreachable others after which a pod tries no more: each takes seconds.
+	// giveUp is the number of unreachable others after which a pod stops, because each takes seconds.
 	giveUp = 4
-	// large is the size of a request that fills several packets of any size in use, in bytes.
+	// large is the size in bytes of a request that needs several packets of any usual size.
 	large = 12000
 	// tunnel is the overhead of VXLAN in each packet, in bytes.
 	tunnel = 50
@@ -71,7 +72,7 @@ func probeResources() corev1.ResourceRequirements {
 	}
 }
 
-// ready returns the pods. If it has no pods, the findings explain why.
+// ready returns the doctor's pods. If there are no pods, the findings explain why.
 func (c *Cluster) ready() ([]corev1.Pod, []Finding) {
 	switch {
 	case c.pods == nil:
@@ -102,7 +103,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 		out = append(out, problem(node, remedy, "no pod of the doctor starts there within %s", podsWithin).seen(why.why))
 	}
-	// A cluster that paictl didn't install doesn't need our image to be well.
+	// If paictl didn't install the cluster, nodes without our image are not a problem.
 	if c.Spec == nil && len(out) > 0 && missing == len(out) && len(p.pods) == 0 {
 		return skip("the nodes can't get the image %s: push it to a registry that they can reach, and name it with --image", c.Image), nil
 	}
@@ -112,7 +113,7 @@ func podsStart(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// onEach runs a check from each pod, some at a time, and returns the findings, in the order of the pods.
+// onEach runs ask for each pod, some at a time, and returns the findings in the order of the pods.
 func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(context.Context, *corev1.Pod) []Finding) []Finding {
 	found := make([][]Finding, len(pods))
 	slots := make(chan struct{}, asks)
@@ -128,7 +129,7 @@ func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(contex
 	return slices.Concat(found...)
 }
 
-// unasked reports that a pod could not be queried. It returns nil if err is the pod's own answer.
+// unasked returns a finding if a pod could not be queried. It returns nil if err is the pod's own answer.
 func unasked(pod *corev1.Pod, err error) []Finding {
 	if _, said := err.(answered); said { //nolint:errorlint // it is never wrapped
 		return nil
@@ -163,7 +164,7 @@ func dns(ctx context.Context, c *Cluster) ([]Finding, error) {
 	return found, ctx.Err()
 }
 
-// pairs returns the pods that each pod is to reach.
+// pairs returns the indices of the pods that each pod should reach.
 func pairs(n int, random *rand.Rand) [][]int {
 	out := make([][]int, n)
 	for i := range n {
@@ -175,7 +176,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 			}
 			continue
 		}
-		// The next one in a ring, so that each is tried, and random others.
+		// The next one in a ring, so that each pod is tested, and random others.
 		out[i] = []int{(i + 1) % n}
 		for len(out[i]) < pairsEach {
 			if j := random.IntN(n); j != i && !slices.Contains(out[i], j) {
@@ -186,7 +187,7 @@ func pairs(n int, random *rand.Rand) [][]int {
 	return out
 }
 
-// broken is a pair of machines without a connection between them.
+// broken is a pair of machines whose connection fails.
 type broken struct {
 	from, to string
 	size     bool // small packets arrive
@@ -251,7 +252,7 @@ func address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(probePort))
 }
 
-// reach tries one pair: with a request of many packets, and if that doesn't arrive, with a short one.
+// reach tests one pair: with a request of many packets, and if that doesn't arrive, with a short one.
 func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, error) {
 	base := "http://" + address(to) + "/"
 	err := c.pods.exec(ctx, from, "get", "-timeout", "4s", base+"?"+strings.Repeat("x", large))
@@ -268,7 +269,7 @@ func (c *Cluster) reach(ctx context.Context, from, to *corev1.Pod) (*broken, err
 	return b, nil
 }
 
-// tell names machines that have no connection to most others by themselves, and otherwise pairs.
+// tell returns findings about machines without a connection to most others, and about the remaining pairs.
 func tell(bad []broken, machines int) (out []Finding) {
 	in, from := map[string]int{}, map[string]int{}
 	size := map[string]bool{}
@@ -299,7 +300,7 @@ func tell(bad []broken, machines int) (out []Finding) {
 			out = append(out, f)
 		}
 	}
-	if len(told) == machines { // all are alike: one finding
+	if len(told) == machines { // the same for all machines: one finding
 		f := problem("", path, "pods on different machines don't reach each other (%d pairs)", len(bad)).seen(bad[0].said)
 		return []Finding{f}
 	}
@@ -334,7 +335,7 @@ func serviceNetwork(ctx context.Context, c *Cluster) ([]Finding, error) {
 	}
 	url := "http://" + net.JoinHostPort(c.pods.svc.Spec.ClusterIP, "80") + "/"
 	out := c.onEach(ctx, pods, func(ctx context.Context, pod *corev1.Pod) []Finding {
-		// One of the pods behind it may be on an unreachable machine: another attempt reaches another one.
+		// One of the pods behind the service may be on an unreachable machine; another attempt may use another pod.
 		err := c.pods.exec(ctx, pod, "get", "-timeout", "20s", url)
 		if err == nil {
 			return nil
@@ -396,7 +397,7 @@ func networkPolicies(ctx context.Context, c *Cluster) ([]Finding, error) {
 			claims = sets.Items[i].Namespace + "/" + sets.Items[i].Name
 		}
 	}
-	// From another machine, if one reaches it: packets that pass on one machine may be held up between two.
+	// Send from another machine if possible: NetworkPolicies may only affect packets between two machines.
 	from := &pods[0]
 	for i := range pods {
 		if pods[i].Spec.NodeName != c.pods.closed.Spec.NodeName {

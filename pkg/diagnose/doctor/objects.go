@@ -23,12 +23,12 @@ const mergePatch = types.MergePatchType
 
 type machineOf = layout.Machine
 
-// mark is a short random word for names.
+// mark returns a short random word for names.
 func mark() string { return strings.ToLower(rand.Text()[:8]) }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// clientCertificate is the certificate of the connection; false if it doesn't use one.
+// clientCertificate returns the certificate of the connection, or false if it doesn't use one.
 func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	data := k.Config.CertData
 	if len(data) == 0 && k.Config.CertFile != "" {
@@ -42,14 +42,14 @@ func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	return cert, err == nil
 }
 
-// api returns the state of a master's own API server, as the master reports it.
+// api returns the state of a master's API server, as the master reports it.
 func (m *machine) api() (state, said string) {
 	return m.API, m.APIMessage
 }
 
 type metaSet = appsv1.DaemonSet
 
-// selects reports whether pods of a DaemonSet may run on a node, by its labels; taints aren't looked at.
+// selects reports whether pods of a DaemonSet may run on a node, by its labels. It ignores taints.
 func selects(spec *corev1.PodSpec, n *corev1.Node) bool {
 	fits, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}).Match(n)
 	return err == nil && fits

@@ -30,14 +30,14 @@ const ProbeImage = "paictl.openpai.org/netcheck:v1"
 
 const (
 	probePrefix = "paictl-doctor-"
-	// labelProbe marks namespaces that a doctor made, annotationOwner identifies the doctor.
+	// labelProbe marks namespaces that a doctor created, annotationOwner identifies the doctor.
 	labelProbe      = "paictl.openpai.org/doctor"
 	annotationOwner = "paictl.openpai.org/owner"
 	probeName       = "netcheck"
-	closedName      = "closed" // the pod behind a NetworkPolicy that admits no traffic
+	closedName      = "closed" // the pod with a NetworkPolicy that admits no traffic
 	probePort       = 8080
 
-	// podsWithin is how long pods may take to be ready, endWithin to be gone.
+	// podsWithin is how long pods may take to become ready, endWithin to terminate.
 	podsWithin = 90 * time.Second
 	endWithin  = 30 * time.Second
 	// abandoned is the age at which a namespace of a doctor on another computer counts as abandoned: no run takes so long.
@@ -46,14 +46,14 @@ const (
 	asks = 16
 )
 
-// probe are the doctor's pods: one on each machine, which sends and answers requests, a service before them, and one pod that a
-// NetworkPolicy closes.
+// probe are the doctor's pods: one on each machine, which sends and answers requests, a service for them, and one pod that a
+// NetworkPolicy isolates.
 type probe struct {
 	c      *Cluster
 	o      Options
 	done   chan struct{} // closed when all results are known
 	err    error         // the reason why no pods are ready
-	pods   []corev1.Pod  // those that are ready, by node
+	pods   []corev1.Pod  // the ready pods, by node
 	closed *corev1.Pod
 	svc    *corev1.Service
 	// lacking has the reason for each node without a ready pod.
@@ -135,8 +135,8 @@ func (p *probe) make(ctx context.Context, client kubernetes.Interface, nodes []c
 	return nil
 }
 
-// await waits until every node that is Ready has its pod, or the time has expired. Nodes that aren't Ready get no pod; nodes-ready
-// reports them.
+// await waits until every node that is Ready has its pod, or the time has expired. Nodes that aren't Ready get no pod; the check
+// nodes-ready reports them.
 func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []corev1.Node) error {
 	for {
 		list, err := client.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -160,7 +160,7 @@ func (p *probe) await(ctx context.Context, client kubernetes.Interface, nodes []
 	return fmt.Errorf("no pod of the doctor started within %s: no node is Ready", podsWithin)
 }
 
-// sort separates the pods that are ready from those that aren't, and reports whether it needn't wait for more.
+// sort separates ready pods from others, and reports whether no more pods are expected.
 func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	p.pods, p.closed, p.lacking = nil, nil, map[string]lack{}
 	why := map[string]lack{}
@@ -192,7 +192,7 @@ func (p *probe) sort(pods []corev1.Pod, nodes []corev1.Node) bool {
 	return len(p.lacking) == 0 && p.closed != nil
 }
 
-// onLinux reports whether the doctor's pods can run on a node: not on those of another system, nor on those that aren't machines.
+// onLinux reports whether the doctor's pods can run on a node: it must run Linux and be a real machine.
 func onLinux(n *corev1.Node) bool {
 	system := n.Labels[corev1.LabelOSStable]
 	return (system == "" || system == "linux") && n.Labels["type"] != "virtual-kubelet"
@@ -210,7 +210,7 @@ func waitsForImage(p *corev1.Pod) bool {
 	})
 }
 
-// imageMissing reports whether a container waits, for this reason of the kubelet, for an image that can't be pulled.
+// imageMissing reports whether a waiting reason of the kubelet means that an image can't be pulled.
 func imageMissing(reason string) bool {
 	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"}, reason)
 }
@@ -233,10 +233,10 @@ func (p *probe) end(ctx context.Context) {
 
 func removeNamespace(ctx context.Context, client kubernetes.Interface, name string) error {
 	now := int64(0)
-	// Pods are deleted at once, because their grace period would block the deletion of the namespace.
+	// Delete pods without a grace period, which would delay the deletion of the namespace.
 	_ = client.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}) // best effort
 	err := client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: it is already going
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: it is already being deleted
 		return nil
 	}
 	return err
@@ -260,7 +260,8 @@ func removeAbandoned(ctx context.Context, client kubernetes.Interface, now time.
 	return nil
 }
 
-// isAbandoned reports whether the doctor of an owner, user@host, pid, has ended. For doctors on other computers, only the age counts.
+// isAbandoned reports whether the doctor of an owner, "user@host, pid", has exited. For doctors on other computers, only the age
+// counts.
 func isAbandoned(owner string, age time.Duration) bool {
 	who, pid, ok := strings.Cut(owner, ", pid ")
 	host, err := os.Hostname()
@@ -274,7 +275,7 @@ func isAbandoned(owner string, age time.Duration) bool {
 	return age > abandoned || n != os.Getpid() && errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
 }
 
-// exec runs netcheck in a pod; the error contains its complaint.
+// exec runs netcheck in a pod. The error contains its message.
 func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error {
 	var errOut bytes.Buffer
 	err := stream.Exec(ctx, p.c.Kube, stream.Command{Namespace: pod.Namespace, Pod: pod.Name, Container: probeName, Args: append([]string{"/netcheck"}, args...), Stdout: io.Discard, Stderr: &errOut})
@@ -288,7 +289,7 @@ func (p *probe) exec(ctx context.Context, pod *corev1.Pod, args ...string) error
 	return err
 }
 
-// answered is the complaint of the program in a pod: the pod was queried, and did not get the expected result.
+// answered is an error message of the program in a pod: the pod could be queried, and did not get the expected result.
 type answered struct{ said string }
 
 func (e answered) Error() string { return e.said }
@@ -321,7 +322,7 @@ func probePod(image string) corev1.PodSpec {
 }
 
 func probeSet(image string) *appsv1.DaemonSet {
-	// No readiness probe: whether the machine reaches its own pods is not the question here.
+	// No readiness probe, because whether a machine reaches its own pods isn't tested here.
 	return &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: probeName, Labels: labelsOf(probeName)},
 		Spec: appsv1.DaemonSetSpec{

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
-// answerMax bounds an answer of Prometheus in bytes.
+// answerMax is the maximum size of an answer of Prometheus in bytes.
 const answerMax = 16 << 20
 
-// query queries Prometheus and returns the labels of each answer, with its value as "value".
+// query queries Prometheus and returns the labels of each result, with its value as "value".
 func (c *Cluster) query(ctx context.Context, expression string) ([]map[string]string, error) {
 	client := web.New(c.Kube)
 	defer client.Close()

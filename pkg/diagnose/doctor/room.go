@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patience is how long a job of the doctor waits once the scheduler reports that others have its cells.
+// patience is how long a job of the doctor waits after the scheduler has reported that other jobs hold its cells.
 const patience = 15 * time.Second
 
-// noVacancy returns the finding for a virtual cluster without free cells, before a job is submitted to it. It returns nil if
-// cells are free, or the scheduler can't be reached: then the job itself shows it.
+// noVacancy returns a finding if a virtual cluster has no free cells, before a job is submitted to it. It returns nil if
+// cells are free or the scheduler can't be reached; in the latter case the job itself shows the problem.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	return &f
 }
 
-// noRoom is the finding that a job has no room, which isn't a fault of the cluster.
+// noRoom returns the finding that there is no room for a job, which isn't a fault of the cluster.
 func noRoom(t *trial, free string) Finding {
 	return warning(t.vc, "nothing is wrong: run the check again when jobs have finished (paictl job list)", "no room for a job of %s: %s", plural.Of(t.tasks(), "task"), free)
 }
@@ -54,10 +54,11 @@ func freeOf(free, of int, unit string) string {
 	return fmt.Sprintf("%s free of %d", plural.Of(free, unit), of)
 }
 
-// waiting notes since when a job waits for a place.
+// waiting records the time since which a job has waited for cells.
 type waiting struct{ since time.Time }
 
-// full returns a finding if the job has waited for a while for cells that others have; nil if it doesn't wait, or for something else.
+// full returns a finding if the job has waited long enough for cells that other jobs hold. It returns nil if it doesn't wait, or for
+// another reason.
 func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail) *Finding {
 	if p := job.Phase(d.State); p != job.Queued && p != job.Waiting {
 		w.since = time.Time{}
@@ -88,11 +89,12 @@ func (w *waiting) full(ctx context.Context, c *Cluster, t *trial, d *job.Detail)
 	return nil
 }
 
-// crowded returns a finding if a gang of the job has no room; nil if it waits for another reason.
+// crowded returns a finding if there is no room for a gang of the job. It returns nil if the job waits for another
+// reason.
 func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	x := why.Explanation
 	if x.Code == cell.Ready && slices.ContainsFunc(t.nodes, func(n string) bool { return !slices.Contains(x.Nodes, n) }) {
-		// The scheduler's core doesn't know the machines that a job names.
+		// The core of the scheduler doesn't know which machines a job names.
 		f := noRoom(t, "it is to run on "+strings.Join(t.nodes, " and ")+", and there is room on "+strings.Join(x.Nodes, " and ")+" alone")
 		return &f
 	}
@@ -106,7 +108,7 @@ func (t *trial) crowded(why *schedulerapi.Why) *Finding {
 	return &f
 }
 
-// isFull reports whether a gang waits for cells that others have, or that can't be used.
+// isFull reports whether a gang waits for cells that other jobs hold, or that can't be used.
 func isFull(code string) bool {
 	return slices.Contains([]string{cell.NoCapacity, cell.Fragmented, cell.BadNodes, cell.HeldBack, cell.QuotaUsed}, code)
 }
@@ -118,7 +120,7 @@ func freeFor(x *cell.Explanation) string {
 	return freeOf(x.FreeGPUs, x.OwnedGPUs, "GPU")
 }
 
-// tasksOn counts the tasks that each node runs.
+// tasksOn returns the number of tasks that run on each node.
 func (c *Cluster) tasksOn(ctx context.Context) (map[string]int, error) {
 	pods, err := c.AllPods(ctx)
 	if err != nil {

@@ -29,13 +29,13 @@ import (
 //go:embed scripts/machine.sh
 var machineScript string
 
-// Limits in time.
+// Time limits.
 const (
 	checkLimit = time.Minute      // of a check without its own limit
-	grace      = 3 * time.Second  // for a check to notice that its limit has expired
+	grace      = 3 * time.Second  // for a check to return after its limit has expired
 	apiLimit   = 15 * time.Second // time limit for the first answer of the API
 	lookLimit  = 2 * time.Minute  // time limit for one machine's answer
-	parallel   = 8                // checks at a time
+	parallel   = 8                // concurrent checks
 )
 
 // Options are the options of Run.
@@ -43,9 +43,9 @@ type Options struct {
 	Checks []*Check
 	// Machines are the options for pkg/cluster; their Dialer reaches the machines.
 	Machines engine.Options
-	// Tell receives a line for each long step; may be nil.
+	// Tell receives a line about each long step; may be nil.
 	Tell func(format string, args ...any)
-	// Owner names this run on objects that it leaves in the cluster: user@host, pid.
+	// Owner identifies this run on objects that it leaves in the cluster: user@host, pid.
 	Owner string
 }
 
@@ -62,12 +62,12 @@ func (o *Options) needs() (all Need) {
 	return all
 }
 
-// Run looks at a cluster. Before it returns, it removes the objects that it made for the checks that need pods, even if ctx ends. The
+// Run examines a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. The
 // error is that of ctx; all other failures are in the report.
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
-	// machines-reachable contacts the machines as well, although it doesn't need them.
+	// machines-reachable contacts the machines, although it doesn't have the need.
 	if c.Spec != nil && (o.needs()&Machines != 0 || slices.ContainsFunc(o.Checks, func(c *Check) bool { return c.ID == idReachable })) {
 		o.tell("asking %s by SSH", plural.Of(len(c.Spec.Nodes), "machine"))
 		if err := c.look(ctx, o.Machines); err != nil {
@@ -82,7 +82,7 @@ func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	report := &Report{At: c.Now().UTC(), Results: make([]Result, len(o.Checks))}
 	report.Cluster, report.Server = c.name(), c.server()
 	o.tell("running %s", plural.Of(len(o.Checks), "check"))
-	// Checks that wait for pods don't take the places of others.
+	// Checks that wait for pods don't occupy slots.
 	slots := make(chan struct{}, parallel)
 	var wg sync.WaitGroup
 	for i, check := range o.Checks {
@@ -129,7 +129,7 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	defer cancel()
 	_, err := c.Kube.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		return // it answers; the checks report what else this user may not read
+		return // it answers; the checks report which data this user may not read
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", apiLimit)
@@ -155,7 +155,7 @@ type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// machineProgram is the script for one machine.
+// machineProgram returns the script for one machine.
 func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	of := &preflight.Cluster{Kubernetes: &c.Spec.Config.Kubernetes.Kubernetes}
 	paths := []string{"/", "/var/lib/kubelet", of.Store(), "/var/log"}
@@ -169,7 +169,7 @@ func (c *Cluster) machineProgram(n *engine.Node, volumes []string) string {
 	return fmt.Sprintf("%s\nPATHS=%s VOLUMES=%s ADDRESS=%s\nm_look\n", checks.FilesystemsScript+machineScript, words(paths), words(volumes), shell.Quote(n.HostIP))
 }
 
-// words returns those paths that a shell reads as one word each, in quotes. It leaves out paths with blanks or wildcards.
+// words returns the paths in quotes, each as one word for a shell. It omits paths with blanks or wildcards.
 func words(paths []string) string {
 	plain := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
 		return !path.IsAbs(p) || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune("*?[]\\'\"`$", r) })
@@ -177,7 +177,8 @@ func words(paths []string) string {
 	return shell.Quote(strings.Join(plain, " "))
 }
 
-// volumePaths are the folders of PersistentVolumes on machines, by host name; none if the API doesn't answer.
+// volumePaths returns the folders of PersistentVolumes on machines, by host name. It returns nil if the API doesn't
+// answer.
 func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	if c.Kube == nil || c.apiErr != nil {
 		return nil
@@ -197,7 +198,7 @@ func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	return out
 }
 
-// localVolume returns the machine and the folder of a volume that is on one machine, and "" for others.
+// localVolume returns the machine and the folder of a local volume, or "" for other volumes.
 func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	switch {
 	case v.Status.Phase != corev1.VolumeBound:
@@ -222,7 +223,7 @@ func localVolume(v *corev1.PersistentVolume) (node, folder string) {
 	return "", ""
 }
 
-// unmet names a need of a check that isn't met, or returns "".
+// unmet returns the reason why a need isn't met, or "".
 func (c *Cluster) unmet(need Need) string {
 	switch {
 	case need&Folder != 0 && c.Config == nil:
@@ -306,7 +307,7 @@ func (c *Cluster) run(ctx context.Context, check *Check) (r Result) {
 			r.Verdict = f.Verdict
 		}
 	}
-	// A note about a skipped part: the part that was checked counts.
+	// If only a part was skipped, the verdict of the checked part counts.
 	if r.Verdict == Skipped && slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == OK }) {
 		r.Verdict = OK
 	}

@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// settleWithin is how long a node may take to be Ready once its machine was repaired, and its DaemonSets' pods with it.
+	// settleWithin is how long a node may take to become Ready after its machine was repaired, including the pods of its
+	// DaemonSets.
 	settleWithin = time.Minute
 	settleEvery  = time.Second
 )
 
 // Settle waits until the nodes of repaired machines are Ready, and the pods on each of them run. If the API doesn't answer, or that
-// takes too long, the checks say so.
+// takes too long, the checks report it.
 func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}
 	for _, f := range fixes {

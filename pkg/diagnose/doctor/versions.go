@@ -36,7 +36,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		}
 	}
 	if c.Spec == nil {
-		return out, nil // the cluster's administrator decides when which node is next
+		return out, nil // the cluster's administrator decides when each node is upgraded
 	}
 	for what, by := range map[string]map[string][]string{"kubelets": kubelets, "container runtimes": runtimes} {
 		if f := mixed(what, by, "paictl cluster up installs the same version on all machines"); f != nil {
@@ -47,7 +47,7 @@ func versionSkew(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// mixed reports things that should have one version but don't.
+// mixed returns a finding if objects have different versions that should be the same.
 func mixed(what string, by map[string][]string, remedy string) *Finding {
 	delete(by, "")
 	if len(by) < 2 {
@@ -61,7 +61,7 @@ func mixed(what string, by map[string][]string, remedy string) *Finding {
 	return &f
 }
 
-// some names a few of many.
+// some lists a few names, and the number of the others.
 func some(names []string) string {
 	slices.Sort(names)
 	if len(names) > 5 {

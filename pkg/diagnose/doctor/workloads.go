@@ -71,7 +71,7 @@ func podReady(p *corev1.Pod) (bool, string) {
 	return false, string(p.Status.Phase)
 }
 
-// starting reports whether a pod that isn't ready is still too young to be, and has had no failure so far.
+// starting reports whether a pod that isn't ready is still starting and has had no failure so far.
 func starting(p *corev1.Pod, now time.Time) bool {
 	since := p.CreationTimestamp.Time
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -86,7 +86,7 @@ func starting(p *corev1.Pod, now time.Time) bool {
 	return now.Sub(since) < settles
 }
 
-// young reports whether a workload has pods that aren't ready, and all of these are starting.
+// young reports whether all pods of a workload that aren't ready are starting, and there is at least one.
 func young(pods []corev1.Pod, namespace string, selector *metav1.LabelSelector, now time.Time) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {

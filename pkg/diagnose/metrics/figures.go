@@ -11,19 +11,19 @@ type figures struct {
 	tasks  []*task // in order
 }
 
-// task has the figures of one task of a job.
+// task holds the figures of one task of a job.
 type task struct {
 	name string
 	gpus []*Series
-	// use is the mean use of its GPUs.
+	// use is the mean use of each of its GPUs.
 	use        []*float64
 	cpu        *Series
 	disk, net  *Series
-	explained  bool // its GPUs are little used for a known reason
+	explained  bool // there is a known reason why its GPUs are little used
 	busy, idle float64
 }
 
-// all returns the series of a chart, without those that were folded.
+// all returns the series of a chart that were not folded.
 func (f *figures) all(name string) []Series {
 	if c := f.charts[name]; c != nil && c.Folded == 0 {
 		return c.Series
@@ -76,7 +76,7 @@ func (f *figures) ofTasks() {
 	}
 }
 
-// share returns the part of the measured values that fit, and how many were measured.
+// share returns the part of the measured values for which fits returns true, and the number of measured values.
 func share(values []*float64, fits func(float64) bool) (part float64, n int) {
 	fit := 0
 	for _, v := range values {
@@ -106,10 +106,10 @@ func mean(values []*float64) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// percent rounds down, so that "at least" is true.
+// percent formats a part. It rounds down, so that "at least" is correct.
 func percent(part float64) string { return fmt.Sprintf("%d %%", int(100*part+1e-9)) }
 
-// some lists names: the first three, and how many more there are.
+// some lists the first three names, and the number of the others.
 func some(names []string) string {
 	const most = 3
 	switch n := len(names); {
@@ -122,10 +122,10 @@ func some(names []string) string {
 	}
 }
 
-// gib is a number of bytes for people.
+// gib formats a number of bytes.
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
-// saw counts how often the use of a task's GPUs falls from high to low. reads is in bytes per second, while the use is low; times is reads divided
+// saw returns how often the use of a task's GPUs falls from high to low. reads is in bytes per second while the use is low; times is reads divided
 // by the reads while the use is high. Both are 0 if too little was measured.
 func (t *task) saw() (falls int, reads, times float64) {
 	high := false

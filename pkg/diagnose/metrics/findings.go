@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Finding is a sentence about what the figures show. It gives the figures, and claims no more than they show.
+// Finding is a sentence about measurements. It contains the values, and claims no more than they show.
 type Finding struct {
 	Kind string `json:"kind"` // one of the constants
 	Text string `json:"text"`
@@ -51,7 +51,7 @@ const (
 	waitShare   = 0.2  //
 )
 
-// find describes what charts show. They have all series, unless they are too many to read.
+// find returns the findings about charts, which have all series unless there are too many to read.
 func find(charts []Chart) []Finding {
 	f := &figures{charts: map[string]*Chart{}}
 	for i := range charts {
@@ -145,7 +145,7 @@ func (f *figures) waits() []Finding {
 	return out
 }
 
-// gpusOf begins a sentence about the GPUs of tasks.
+// gpusOf returns the beginning of a sentence about the GPUs of tasks.
 func gpusOf(subject string, t *task) string {
 	if len(t.gpus) == 1 && !strings.Contains(subject, " and ") {
 		return "GPU " + t.gpus[0].GPU + " of " + subject + " was"
@@ -153,7 +153,7 @@ func gpusOf(subject string, t *task) string {
 	return "The GPUs of " + subject + " were"
 }
 
-// unused reports low utilization of tasks' GPUs, for each GPU if there are several.
+// unused describes the low utilization of tasks' GPUs, for each GPU if there are several.
 func unused(tasks []*task) string {
 	idle, busy, least, most := 1.0, 0.0, "", ""
 	for _, t := range tasks {
@@ -229,7 +229,7 @@ func (f *figures) idle() []Finding {
 	return nil
 }
 
-// loading finds tasks that read while their GPUs have nothing to do, again and again.
+// loading finds tasks that repeatedly read data while their GPUs are idle.
 func (f *figures) loading() []Finding {
 	var found []*task
 	text := ""

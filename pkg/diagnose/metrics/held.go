@@ -86,7 +86,7 @@ func (r *Reader) Held(ctx context.Context, user, vc string, since, until time.Ti
 	return out, nil
 }
 
-// heldQuery is the query for a window.
+// heldQuery returns the query for a window.
 func heldQuery(user, vc string, window time.Duration) string {
 	match := ""
 	for _, m := range [][2]string{{"user", user}, {"vc", vc}} {

@@ -31,7 +31,7 @@ type Report struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Chart has one metric of several things.
+// Chart holds one metric of several things.
 type Chart struct {
 	Name  string `json:"name"`  // gpu-use; see the table of queries
 	Title string `json:"title"` // GPU use

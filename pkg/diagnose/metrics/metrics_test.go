@@ -124,7 +124,7 @@ func TestQueriesSelectOnlyTheSubject(t *testing.T) {
 	}
 }
 
-// The limits of the queries are those of a report.
+// The queries have the limits of a report.
 func TestAReportHasAtMostMaxSeries(t *testing.T) {
 	for _, s := range []*Subject{trainer, OfMachine("m", true), OfVC("v")} {
 		sum, seen := 0, map[string]bool{}

@@ -19,7 +19,7 @@ const (
 	service = "prometheus"
 	// maxRaw is how many series of a query are read. If there are more, Prometheus folds them.
 	maxRaw = 64
-	// maxBytes bounds an answer: one with maxRaw series of MaxPoints values has about 1 MB.
+	// maxBytes is the maximum size of an answer: maxRaw series of MaxPoints values have about 1 MB.
 	maxBytes = 8 << 20
 )
 
@@ -54,7 +54,7 @@ func (r *Reader) chart(ctx context.Context, s *Subject, q *query, g grid) (Chart
 	return c, nil
 }
 
-// highest returns the highest value; nil if no value was measured.
+// highest returns the highest value, or nil if no value was measured.
 func highest(values []*float64) (out *float64) {
 	for _, v := range values {
 		if v != nil && (out == nil || *v > *out) {
@@ -64,7 +64,7 @@ func highest(values []*float64) (out *float64) {
 	return out
 }
 
-// series reads the series of a query, by the labels that they have, in order. The error is errMany if there are more than maxRaw.
+// series returns the series of a query, named by the given labels, in order. The error is errMany if there are more than maxRaw.
 func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr string, g grid) ([]Series, error) {
 	at := func(i int) string { return strconv.FormatInt(g.since.Unix()+int64(i)*int64(g.step.Seconds()), 10) }
 	body, err := r.Ask(ctx, service, "/api/v1/query_range", url.Values{
@@ -153,13 +153,13 @@ func (one *result) series(s *Subject, by []string, g grid) Series {
 	return out
 }
 
-// rounded rounds to four digits: a chart doesn't show more.
+// rounded rounds to four digits, because a chart doesn't show more.
 func rounded(v float64) float64 {
 	out, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 4, 64), 64)
 	return out
 }
 
-// compare orders series as people do: worker[2] before worker[10].
+// compare orders series naturally: worker[2] before worker[10].
 func compare(a, b Series) int {
 	return cmp.Or(natural(a.Task, b.Task), natural(a.Node, b.Node), natural(a.GPU, b.GPU), slices.Index(order, a.Name)-slices.Index(order, b.Name), natural(a.Name, b.Name))
 }
@@ -186,7 +186,7 @@ func natural(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// digits returns how many digits a text begins with.
+// digits returns the number of digits at the beginning of a text.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
@@ -195,7 +195,8 @@ func digits(s string) int {
 	return n
 }
 
-// distinguish adds the machine to the names of series that are the same: a task that was retried may have had GPU 0 of several machines.
+// distinguish adds the machine to the names of series with the same name: a task that was retried may have had GPU 0 of several
+// machines.
 func distinguish(all []Series) {
 	count := map[string]int{}
 	for i := range all {

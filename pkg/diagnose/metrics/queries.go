@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// query is one named query, which makes a chart.
+// query is a named query, whose result is a chart.
 type query struct {
 	name, title, unit string
 	// most is the maximum number of series in a chart; more are folded.
@@ -26,25 +26,26 @@ type query struct {
 	limit func(w where) string
 }
 
-// How many series a chart shows: the GPUs of a usual machine, and fewer tasks. A report has MaxSeries of them at most, as a test checks.
+// Numbers of series in a chart: the GPUs of a usual machine, and fewer tasks. A test checks that a report has at most MaxSeries of them.
 const (
 	mostGPUs  = 8
 	mostTasks = 5
 )
 
-// where has the parts of a query that differ between requests.
+// where holds the parts of a query that differ between requests.
 type where struct {
-	// match selects the series of the subject: matchers of labels, with quoted values.
+	// match selects the series of the subject: matchers of labels with quoted values.
 	match string
 	step  time.Duration
 }
 
-// sel selects the series of a metric, with further matchers than those of the subject.
+// sel returns a selector for a metric of the subject, with further matchers.
 func (w where) sel(metric string, more ...string) string {
 	return metric + "{" + strings.Join(append([]string{w.match}, more...), ", ") + "}"
 }
 
-// mean is the mean of a measurement since the time before, and peak the highest value. Between two readings of Prometheus there is one value.
+// mean returns a query for the mean of a measurement since the previous point, and peak for the highest value. If the step is at most two intervals
+// of Prometheus, it is the series itself.
 func (w where) mean(metric string) string {
 	return w.over("avg", w.sel(metric))
 }
@@ -60,14 +61,14 @@ func (w where) over(how, series string) string {
 	return fmt.Sprintf("%s_over_time(%s[%s])", how, series, seconds(w.step))
 }
 
-// rate is how much a counter grows per second. It needs two readings of Prometheus, of which one may be missing.
+// rate returns a query for the growth of a counter per second. It needs two values, of which one may be missing.
 func (w where) rate(metric string, more ...string) string {
 	return fmt.Sprintf("rate(%s[%s])", w.sel(metric, more...), seconds(max(4*minStep, w.step+minStep)))
 }
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d.Seconds())) + "s" }
 
-// is and like return matchers of a label. A quoted string of Go is one of PromQL.
+// is and like return matchers of a label. A quoted string in Go is also one in PromQL.
 func is(label, value string) string { return label + "=" + strconv.Quote(value) }
 
 func like(label, expression string) string { return label + "=~" + strconv.Quote(expression) }
@@ -76,7 +77,8 @@ func like(label, expression string) string { return label + "=~" + strconv.Quote
 // A clock that stays below the power limit of the card is usual.
 var slowed = []int{8, 32, 64, 128}
 
-// gpus are the queries about GPUs, by the labels that name one. The names of the measurements are those of pkg/node/agent/gpu.
+// gpus returns the queries about GPUs, by the labels that identify one. The measurements have their names in
+// pkg/node/agent/gpu.
 func gpus(by ...string) []query {
 	labels := strings.Join(by, ", ")
 	maxBy := func(e string) string { return "max by (" + labels + ") (" + e + ")" }
@@ -98,7 +100,8 @@ func gpus(by ...string) []query {
 	}
 }
 
-// ofTasks are the queries about the tasks of a job, by their pods. The measurements are those of the kubelets, of which the chart prometheus keeps these.
+// ofTasks returns the queries about the tasks of a job, by their pods. The measurements come from the kubelets; the chart prometheus keeps those that are
+// used here.
 func ofTasks() []query {
 	by := []string{"pod"}
 	const container = `container!=""` // without it, they would be counted twice
@@ -122,13 +125,13 @@ func ofTasks() []query {
 	)
 }
 
-// disks are the block devices, and network the network devices, that have no others below them, so that no byte counts twice.
+// disks and network match the block devices and the network devices without others below them, so that no byte counts twice.
 const (
 	disks   = `device!~"(dm-|md|loop|ram|zram|sr).*"`
 	network = `device!~"lo|(bond|flannel|cni|vxlan|tunl|kube).*|.*[.].*"`
 )
 
-// ofMachine are the queries about a machine. The measurements are those of the agent and of node-exporter.
+// ofMachine returns the queries about a machine. The measurements come from the agent and from node-exporter.
 func ofMachine(whole bool) []query {
 	temperature := query{name: "gpu-temperature", title: "GPU temperature", unit: UnitCelsius, most: mostGPUs, by: []string{"gpu"},
 		expr: func(w where) string { return "max by (gpu) (" + w.peak("DCGM_FI_DEV_GPU_TEMP") + ")" }}
@@ -160,7 +163,8 @@ func ofMachine(whole bool) []query {
 	return out
 }
 
-// ofVC are the queries about a virtual cluster. The measurements are those of the scheduler's leader, and of the job controller, which knows whose a task is.
+// ofVC returns the queries about a virtual cluster. The measurements come from the scheduler's leader, and from the job controller, which knows the owners of
+// tasks.
 func ofVC() []query {
 	parts := func(prefix string, names ...string) func(w where) string {
 		return func(w where) string {
@@ -176,7 +180,7 @@ func ofVC() []query {
 	}
 	return []query{
 		{name: "gpus", title: "GPUs", most: 4, by: []string{labelPart}, expr: parts("pai_scheduler_vc_", "guaranteed", "used", "opportunistic", "bad")},
-		// Its series belong to the pods of jobs, and the virtual cluster is a label of another metric.
+		// These series belong to the pods of jobs, and the virtual cluster is a label of another metric.
 		{name: "held-use", title: "Use of the GPUs that its tasks hold", unit: UnitPercent, most: 1, expr: func(w where) string {
 			holds := `label_join(` + w.sel("pai_task_gpus") + ` > 0, "pod", "", "task_pod")`
 			return "avg(max by (pod, node, gpu) (" + where{is("namespace", kube.JobNamespace), w.step}.mean("DCGM_FI_DEV_GPU_UTIL") + ") and on (pod) " + holds + ")"
@@ -200,22 +204,24 @@ type Subject struct {
 	queries []query
 	// task returns the name of a pod's task, for people.
 	task func(pod string) string
-	// begin is when the subject began to exist, if another one may have had its name before.
+	// begin is the time at which the subject began to exist, if an earlier one may have had its name.
 	begin time.Time
-	// nothing is the note if Prometheus has no figures.
+	// nothing is the note if Prometheus has no data.
 	nothing string
 }
 
 // Role is a task role of a job: its name for people, and the part of its pods' names.
 type Role struct{ Name, Object string }
 
-// maxPattern is how long the names of a job's roles may be in a query, which contains them several times, in the address of a request.
+// maxPattern is the maximum length of the names of a job's roles in a query, which contains them several times and becomes part of a
+// URL.
 const maxPattern = 1000
 
-// hashed matches the names of Frameworks that paictl and OpenPAI submit: an MD5.
+// hashed matches the names of Frameworks that paictl and OpenPAI submit, which are MD5 hashes.
 var hashed = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// OfJob is the subject of a job's tasks, by the name of its Framework. index selects one task of the only role; all is -1.
+// OfJob returns the subject of a job's tasks, by the name of its Framework. index selects one task of the only role; -1
+// means all.
 func OfJob(framework string, roles []Role, index int32) *Subject {
 	names, number := map[string]string{}, "[0-9]+"
 	var objects []string
@@ -226,7 +232,7 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 	slices.Sort(objects)
 	pattern := strings.Join(objects, "|")
 	if len(pattern) > maxPattern && hashed.MatchString(framework) {
-		pattern = ".+" // only pods of this Framework begin with the hash of its name
+		pattern = ".+" // only pods of this Framework have names that begin with its hash
 	}
 	if index >= 0 {
 		number = strconv.Itoa(int(index))
@@ -246,19 +252,20 @@ func OfJob(framework string, roles []Role, index int32) *Subject {
 	}
 }
 
-// Since returns the subject with the time when it began. Its pods may have the names of the pods of an earlier job, so values that look back to
-// before that time are left out.
+// Since returns the subject with the time when it began. An earlier job's pods may have had the same names, so values that look back to before
+// that time are omitted.
 func (s *Subject) Since(begin time.Time) *Subject {
 	s.begin = begin
 	return s
 }
 
-// OfMachine is the subject of a machine. whole adds the figures that only administrators see: the names of its file systems.
+// OfMachine returns the subject of a machine. whole adds figures that only administrators may see: those with the names of
+// its file systems.
 func OfMachine(name string, whole bool) *Subject {
 	return &Subject{match: is("node", name), queries: ofMachine(whole), nothing: "Prometheus has no figures of this machine and this time: it was down, or the services agent and node-exporter didn't run on it."}
 }
 
-// OfVC is the subject of a virtual cluster.
+// OfVC returns the subject of a virtual cluster.
 func OfVC(name string) *Subject {
 	return &Subject{match: is("vc", name), queries: ofVC(), nothing: "Prometheus has no figures of this virtual cluster and this time: the scheduler didn't run, or didn't have it."}
 }

@@ -1,4 +1,4 @@
-// Package netcheck shows that pods reach each other, using only the standard library.
+// Package netcheck tests whether pods reach each other, using only the standard library.
 // In: an address or a name. Out: the identity of the pod that answered. It runs in an image without a shell, as the server in a pod
 // and as the client.
 package netcheck
@@ -21,7 +21,7 @@ const answerMax = 4096
 // Identity identifies the pod that answers.
 type Identity struct{ Pod, Node, Address string }
 
-// String is the answer's text: "pod netcheck-x7k2p on node pai-2, address 10.44.1.3".
+// String returns the text of the answer: "pod netcheck-x7k2p on node pai-2, address 10.44.1.3".
 func (i Identity) String() string {
 	return fmt.Sprintf("pod %s on node %s, address %s", or(i.Pod), or(i.Node), or(i.Address))
 }
@@ -93,13 +93,13 @@ func Resolve(ctx context.Context, r Resolver, name string) (string, error) {
 	return name + " is " + strings.Join(addrs, ", "), nil
 }
 
-// permanent is an error that a retry can't change.
+// permanent is an error that a retry can't solve.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Try retries until it gets an answer or ctx ends; a new pod's rules and names take a moment
-// to reach every node. It waits between two attempts, and returns the last error.
+// Try retries until ask succeeds or ctx ends: the rules and names of a new pod take a moment to
+// reach every node. It waits between two attempts, and returns the last error.
 func Try(ctx context.Context, wait time.Duration, ask func(context.Context) (string, error)) (string, error) {
 	for {
 		answer, err := ask(ctx)

@@ -36,7 +36,7 @@ type archive struct {
 	err   error
 }
 
-// reserve is the part of an archive's size that is kept free for its index and the end of its streams, in bytes.
+// reserve is the part of an archive's size that is reserved for its index and the end of its streams, in bytes.
 const reserve = 4 << 20
 
 type counter struct {
@@ -57,13 +57,14 @@ func newArchive(w io.Writer, o *Options, set *redact.Set, broken func(error)) *a
 		out: out, zip: zip, tar: tar.NewWriter(zip), names: map[string]bool{}}
 }
 
-// add writes a file into the archive: the output of write, without secrets. If write fails, its output so far
-// is kept, and the index reports the error. Empty files are left out.
+// add writes a file into the archive: the output of write, without secrets. If write fails, the output so far
+// is kept, and the index reports the error. Empty files are omitted.
 func (a *archive) add(name, what string, write func(io.Writer) error) {
 	a.file(name, what, 0, 0, write)
 }
 
-// log is add for output that may be long: it keeps head and tail bytes, and omits the middle.
+// log does the same as add for output that may be long: it keeps head bytes of the beginning and tail bytes of the end,
+// and omits the middle.
 func (a *archive) log(name, what string, head, tail int, write func(io.Writer) error) {
 	a.file(name, what, head, tail, write)
 }
@@ -77,7 +78,7 @@ func (a *archive) file(name, what string, head, tail int, write func(io.Writer) 
 		ends = &bothEnds{w: f, head: head, tail: tail}
 		to = ends
 	}
-	// Remove secrets before the text is cut: a secret that is cut in two would not be found.
+	// Remove secrets before the text is truncated, because a truncated secret would not be found.
 	clean := a.set.Writer(to)
 	err := write(clean)
 	closed := clean.Close()
@@ -125,7 +126,7 @@ func (a *archive) put(e Entry, f *spooled) {
 	defer a.mu.Unlock()
 	e.Name = a.unique(a.set.String(e.Name))
 	e.Size = f.size
-	// As if none of it could be compressed, so that the bound always holds.
+	// Count the size as if the content could not be compressed, so that the limit always holds.
 	if a.err == nil && a.max > 0 && a.out.n+f.size+reserve > a.max {
 		if err := a.zip.Flush(); err != nil { // buffered bytes count, too
 			a.failed(err)
@@ -154,7 +155,7 @@ func (a *archive) write(name string, size int64, copyTo func(io.Writer) error) e
 	return copyTo(a.tar)
 }
 
-// unique makes a name that can't lead out of the archive and isn't in it yet.
+// unique returns a name that can't lead out of the archive and isn't used in it yet.
 func (a *archive) unique(name string) string {
 	var parts []string
 	for p := range strings.SplitSeq(name, "/") {

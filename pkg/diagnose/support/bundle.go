@@ -26,7 +26,7 @@ type bundle struct {
 	namespaces []string
 	services   []services.Status
 	serviceErr error
-	// shown is the folder, and copy the cluster's copy, with its history.
+	// shown is the content of the folder, and copy the cluster's copy with its history.
 	shown   store.Shown
 	copy    *store.Copy
 	history []store.Revision
@@ -36,8 +36,8 @@ type bundle struct {
 	pods []podLogs // whose logs are read
 }
 
-// Write makes a bundle and writes it to w. A part that can't be read is not an error: the index reports it. Errors are an
-// archive that can't be written, and the end of ctx.
+// Write makes a bundle and writes it to w. If a part can't be read, that is not an error: the index reports it. It
+// returns an error only if the archive can't be written, or ctx ends.
 func Write(ctx context.Context, w io.Writer, o Options) (*Index, error) {
 	o.Limits.defaults()
 	set(&o.MaxSize, DefaultMaxSize)
@@ -85,7 +85,7 @@ func (b *bundle) progress(part, message string) {
 	b.o.Progress(part, b.archive.set.String(message))
 }
 
-// collect runs the parts; those that don't depend on each other run at the same time.
+// collect runs the parts. Parts that don't depend on each other run concurrently.
 func (b *bundle) collect(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range []struct {
@@ -126,7 +126,7 @@ func (b *bundle) collect(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	// Logs last: if --max-size is too small for all, they are left out.
+	// Logs come last, so that they are omitted if --max-size is too small for all parts.
 	if !b.wants(PartLogs) {
 		b.archive.missing(PartLogs, errors.New("left out with --without"))
 		return
@@ -134,7 +134,8 @@ func (b *bundle) collect(ctx context.Context) {
 	b.logs(ctx)
 }
 
-// probe checks whether the API answers at all: many requests to a silent one would take many times the timeout.
+// probe checks whether the API answers at all: many requests to a server that doesn't answer would take many times the
+// timeout.
 func (b *bundle) probe(ctx context.Context) {
 	if b.o.Cluster == nil {
 		return

@@ -1,6 +1,6 @@
 // Package support collects the data that helps to diagnose a cluster into one archive, without its secrets.
-// In: a configuration folder, a way to the machines, a connection to the API; each may be missing. Out: a tar.gz
-// with an index, which also lists the parts that could not be read.
+// In: a configuration folder, a connection to the machines, a connection to the API; each may be missing. Out: a
+// tar.gz with an index, which also lists the parts that could not be read.
 package support
 
 import (
@@ -25,7 +25,7 @@ const (
 	PartReports       = "reports"
 )
 
-// Parts are all parts.
+// Parts returns the names of all parts.
 func Parts() []string {
 	return []string{PartConfiguration, PartMachines, PartKubernetes, PartServices, PartScheduler, PartLogs, PartReports}
 }
@@ -36,17 +36,17 @@ type Sources struct {
 	Folder    string
 	Config    *config.Cluster
 	FolderErr error
-	// Machines are reached by Spec and Run; Spec is nil if they can't be, and MachinesErr is the reason. A run
-	// of "cluster status" must be possible with Run.
+	// Spec and Run are for connecting to the machines; Spec is nil if that isn't possible, and MachinesErr is
+	// the reason. Run must be sufficient for "cluster status".
 	Spec        *engine.Spec
 	Run         engine.Options
 	MachinesErr error
-	// Cluster is nil without a kubeconfig; ClusterErr is the reason.
+	// Cluster is nil if there is no kubeconfig; ClusterErr is the reason.
 	Cluster    *kube.Cluster
 	ClusterErr error
 	// Services returns the state of the services.
 	Services func(context.Context) ([]services.Status, error)
-	// Reports are reports of other paictl commands on the cluster, each a file in the folder reports.
+	// Reports are the outputs of other paictl commands about the cluster, each a file in the folder reports.
 	Reports []Report
 }
 
@@ -74,9 +74,9 @@ type Options struct {
 	Jobs []Job
 	// MaxSize limits the archive, in bytes.
 	MaxSize int64
-	// Without are the parts that are left out.
+	// Without are the parts to omit.
 	Without []string
-	// SpoolDir is the folder for larger files until they are in the archive; they have no name there.
+	// SpoolDir is the folder for larger files until they are in the archive. The files have no name there.
 	SpoolDir string
 	// Clock is time.Now in the program.
 	Clock func() time.Time
@@ -88,11 +88,11 @@ type Options struct {
 
 // Limits limit the cost of one source.
 type Limits struct {
-	Part    time.Duration // all of a part but machines and logs
+	Part    time.Duration // for all of a part, except machines and logs
 	Machine time.Duration // one machine's script
 	Log     time.Duration // one container's log
 	Logs    time.Duration // all logs together
-	// Head and Tail are how much of a log is kept, in bytes, from its beginning and its end.
+	// Head and Tail are how many bytes of a log are kept from its beginning and from its end.
 	Head, Tail int
 	// Parallel is how many machines, and how many logs, are read at a time.
 	Parallel int

@@ -25,8 +25,8 @@ type Index struct {
 	Server   string    `json:"server,omitempty"`
 	// Since is when the logs and journals begin; zero if they are complete.
 	Since time.Time `json:"since,omitzero"`
-	// Secrets is how many secrets were known and looked for, in all of their forms; Unsearchable how many were
-	// too short for that.
+	// Secrets is the number of known secrets that were searched for, in all of their forms. Unsearchable is
+	// the number of those that were too short for that.
 	Secrets      int       `json:"knownSecrets"`
 	Unsearchable int       `json:"unsearchableSecrets"`
 	Files        []Entry   `json:"files"`
@@ -41,7 +41,7 @@ type Entry struct {
 	Size int64  `json:"size"` // bytes
 	// Redacted counts the redacted secrets, by kind.
 	Redacted map[string]int `json:"redacted,omitempty"`
-	// Cut is how many bytes were left out in the middle.
+	// Cut is how many bytes were omitted in the middle.
 	Cut int64 `json:"cut,omitempty"`
 }
 
@@ -72,7 +72,7 @@ func (ix *Index) writeJSON(w io.Writer) error {
 	return enc.Encode(ix)
 }
 
-// Total is the size of all files, before they are compressed.
+// Total returns the size of all files before compression.
 func (ix *Index) Total() int64 {
 	var n int64
 	for _, f := range ix.Files {
@@ -81,7 +81,7 @@ func (ix *Index) Total() int64 {
 	return n
 }
 
-// Redactions is the number of marks.
+// Redactions returns the number of marks.
 func (ix *Index) Redactions() int {
 	n := 0
 	for _, f := range ix.Files {
@@ -92,13 +92,13 @@ func (ix *Index) Redactions() int {
 	return n
 }
 
-// Section is files of one folder, for the page.
+// Section holds the files of one folder, for the page.
 type Section struct {
 	Name, What string
 	Files      []Entry
 }
 
-// sectionOf is the folder of a part in which a file is, or the part itself.
+// sectionOf returns the folder of a part that contains a file, or the part itself.
 func sectionOf(name string) string {
 	folder, rest, _ := strings.Cut(name, "/")
 	if sub, _, deeper := strings.Cut(rest, "/"); deeper {
@@ -107,7 +107,7 @@ func sectionOf(name string) string {
 	return folder
 }
 
-// Sections groups the files: those of a machine, of a namespace and so on are a section.
+// Sections groups the files: for example, those of a machine or of a namespace are a section.
 func (ix *Index) Sections() []Section {
 	var out []Section
 	for _, f := range ix.Files {
@@ -120,7 +120,7 @@ func (ix *Index) Sections() []Section {
 	return out
 }
 
-// partText describes the folders.
+// partText returns the descriptions of the folders.
 func partText() map[string]string {
 	return map[string]string{
 		PartConfiguration: "The four files, secrets masked: of the operator's folder, and of the copy that the cluster holds.",

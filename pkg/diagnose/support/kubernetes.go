@@ -31,7 +31,7 @@ type kind struct {
 	tableOnly bool
 }
 
-// clusterKinds are the kinds without a namespace.
+// clusterKinds returns the kinds without a namespace.
 func clusterKinds() []kind {
 	return []kind{
 		{api: "api/v1", name: "nodes", what: "Machines as Kubernetes sees them: conditions, addresses, versions, images"},
@@ -97,7 +97,7 @@ func (b *bundle) kubernetes(ctx context.Context) {
 	inParallel(b.o.Limits.Parallel/2+1, questions)
 }
 
-// inParallel runs functions, n at a time.
+// inParallel runs functions, at most n at a time.
 func inParallel(n int, all []func()) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, n)
@@ -121,7 +121,7 @@ func (b *bundle) get(ctx context.Context, url string) ([]byte, error) {
 	return r.Do(ctx).Raw()
 }
 
-// kind writes the objects of a kind as a table, and whole.
+// kind writes the objects of a kind as a table, and as JSON.
 func (b *bundle) kind(ctx context.Context, k kind, namespace string) {
 	url := "/" + k.api + "/" + k.name
 	folder := path.Join(PartKubernetes, "cluster")
@@ -133,7 +133,7 @@ func (b *bundle) kind(ctx context.Context, k kind, namespace string) {
 	b.archive.add(path.Join(folder, k.name+".txt"), k.what, func(w io.Writer) error {
 		var err error
 		there, err = b.table(ctx, url, w)
-		if apierrors.IsNotFound(err) { // this cluster has no such kind, or no such namespace
+		if apierrors.IsNotFound(err) { // this cluster doesn't have the kind, or the namespace
 			return nil
 		}
 		if err != nil {
@@ -198,7 +198,7 @@ func (b *bundle) page(url, next string, limit int) *rest.Request {
 	return r
 }
 
-// whole writes the objects as JSON that other programs read as a list, one page in memory at a time.
+// whole writes the objects as a JSON list, with one page in memory at a time.
 func (b *bundle) whole(ctx context.Context, url, namespace, name string, w io.Writer) error {
 	if _, err := io.WriteString(w, "{\"kind\": \"List\", \"apiVersion\": \"v1\", \"items\": ["); err != nil {
 		return err

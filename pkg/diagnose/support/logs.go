@@ -50,7 +50,7 @@ func (b *bundle) rememberLogs(o map[string]any) {
 	b.pods = append(b.pods, p)
 }
 
-// silentAfter is the number of failed logs in a row after which a machine's other logs are skipped.
+// silentAfter is the number of consecutive failed logs after which a machine's other logs are skipped.
 const silentAfter = 2
 
 // logs reads the logs of the pods that were found.
@@ -99,7 +99,7 @@ func (b *bundle) log(ctx context.Context, p podLogs, container string, previous 
 	ctx, cancel := context.WithTimeoutCause(ctx, b.o.Limits.Log, fmt.Errorf("not read to its end within %s", b.o.Limits.Log))
 	defer cancel()
 	o := &corev1.PodLogOptions{Container: container, Previous: previous, Timestamps: true}
-	if b.o.Since > 0 && !previous { // what ended a container may be older
+	if b.o.Since > 0 && !previous { // the output before a container stopped may be older
 		seconds := max(int64(b.o.Since.Seconds()), 1)
 		o.SinceSeconds = &seconds
 	}

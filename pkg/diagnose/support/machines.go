@@ -19,7 +19,7 @@ import (
 //go:embed scripts/machine.sh
 var machineScript string
 
-// machineFiles describes the sections of the script, by name.
+// machineFiles returns descriptions of the sections of the script, by name.
 func machineFiles() map[string]string {
 	return map[string]string{
 		"os.txt": "Operating system, kernel and its command line, uptime, processors", "mounts.txt": "Mounts, swap, block devices",
@@ -32,7 +32,7 @@ func machineFiles() map[string]string {
 	}
 }
 
-// machines queries all machines, with one round trip each.
+// machines queries all machines, in one round trip each.
 func (b *bundle) machines(ctx context.Context) {
 	if b.o.Spec == nil {
 		b.archive.missing(PartMachines, b.o.MachinesErr)
@@ -68,7 +68,7 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 		b.archive.missing(folder, err)
 	}
 	for _, s := range found {
-		if s.code == notThere { // a machine may not have it
+		if s.code == notThere { // the machine may not have it
 			continue
 		}
 		name := path.Join(folder, s.name)
@@ -106,7 +106,7 @@ type part struct {
 	code string // exit status, "" if it was interrupted
 }
 
-// sections splits an answer. Its parts share its memory.
+// sections splits an answer. The parts share its memory.
 func sections(said []byte, mark string) []part {
 	var out []part
 	begin, end := []byte("\n"+mark+" begin "), []byte("\n"+mark+" end ")
@@ -134,8 +134,8 @@ func sections(said []byte, mark string) []part {
 	}
 }
 
-// write writes a section. If its middle is omitted, the partial lines around the gap are left out, because half a secret
-// would not be recognised.
+// write writes a section. If its middle is omitted, the partial lines around the gap are omitted as well, because half a
+// secret would not be recognised.
 func (p part) write(w io.Writer) error {
 	if p.cut == 0 || p.cut > len(p.text) {
 		_, err := w.Write(append(p.text, '\n'))

@@ -5,11 +5,11 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/support/redact"
 )
 
-// annotationApplied holds a whole object once more, as it was given to kubectl.
+// annotationApplied contains the whole object again, as it was given to kubectl.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// scrub removes fields without value for a reader from an object, and the environment of containers: of a private
-// object all values, otherwise those whose names look like secrets.
+// scrub removes from an object fields that don't help readers, and values of containers' environment variables:
+// of a private object all values, otherwise those whose names look secret.
 func scrub(o map[string]any, private bool) {
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")

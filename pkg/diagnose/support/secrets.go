@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// known holds the secrets that are removed from everything in the bundle. They are in memory only.
+// known holds the secrets that are removed from all content of the bundle. They are only in memory.
 type known struct {
 	builder             redact.Builder
 	count, unsearchable int
@@ -69,12 +69,12 @@ func (b *bundle) knownSecrets(ctx context.Context) *known {
 	return k
 }
 
-// assigned finds the values that a line of a file assigns to names, also in comments and in files that can't be decoded. Two # begin
-// paictl's own description of a field.
+// assigned matches the values that a line of a file assigns to names, also in comments and in files that can't be decoded. "##"
+// begins paictl's own description of a field.
 var assigned = regexp.MustCompile(`(?m)(##.*)|([\w.-]+)["']?[ \t]*:[ \t]+["']?([^\s"'#{\[|>&*][^"'\n]*)`)
 
-// secretsOfFolder reads the operator's files. In these files, their values are masked by position; elsewhere
-// they are found by value.
+// secretsOfFolder reads the operator's files. In these files, their values are masked by position; in other
+// files they are found by value.
 func (b *bundle) secretsOfFolder(k *known) {
 	files := map[string][]byte{}
 	for _, name := range config.Files() {
@@ -146,7 +146,7 @@ func (b *bundle) eachSecret(ctx context.Context, namespace string, visit func(*c
 
 const typeHelm = "helm.sh/release.v1"
 
-// publicKeys are the keys of Secrets whose values are not secret.
+// publicKeys returns the keys of Secrets whose values are not secret.
 func publicKeys() []string {
 	return []string{
 		"namespace", "ca.crt", "tls.crt", "service-ca.crt", "expiration", "description", "token-id", "auth-extra-groups", "username", "user",
@@ -156,7 +156,7 @@ func publicKeys() []string {
 
 // secret adds the values of a Secret. masked are the job files with their secrets masked, by Framework.
 func (k *known) secret(s *corev1.Secret, masked map[string]string) {
-	if s.Type == typeHelm || s.Name == store.SecretName { // the configuration in another form: its secrets are known
+	if s.Type == typeHelm || s.Name == store.SecretName { // the configuration in another form, whose secrets are already known
 		return
 	}
 	for _, key := range sortedKeys(s.Data) {
@@ -175,7 +175,7 @@ func (k *known) secret(s *corev1.Secret, masked map[string]string) {
 	}
 }
 
-// isSecretKey reports whether a value is secret because of its key, however short or common it is.
+// isSecretKey reports whether a value is secret because of its key, even if it is short or common.
 func isSecretKey(s *corev1.Secret, key string) bool {
 	return config.LooksSecret(key) || redact.IsSecretName(key) || s.Type == corev1.SecretTypeBasicAuth || s.Type == corev1.SecretTypeServiceAccountToken ||
 		s.Type == corev1.SecretTypeSSHAuth || s.Type == corev1.SecretTypeBootstrapToken
@@ -232,8 +232,8 @@ func (k *known) logins(text string) {
 	walk("", file)
 }
 
-// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the job file as it
-// was submitted, in which secrets are masked.
+// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the submitted job
+// file, in which secrets are masked.
 func (k *known) filledIn(spec, masked string) {
 	var job any
 	if json.Unmarshal([]byte(spec), &job) != nil {
@@ -259,7 +259,8 @@ func (k *known) filledIn(spec, masked string) {
 	walk("", job)
 }
 
-// minGuess is the minimum length, in bytes, of a value's beginning that counts as the whole value.
+// minGuess is the minimum length, in bytes, of the beginning of a value for which it is also treated as the whole
+// value.
 const minGuess = 6
 
 // shortestWord is the minimum length of a word of a command that counts as a secret.
@@ -285,7 +286,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // metadataOnly requests only labels and annotations from the API server.
 const metadataOnly = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 
-// maskedJobs returns the job files as they were submitted, secrets masked, by the names of their Frameworks. A cluster may have no jobs.
+// maskedJobs returns the submitted job files with masked secrets, by the names of their Frameworks. A cluster may have no jobs.
 func (b *bundle) maskedJobs(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	for next := ""; ; {

@@ -10,8 +10,8 @@ import (
 // inMemory is the size, in bytes, up to which a file is kept in memory until it is in the archive.
 const inMemory = 64 << 10
 
-// spooled holds a file until its size is known, which a tar needs first. A larger one is on the disk without a name, so that it is
-// removed in any case when the program ends.
+// spooled holds a file until its size is known, which a tar needs first. A larger file is on the disk without a name, so that it
+// is removed in any case when the program exits.
 type spooled struct {
 	dir  string // "" keeps all in memory
 	buf  bytes.Buffer
@@ -76,13 +76,13 @@ func (s *spooled) close() {
 	}
 }
 
-// bothEnds passes on the first and the last part of a stream. Both end with whole lines.
+// bothEnds passes on the first and the last part of a stream. Both consist of whole lines.
 type bothEnds struct {
 	w          io.Writer
 	head, tail int
 
 	passed  int
-	ring    []byte // the last bytes behind the head, from at on
+	ring    []byte // the last bytes after the head, from at on
 	at      int
 	dropped int64
 }
@@ -115,7 +115,7 @@ func (b *bothEnds) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close writes the last part, and between both the number of omitted bytes.
+// Close writes the last part, and before it the number of omitted bytes.
 func (b *bothEnds) Close() error {
 	last := append(bytes.Clone(b.ring[b.at:]), b.ring[:b.at]...)
 	if b.dropped > 0 {

@@ -10,16 +10,16 @@ import (
 	"github.com/openpai/paictl/pkg/node/podapi"
 )
 
-// API has the watchdog's requests to the API server.
+// API sends the watchdog's requests to the API server.
 type API struct{ *podapi.API }
 
-// Ready asks /readyz.
+// Ready requests /readyz.
 func (a API) Ready(ctx context.Context) error { return a.Read(ctx, "/readyz", nil) }
 
 // Node is a node and its kubelet's address.
 type Node struct{ Name, Address string }
 
-// pageSize is how many nodes are requested at a time: 5,000 nodes in one answer are 100 MB.
+// pageSize is how many nodes are requested at a time: 5,000 nodes in one response have 100 MB.
 const pageSize = 250
 
 // Nodes lists the nodes of the cluster.

@@ -16,7 +16,7 @@ import (
 const (
 	// backupsPath is the CronJob of the service cluster-backup.
 	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
-	// notesPath is the ConfigMap in which every program that makes a backup notes the time.
+	// notesPath is the ConfigMap in which every program that makes a backup records the time.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
 	// historyKey is the record of the last backup with the history of jobs: its time, or a word if no backup has it. It is missing if
@@ -30,18 +30,20 @@ const (
 	unknownInterval = 24 * time.Hour
 )
 
-// backups is the state of the schedule of backups. Times that haven't occurred are zero.
+// backups is the state of scheduled backups. Times that aren't known are zero.
 type backups struct {
 	due, succeeded time.Time
 	running        int
 	suspended      bool
-	// good is when the last good backup was made, or when the schedule began if there was no backup. overdue is when it is too old.
+	// good is the time of the last good backup, or of the beginning of the schedule if there was no backup. overdue is when that is
+	// too old.
 	good, overdue time.Time
-	// history is the same for backups with the history of jobs. Both are zero if no history is needed.
+	// history and historyOverdue are the same for backups with the history of jobs. Both are zero if no history needs
+	// to be saved.
 	history, historyOverdue time.Time
 }
 
-// cronJob has the fields of the CronJob that are read.
+// cronJob holds the fields of the CronJob that are read.
 type cronJob struct {
 	Metadata struct {
 		CreationTimestamp time.Time `json:"creationTimestamp"`
@@ -63,7 +65,7 @@ type cronJob struct {
 	} `json:"status"`
 }
 
-// backups reads the current state of the schedule of backups. It returns nil without a schedule.
+// backups reads the current state of scheduled backups. It returns nil if there is no schedule.
 func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	var job cronJob
 	err := a.Read(ctx, backupsPath, &job)
@@ -92,7 +94,7 @@ func (a API) backups(ctx context.Context, now time.Time) (*backups, error) {
 	return b, nil
 }
 
-// noted returns the time of a note, or zero if the note isn't a valid time.
+// noted parses a recorded time, and returns zero if it is invalid.
 func noted(text string, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil || at.After(now.Add(skew)) {
@@ -101,7 +103,8 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue is when two runs after a good backup should have finished: a run may take until its deadline, or until the next run is due.
+// overdue returns the time at which two runs after a good backup should have finished: a run may take until its deadline, or until
+// the next run is due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {
@@ -136,7 +139,7 @@ func isMissing(err error) bool {
 	return ok && said.Code == http.StatusNotFound
 }
 
-// CheckBackups reads the state of the schedule of backups. If the API server doesn't answer, the previous state is kept.
+// CheckBackups reads the state of scheduled backups. If the API server doesn't answer, the previous state is kept.
 func (w *Watchdog) CheckBackups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

@@ -25,13 +25,13 @@ type server struct {
 	kind, name, address, serverName string
 }
 
-// target is the server's name in the metrics of probes. The API server's health has only the name
-// of its kind.
+// target returns the server's name in the metrics of probes. The API server's health check has only
+// the name of its kind.
 func (s server) target() string { return s.kind + "/" + s.name }
 
-// CheckCertificates checks the certificates of all servers once. A server that is removed from
-// the cluster is removed from the metrics. If the API server doesn't answer, it checks the servers of the
-// last time.
+// CheckCertificates checks the certificates of all servers once. If a server was removed from the
+// cluster, it is removed from the metrics. If the API server doesn't answer, the servers of the last
+// check are checked.
 func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	start := time.Now()
 	servers, err := w.servers(ctx)
@@ -54,11 +54,11 @@ func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	}
 }
 
-// listTimeout bounds listing the nodes, which takes many requests in a large cluster.
+// listTimeout limits the time for listing the nodes, which takes many requests in a large cluster.
 const listTimeout = time.Minute
 
-// servers lists those of the configuration and those of the cluster. If the API server doesn't
-// answer, it returns those of the last time, and an error.
+// servers returns those of the configuration and those of the cluster. If the API server doesn't
+// answer, it returns those of the last check, and an error.
 func (w *Watchdog) servers(ctx context.Context) ([]server, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (w *Watchdog) targets() []server {
 	return out
 }
 
-// look shakes hands with one server.
+// look performs a TLS handshake with one server.
 func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()
@@ -102,9 +102,9 @@ func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	return p, certificate{server: s, expires: expires}
 }
 
-// Expiry returns when the certificate of a server ends, or one of those that it sends along
-// with it, whichever is first. It doesn't verify the certificate, because a kubelet signs its own, and
-// an expired one must be reported too. It sends no data over the connection.
+// Expiry returns when the certificate of a server expires, or one of those that the server sends with
+// it, whichever is first. It doesn't verify the certificate, because a kubelet signs its own, and an
+// expired one must be reported too. It sends no data over the connection.
 func Expiry(ctx context.Context, address, serverName string) (time.Time, error) {
 	var chain []*x509.Certificate
 	if serverName == "" {

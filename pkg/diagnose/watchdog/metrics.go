@@ -46,7 +46,7 @@ type probe struct {
 	ok     bool
 }
 
-// certificate is the certificate of a server. Without a time, the server didn't show one.
+// certificate is the certificate of a server. If the time is zero, the server didn't present one.
 type certificate struct {
 	server
 	expires time.Time

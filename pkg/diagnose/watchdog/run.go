@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Run is the program pai-watchdog with its arguments; it logs to out until ctx ends.
+// Run runs the program pai-watchdog with its arguments; it logs to out until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("pai-watchdog", flag.ContinueOnError)
 	fs.SetOutput(out)
@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return Serve(ctx, l, w)
 }
 
-// Serve watches and answers on a listener until ctx ends.
+// Serve runs the watchdog and serves its metrics on a listener until ctx ends.
 func Serve(ctx context.Context, l net.Listener, w *Watchdog) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +66,7 @@ func Serve(ctx context.Context, l net.Listener, w *Watchdog) error {
 	return err
 }
 
-// Handler answers /metrics, and /healthz.
+// Handler serves /metrics and /healthz.
 func (w *Watchdog) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(w.results)

@@ -1,7 +1,8 @@
 // Package watchdog measures values that no other exporter reports: when the certificates of the API
-// servers, kubelets and other servers end, whether the API answers a pod, and how backups go.
-// In: the API server's address and the account of the pod, and targets of a configuration.
-// Out: metrics for Prometheus.
+// servers, kubelets and other servers expire, whether the API answers a pod, and the state of
+// backups.
+// In: the API server's address and the account of the pod, and targets of a configuration. Out:
+// metrics for Prometheus.
 package watchdog
 
 import (
@@ -39,10 +40,10 @@ type Target struct {
 	ServerName string `json:"serverName"`
 }
 
-// Duration is a time.Duration that JSON writes as "30s".
+// Duration is a time.Duration that is written in JSON as "30s".
 type Duration time.Duration
 
-// UnmarshalJSON reads "30s".
+// UnmarshalJSON parses "30s".
 func (d *Duration) UnmarshalJSON(data []byte) error {
 	var s string
 	if err := json.Unmarshal(data, &s); err != nil {
@@ -53,8 +54,8 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// defaults suit a cluster of any size: live servers answer within milliseconds, and only nodes that
-// are gone take the whole timeout.
+// defaults returns settings for a cluster of any size: live servers answer within milliseconds, and
+// only failed nodes take the whole timeout.
 func defaults() Config {
 	return Config{
 		Interval:            Duration(15 * time.Second),
@@ -107,7 +108,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Watchdog measures, and keeps the last measurements.
+// Watchdog makes measurements, and keeps the last ones.
 type Watchdog struct {
 	config  Config
 	api     API
@@ -136,7 +137,7 @@ func (w *Watchdog) Watch(ctx context.Context) {
 	<-done
 }
 
-// every calls f at once and then at an interval; a call that takes longer skips its successors.
+// every calls f at once and then at an interval. If a call takes longer, the calls that were due during it are skipped.
 func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -150,7 +151,7 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 	}
 }
 
-// CheckHealth asks the API server whether it is ready.
+// CheckHealth checks whether the API server is ready.
 func (w *Watchdog) CheckHealth(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

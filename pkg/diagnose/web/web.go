@@ -26,9 +26,9 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Client sends requests to the programs of the platform that speak HTTP and need the password of metrics. The API server's proxy for
-// services removes the password, like any other Authorization header, so pods are reached as by "kubectl port-forward". If no password
-// was made, as in a plain helm install, the proxy is enough.
+// Client sends requests to the programs of the platform that serve HTTP and require the password of metrics. The API server's proxy
+// for services removes the password, like any other Authorization header, so the client connects to pods as "kubectl port-forward"
+// does. If there is no password, as in a plain helm install, it uses the proxy.
 type Client struct {
 	cluster *kube.Cluster
 	client  *http.Client
@@ -47,10 +47,10 @@ func New(c *kube.Cluster) *Client {
 	return w
 }
 
-// Close closes the connections: a kubelet logs an error about one that isn't closed.
+// Close closes the connections, because a kubelet logs an error about a connection that isn't closed.
 func (w *Client) Close() { w.client.CloseIdleConnections() }
 
-// longest limits the part of an error message that is read, because others wrote it.
+// longest is how many bytes of an error message are read, because other programs wrote it.
 const longest = 1024
 
 // Get sends a request to a service. The caller closes the answer.
@@ -79,7 +79,7 @@ func (w *Client) Do(ctx context.Context, method, service, path string, query url
 		result := w.byProxy(method, service, path, query, body).Do(ctx)
 		answer, _ := result.Raw() // its error doesn't have the API server's message
 		err := result.Error()
-		if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // the API server says so, and not the service
+		if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) { // the API server says so, not the service
 			return 0, nil, &NoneError{service}
 		}
 		if result.StatusCode(&status); status != 0 {
@@ -96,10 +96,10 @@ func (w *Client) Do(ctx context.Context, method, service, path string, query url
 	return resp.StatusCode, answer, err
 }
 
-// largest bounds an answer of Do, in bytes.
+// largest is the maximum size of an answer of Do, in bytes.
 const largest = 32 << 20
 
-// request is a request to a pod of a service with the password; nil if the platform has no password.
+// request returns a request to a pod of a service with the password; nil if the platform has no password.
 func (w *Client) request(ctx context.Context, method, service, path string, query url.Values, body []byte) (*http.Request, error) {
 	held, err := w.cluster.Client.CoreV1().Secrets(kube.SystemNamespace).Get(ctx, access.Secret, metav1.GetOptions{})
 	switch {
@@ -124,7 +124,8 @@ func (w *Client) request(ctx context.Context, method, service, path string, quer
 	return r, nil
 }
 
-// Answer sends a request to a service of the platform. The caller closes the answer. That the service doesn't answer is not an error of the API server.
+// Answer sends a request to a service of the platform. The caller closes the answer. If the service doesn't answer, that isn't reported as an error of
+// the API server.
 func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
 	answer, err := client.Do(r)
 	if err != nil {
@@ -138,7 +139,8 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-// withoutAddress is the error of a service that doesn't answer. The address may be made up, and the query is long.
+// withoutAddress returns the error of a service that doesn't answer, without the URL: the address may be made up, and
+// the query is long.
 func withoutAddress(err error, service string) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
@@ -146,7 +148,7 @@ func withoutAddress(err error, service string) error {
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("%s does not answer: %v", service, err))
 }
 
-// byProxy is a request by the API server's proxy for services.
+// byProxy returns a request through the API server's proxy for services.
 func (w *Client) byProxy(method, service, path string, query url.Values, body []byte) *rest.Request {
 	r := w.cluster.Client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service + ":http").SubResource("proxy").Suffix(path)
 	for name, values := range query {
@@ -160,7 +162,7 @@ func (w *Client) byProxy(method, service, path string, query url.Values, body []
 	return r
 }
 
-// pod finds a pod of a service that answers, as NAMESPACE/POD/PORT in the form of a host name.
+// pod finds a pod of a service that answers, and returns it as NAMESPACE/POD/PORT in the form of a host name.
 func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
@@ -208,7 +210,7 @@ func isReady(p *corev1.Pod) bool {
 	})
 }
 
-// dial connects to the port of a pod that pod has named.
+// dial connects to the port of a pod, in the form that pod returns.
 func (w *Client) dial(_ context.Context, _, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// shortestEncoded is the length below which a piece of an encoding is too likely to be unrelated text.
+// shortestEncoded is the minimum length of a piece of an encoding: shorter ones are too likely to be unrelated text.
 const shortestEncoded = 8
 
-// forms are the ways in which programs write a value, except for base64.
+// forms returns the forms in which programs write a value, except base64.
 func forms(value string) []string {
 	out := []string{
 		value, quotedJSON(value, true), quotedJSON(value, false),
@@ -42,12 +42,12 @@ func quotedJSON(value string, html bool) string {
 
 var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lowerEscapes writes %2F as %2f.
+// lowerEscapes replaces %2F with %2f.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
-// inBase64 returns the forms that a value can have in the base64 of itself or of a text that contains it: three,
-// by its position in that text, and each in both alphabets. Characters that also depend on the text before
-// and behind the value are left out.
+// inBase64 returns the forms of a value in base64, alone or within a longer text: three, by its position in that
+// text, and each in both alphabets. Characters that also depend on the text before and after the value are
+// omitted.
 func inBase64(value string) []string {
 	var out []string
 	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -57,8 +57,8 @@ func inBase64(value string) []string {
 		}
 		for before := range 3 {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
-			first := (before*8 + 5) / 6           // the first character made of the value alone
-			last := (before + len(value)) * 8 / 6 // behind the last one
+			first := (before*8 + 5) / 6           // the first character that depends only on the value
+			last := (before + len(value)) * 8 / 6 // the one after the last
 			if core := text[first:last]; len(core) >= shortestEncoded {
 				out = append(out, core)
 			}

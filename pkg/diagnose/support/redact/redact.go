@@ -1,6 +1,6 @@
 // Package redact removes secrets from text that passes through it.
-// In: the secrets that are known, and a stream of bytes. Out: the same stream with a mark in the place of
-// each secret: of known ones in every usual encoding, and of any text that has the shape of one.
+// In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret:
+// of known ones in every usual encoding, and of any text that looks like one.
 package redact
 
 import (
@@ -37,8 +37,8 @@ const (
 // Mark returns the mark that replaces text of that kind.
 func Mark(kind string) string { return markStart + kind + markEnd }
 
-// Shortest is the length in bytes below which a secret is not looked for: to replace every "ab" would only hide
-// the text around it.
+// Shortest is the minimum length in bytes of secrets that are searched for: replacing every "ab" would only
+// hide the text around it.
 const Shortest = 4
 
 // Builder collects secrets.
@@ -50,12 +50,12 @@ type Builder struct {
 type pattern struct {
 	text []byte
 	kind string
-	// inside marks a piece of base64: characters next to it hold a few bits of the secret, too.
+	// inside marks a piece of base64: characters next to it also contain a few bits of the secret.
 	inside bool
 }
 
-// Add adds a secret, in all of its forms and line by line. It returns false if the filter can't search for the secret: it
-// is too short, or the same as a part of a mark.
+// Add adds a secret, in all of its forms and line by line. It returns false if the secret can't be searched for, because
+// it is too short or is part of a mark.
 func (b *Builder) Add(kind, value string) bool {
 	if b.seen == nil {
 		b.seen = map[string]bool{}
@@ -87,7 +87,7 @@ func (b *Builder) allForms(kind, value string) {
 	}
 }
 
-// isArmour recognises the first and the last line of a key, which all keys share.
+// isArmour reports whether a line is the first or the last line of a key, which all keys share.
 func isArmour(line string) bool {
 	return strings.HasPrefix(line, "-----BEGIN ") || strings.HasPrefix(line, "-----END ")
 }
@@ -104,7 +104,7 @@ func searchable(value string) bool {
 	return !strings.Contains(value, markStart)
 }
 
-// chunk is the length in bytes of the longest pattern, except for a remainder. Longer strings are split.
+// chunk is the length in bytes into which longer strings are split; the last piece may be longer.
 const (
 	chunk     = 512
 	remainder = 16
@@ -144,16 +144,16 @@ func (b *Builder) one(kind, text string, inside bool) {
 	}
 }
 
-// Set is the set of patterns to look for. It is immutable, and safe for concurrent use.
+// Set is a set of patterns. It is immutable, and safe for concurrent use.
 type Set struct {
-	// likely has a bit for each hash of the first four bytes of a pattern: it rules out most places of a text
-	// with one lookup.
+	// likely has a bit for each hash of the first four bytes of a pattern. One lookup rules out most
+	// positions of a text.
 	likely  [1 << 10]uint64
 	byStart map[uint32][]pattern // the longest first
 	count   int
 }
 
-// Set makes a Set of the secrets that were added so far.
+// Set returns a Set of the secrets that were added so far.
 func (b *Builder) Set() *Set {
 	s := &Set{byStart: map[uint32][]pattern{}, count: len(b.patterns)}
 	for _, p := range b.patterns {
@@ -170,7 +170,7 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a part of a text that is to be replaced: cut. It was recognised by the text between from and to.
+// span is a part of a text. cut is the part to replace; it was recognised by the text between from and to.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int
@@ -202,7 +202,7 @@ func (s *Set) known(text []byte, spans []span) []span {
 	return spans
 }
 
-// find finds all parts to replace, in order of their positions; it merges overlapping ones.
+// find finds all parts to replace, in order of their positions, and merges overlapping ones.
 func (s *Set) find(text []byte) []span {
 	spans := shapes(text, s.known(text, nil))
 	slices.SortStableFunc(spans, func(a, b span) int { return a.cutFrom - b.cutFrom })
@@ -225,7 +225,7 @@ func (s *Set) find(text []byte) []span {
 func (s *Set) String(text string) string {
 	var b strings.Builder
 	w := s.Writer(&b)
-	_, _ = w.Write([]byte(text)) // a strings.Builder takes all
+	_, _ = w.Write([]byte(text)) // writing to a strings.Builder doesn't fail
 	_ = w.Close()
 	return b.String()
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// shapes finds text that has the shape of a secret.
+// shapes finds text that looks like a secret.
 func shapes(text []byte, spans []span) []span {
 	lower := bytes.ToLower(text)
-	if len(lower) != len(text) { // a letter of another alphabet has a shorter or longer small one
+	if len(lower) != len(text) { // the lower case of some letters has another length
 		lower = lowerASCII(text)
 	}
 	spans = privateKeys(text, spans)
@@ -29,7 +29,7 @@ func lowerASCII(text []byte) []byte {
 	return out
 }
 
-// each calls visit with the places of a word in a text.
+// each calls visit with the positions of a word in a text.
 func each(text []byte, word string, visit func(at int)) {
 	for at := 0; ; {
 		i := bytes.Index(text[at:], []byte(word))
@@ -51,8 +51,8 @@ const (
 	maxName  = 40 // of "ENCRYPTED " and the like before keyName
 )
 
-// privateKeys finds keys in PEM: between their first and last lines, and if a log was truncated between these, the
-// rest of them. In base64 they are recognised by their beginning.
+// privateKeys finds keys in PEM: between their first and last lines, and if a log was truncated within a key, the
+// rest of it. In base64 they are recognised by their beginning.
 func privateKeys(text []byte, spans []span) []span {
 	done := 0
 	each(text, keyName, func(at int) {
@@ -118,7 +118,7 @@ func isAlnum(c byte) bool {
 
 func isWord(c byte) bool { return isAlnum(c) || c == '_' || c == '-' }
 
-// secretNames are the ends of names of secrets, in lower case.
+// secretNames returns the suffixes of names of secrets, in lower case.
 func secretNames() []string {
 	return []string{
 		"password", "passwd", "passphrase", "secret", "token", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
@@ -127,7 +127,7 @@ func secretNames() []string {
 	}
 }
 
-// IsSecretName reports whether a name is one of a secret.
+// IsSecretName reports whether a name is that of a secret.
 func IsSecretName(name string) bool {
 	name = strings.TrimRight(strings.ToLower(name), "0123456789")
 	for _, w := range secretNames() {
@@ -138,7 +138,7 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// assignments finds values behind a name that ends like that of a secret and : or =, and behind flags.
+// assignments finds values after a name that ends like that of a secret and : or =, and values of flags.
 func assignments(text, lower []byte, spans []span) []span {
 	for _, w := range secretNames() {
 		each(lower, w, func(at int) {
@@ -188,13 +188,14 @@ func assignment(text []byte, at, end int) (span, bool) {
 	return value(text, from, blanks(text, i), atLineStart)
 }
 
-// isExplained recognises the comment that marks a secret field in the configuration files. It begins with "## Secret: ".
+// isExplained reports whether a line is the comment that marks a secret field in the configuration files. It begins with
+// "## Secret: ".
 func isExplained(text []byte, from, end int) bool {
 	const before = "## "
 	return from >= len(before) && string(text[from-len(before):from]) == before && string(text[from:end]) == "Secret"
 }
 
-// isCount recognises JSON's numbers after a quoted name that ends at a position: {"token": 3}.
+// isCount reports whether a number in JSON follows a quoted name that ends at a position: {"token": 3}.
 func isCount(text []byte, end int) bool {
 	named := afterQuote(text, end)
 	i := blanks(text, named)
@@ -205,7 +206,7 @@ func isCount(text []byte, end int) bool {
 	return i < len(text) && text[i] >= '0' && text[i] <= '9'
 }
 
-// startsLine reports whether only the marks of YAML precede a name in its line.
+// startsLine reports whether a name is preceded only by YAML's markers in its line.
 func startsLine(text []byte, at int) bool {
 	for at > 0 && strings.IndexByte(" \t-'\"", text[at-1]) >= 0 {
 		at--
@@ -213,7 +214,7 @@ func startsLine(text []byte, at int) bool {
 	return at == 0 || text[at-1] == '\n'
 }
 
-// afterQuote passes the quote that ends a name, escaped or not.
+// afterQuote skips the quote that ends a name, escaped or not.
 func afterQuote(text []byte, i int) int {
 	_, i = quote(text, i)
 	return i
@@ -238,7 +239,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// value finds the assigned value, from i on. line is set if it may extend to the end of its line.
+// value finds the assigned value, from i on. line means that it may extend to the end of its line.
 func value(text []byte, from, i int, line bool) (span, bool) {
 	q, start := quote(text, i)
 	to := start
@@ -262,7 +263,7 @@ func value(text []byte, from, i int, line bool) (span, bool) {
 	return span{from: from, to: to, cutFrom: start, cutTo: to, kind: Password, goesOn: true}, true
 }
 
-// closing finds the quote that ends a text in such quotes; without one the text ends with its line.
+// closing finds the quote that ends a text in such quotes. If it is missing, the text ends with its line.
 func closing(text []byte, i int, q string) int {
 	mark := q[len(q)-1]
 	for n := 0; i < len(text) && text[i] != '\n'; i++ {
@@ -272,7 +273,7 @@ func closing(text []byte, i int, q string) int {
 			continue
 		case text[i] == mark && (n < len(q) || mark == '\'') && n == len(q)-1:
 			return i - n
-		case text[i] == mark && n < len(q)-1: // of the text around
+		case text[i] == mark && n < len(q)-1: // a quote of the surrounding text
 			return i - n
 		}
 		n = 0
@@ -280,7 +281,7 @@ func closing(text []byte, i int, q string) int {
 	return i
 }
 
-// block finds the lines of a YAML text that belong to a name: those that are indented more.
+// block finds the lines of a YAML text that belong to a key: those that are indented more.
 func block(text []byte, key, i int) (start, to int) {
 	begin := bytes.LastIndexByte(text[:key], '\n') + 1
 	start = min(endOfLine(text, i)+1, len(text))
@@ -321,7 +322,7 @@ func endsValue(text []byte, i int) bool {
 	return i+1 == len(text) || text[i+1] <= ' ' || strings.IndexByte("\"'`,;)}]\\", text[i+1]) >= 0
 }
 
-// isSecretValue distinguishes values from words that only report whether a value is set.
+// isSecretValue reports whether a text is a value, and not a word that only reports whether a value is set.
 func isSecretValue(v string) bool {
 	v = strings.TrimSpace(v)
 	switch strings.ToLower(strings.Trim(v, `"',`)) {
@@ -331,7 +332,7 @@ func isSecretValue(v string) bool {
 	return strings.Trim(v, "*") != "" && !strings.HasPrefix(v, markStart)
 }
 
-// headers finds the values of Authorization, and the tokens behind Bearer and Basic.
+// headers finds the values of Authorization, and the tokens after Bearer and Basic.
 func headers(text, lower []byte, spans []span) []span {
 	each(lower, "authorization", func(at int) {
 		end := at + len("authorization")
@@ -373,7 +374,7 @@ func headers(text, lower []byte, spans []span) []span {
 // maxLogin limits user and password in an address.
 const maxLogin = 1024
 
-// logins finds passwords in addresses: scheme://user:password@host. A login without a password may be a token.
+// logins finds passwords in addresses: scheme://user:password@host. A user name without a password may be a token.
 func logins(text []byte, spans []span) []span {
 	each(text, "://", func(at int) {
 		start := at + len("://")
@@ -426,8 +427,8 @@ func webTokens(text []byte, spans []span) []span {
 	return spans
 }
 
-// tokenShapes are the beginnings of tokens of well-known services, and how many letters, digits, _ and - follow at
-// least. Sources: the services' own documentation of their formats.
+// tokenShapes returns the prefixes of tokens of well-known services, and the minimum number of letters, digits, _
+// and - in the token. Sources: the services' own documentation of their formats.
 func tokenShapes() map[string]int {
 	return map[string]int{
 		"AKIA": 20, "ASIA": 20, // AWS

@@ -3,8 +3,8 @@ package redact
 import "io"
 
 const (
-	// window is how much of a stream is searched at a time, in bytes; ahead is how much of it is kept for the
-	// next search, so that a secret that begins before is seen to its end.
+	// window is how many bytes of a stream are searched at a time. ahead is how many of them are kept for the
+	// next search, so that a secret that begins before is found up to its end.
 	window = 128 << 10
 	ahead  = 48 << 10
 )
@@ -15,7 +15,7 @@ type Writer struct {
 	w      io.Writer
 	buf    []byte
 	counts map[string]int
-	// eating means that a secret longer than the window has begun: it ends with its line.
+	// eating means that a secret longer than the window has begun. It ends with its line.
 	eating bool
 	err    error
 }
@@ -59,7 +59,8 @@ func (w *Writer) process(end bool) {
 	limit := len(w.buf)
 	if !end {
 		limit = max(limit-ahead, 0)
-		// A secret that begins before the limit is written to its end, with all the text by which it was recognised.
+		// If a secret begins before the limit, process the text up to its end, including all text by which it was
+		// recognised.
 		for before := -1; before != limit; {
 			before = limit
 			for _, s := range spans {
