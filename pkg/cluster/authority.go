@@ -27,7 +27,7 @@ const (
 	signerFile   = pkiDir + "/ca-signing.crt"
 	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
-	// readyLimit is how long the program that restarts components waits for one of them, with a margin.
+	// readyLimit is how long the program that restarts components waits for one of them, plus a margin.
 	readyLimit = 7 * time.Minute
 	readyPause = 5 * time.Second
 )
@@ -45,7 +45,7 @@ func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
 type caStep int
 
 const (
-	caOld    caStep = iota // no machine knows the new authority
+	caOld    caStep = iota // the machine doesn't know the new authority
 	caTrust                // machines at this step trust both authorities
 	caSign                 // they also have certificates of the new authority
 	caForget               // they trust only the new authority
@@ -54,10 +54,10 @@ const (
 func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phaseForget}[s] }
 
 // RotateAuthorities replaces the certificate authorities of a cluster: those of Kubernetes, of etcd and of the API's extensions. All machines first
-// trust the new authorities beside the old ones. They then get certificates of the new authorities for their existing keys, and at last stop trusting
-// the old ones. Masters follow one after the other. The API servers send a certificate of the new authority that the old one signed, so that programs
-// that know only the old one keep working until they restart. RotateAuthorities reads from the machines how far an earlier run got. With
-// Options.DryRun it returns the changes that it would make.
+// trust the new authorities in addition to the old ones. They then get certificates of the new authorities for their existing keys, and finally stop
+// trusting the old ones. Masters are changed one after the other. The API servers send a certificate of the new authority that the old one signed, so
+// that programs that know only the old one keep working until they restart. RotateAuthorities reads the progress of an earlier run from the machines.
+// With Options.DryRun it returns the changes that it would make.
 func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, how AuthorityOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -90,9 +90,9 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 
 // AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
 type AuthorityOptions struct {
-	// Leave omits them and continues.
+	// Leave leaves them out and continues.
 	Leave bool
-	// CatchUp gives them the authorities that the masters have, and makes no new ones.
+	// CatchUp gives them the authorities that the masters have, and creates no new ones.
 	CatchUp bool
 	// Wait is how long to wait for an API server that isn't ready; 0 means as long as a restart on the machine may take.
 	Wait time.Duration
@@ -172,7 +172,8 @@ func (k *caRotation) read(ctx context.Context) error {
 	return nil
 }
 
-// refuse refuses a rotation that would leave out a part of the control plane, or make certificates that aren't valid yet.
+// refuse returns an error for a rotation that would leave out a part of the control plane, or create certificates that
+// aren't valid yet.
 func (k *caRotation) refuse(ctx context.Context) error {
 	for _, n := range append(slices.Clone(k.masters), k.workers...) {
 		if behind := k.Opts.Clock().Sub(k.machine(n).clock); behind > skew {
@@ -192,7 +193,7 @@ func (k *caRotation) refuse(ctx context.Context) error {
 	return nil
 }
 
-// nodes asks the cluster for its nodes.
+// nodes queries the cluster for its nodes.
 func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	leader := k.masters[0]
 	if err := k.awaitAPI(ctx, leader); err != nil {
@@ -201,7 +202,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	return engine.Answer(k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n"))
 }
 
-// begin finds the new authorities or makes them, and returns the step at which to continue.
+// begin finds or creates the new authorities, and returns the step at which to continue.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *engine.Node
 	for _, n := range k.masters {
@@ -333,7 +334,7 @@ func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]se
 	return out, nil
 }
 
-// store keeps the new authorities on all masters, before any machine trusts them.
+// store writes the new authorities to all masters, before any machine trusts them.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
 		if k.whole(k.machine(n)) {
@@ -368,7 +369,7 @@ func errRotating(n *engine.Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
-// plan reports the changes that a run would make from the given step on.
+// plan reports the changes that a run would make from a step on.
 func (k *caRotation) plan(step caStep) {
 	for ; step <= caForget; step++ {
 		for _, n := range append(slices.Clone(k.masters), k.workers...) {

@@ -52,7 +52,7 @@ func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
 }
 
 // parseMachine parses the answer of a machine. An attacker with root on a worker can forge its answer, so only the certificates of
-// that worker's kubelet count there.
+// that worker's kubelet are used.
 func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {
@@ -66,7 +66,7 @@ func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 			}
 			certs, err := pki.Parse(engine.Decoded(row[1]))
 			if err != nil && kind == "pem" && row[0] != kubeletCert {
-				continue // the kubelet requests another one
+				continue // the kubelet requests a new one
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", row[0], err)

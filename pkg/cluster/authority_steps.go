@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bring moves all machines to a step: the masters one after the other, then the others.
+// bring brings all machines to a step: the masters one after the other, then the others.
 func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	for _, n := range k.masters {
 		if err := k.change(ctx, n, step); err != nil {
@@ -33,8 +33,8 @@ func (k *caRotation) bring(ctx context.Context, step caStep) error {
 	return err
 }
 
-// change takes one machine to a step. It reads the state of the machine right before: a kubelet, or the daily renewal, may have replaced
-// certificates and keys.
+// change brings one machine to a step. It reads the state of the machine immediately before: the kubelet or the daily renewal may have
+// replaced certificates and keys.
 func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) error {
 	if err := k.look(ctx, n); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) er
 	})
 }
 
-// othersReady makes sure that a master's restart leaves etcd its majority.
+// othersReady makes sure that etcd keeps its majority when a master restarts.
 func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 	if !n.ControlPlane {
 		return nil
@@ -90,7 +90,8 @@ func (k *caRotation) othersReady(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// awaitAPI waits until the API server of a master is ready: the restarts that a killed run began may still be running.
+// awaitAPI waits until the API server of a master is ready, because restarts that a killed run began may still be in
+// progress.
 func (k *caRotation) awaitAPI(ctx context.Context, n *engine.Node) error {
 	limit := cmp.Or(k.how.Wait, readyLimit)
 	for end, told := k.Opts.Clock().Add(limit), false; ; told = true {
@@ -156,7 +157,8 @@ func (k *caRotation) follows(n *engine.Node) bool {
 	return len(certs) > 0 && pki.Signed(k.next[kubernetesCA].Cert, certs[0])
 }
 
-// refuseLeft refuses to forget the old authority while nodes of the cluster have no certificate of the new one.
+// refuseLeft returns an error if nodes of the cluster have no certificate of the new authority, so that the old one
+// must not be removed.
 func (k *caRotation) refuseLeft(ctx context.Context) error {
 	if k.old == nil {
 		return nil
@@ -183,8 +185,8 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	return hint.Errorf("run the same command again once it answers, or remove it from the cluster: paictl node remove "+left[0]+"; to continue without it: --leave-behind", "%s", message)
 }
 
-// unpublish has the API servers announce only the new authorities to extensions. Each API server adds the authorities that it
-// trusts to the existing ones. One that restarted early also adds the ones that it trusted before, so unpublish checks again.
+// unpublish makes the API servers announce only the new authorities to extensions. Each API server adds the authorities that
+// it trusts to the existing ones. One that restarted early also adds those that it trusted before, so unpublish checks again.
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
@@ -194,7 +196,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		}
 		old := false
 		for _, row := range a.All("published") {
-			certs, _ := pki.Parse(engine.Decoded(strings.Join(row, ""))) // an empty answer has no old certificates
+			certs, _ := pki.Parse(engine.Decoded(strings.Join(row, ""))) // an empty answer contains no old certificates
 			for _, was := range k.old {
 				old = old || slices.ContainsFunc(certs, was.Equal)
 			}
@@ -225,7 +227,7 @@ func (*caRotation) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// end restarts the cluster's own pods that have read the old authority, and removes the files that a rotation needs.
+// end restarts the cluster's own pods that have read the old authority, and removes the files of the rotation.
 func (k *caRotation) end(ctx context.Context) error {
 	leader := k.masters[0]
 	if k.old != nil {

@@ -23,15 +23,16 @@ var backupScript string
 // snapshotTimeout limits the time to read etcd's database.
 const snapshotTimeout = 2 * time.Hour
 
-// The ConfigMap NotesName holds notes on work done for the whole cluster. BackupNote is the key of the time of its last backup, in RFC 3339.
+// The ConfigMap NotesName has notes about operations on the whole cluster. BackupNote is the key of the time of its last backup, in RFC
+// 3339.
 const (
 	NotesNamespace = backup.NotesNamespace
 	NotesName      = backup.NotesName
 	BackupNote     = backup.Note
 )
 
-// BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be made again. It changes
-// nothing on the machine, and works while any member of etcd answers.
+// BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be created again. It
+// doesn't change the machine, and works while any member of etcd answers.
 func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Writer) error {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
@@ -79,7 +80,7 @@ func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Wri
 	return nil
 }
 
-// snapshot passes etcd's database on while reading it.
+// snapshot streams etcd's database to use while it is read.
 func snapshot(ctx context.Context, r *engine.Run, n *engine.Node, use func(*backup.Snapshot) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -89,7 +90,7 @@ func snapshot(ctx context.Context, r *engine.Run, n *engine.Node, use func(*back
 		_, err := r.Exec(ctx, n, ssh.Script{
 			Name: "backup/etcd", Timeout: snapshotTimeout, Body: engine.PreludeScript + engine.EtcdScript + backupScript + "b_etcd\n", Stdout: out,
 		})
-		_ = out.CloseWithError(err) // it never fails; without an error the database is complete
+		_ = out.CloseWithError(err) // it never fails; if err is nil, the database is complete
 		ran <- err
 	}()
 	err := func() error {
@@ -117,7 +118,7 @@ func warnOf(r *engine.Run, n *engine.Node, message string) {
 	r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: "backup", Message: message})
 }
 
-// servedVersion asks a machine's API server for its version.
+// servedVersion returns the version of a machine's API server.
 func servedVersion(ctx context.Context, r *engine.Run, n *engine.Node) (string, error) {
 	res, err := r.Read(ctx, n, "backup", "version", r.Spec.SelfAPI(n)+
 		`self get --raw /version --request-timeout=10s | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p'`+"\n")

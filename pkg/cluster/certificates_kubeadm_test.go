@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realMaster has the certificates that a bundle's kubeadm makes. kubeadm always works on the
+// realMaster holds the certificates that a bundle's kubeadm makes. kubeadm always works on the
 // machine's root, so each command gets a separate /etc in which kubernetes is the folder of the test.
 type realMaster struct {
 	t             *testing.T
@@ -130,7 +130,7 @@ func TestTheRealKubeadmRenewsWhatExpires(t *testing.T) {
 	require.NoError(t, os.Remove(m.root+"/etc/kubernetes/super-admin.conf"))
 	assert.Empty(t, m.renew(), "new certificates, however short their life, and one that is missing")
 
-	// As an hour later: of the ten minutes more than half are over.
+	// As an hour later: more than half of the ten minutes have passed.
 	const server = "/etc/kubernetes/pki/etcd/server.crt"
 	then := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(m.root+server, then, then))

@@ -16,7 +16,8 @@ import (
 const phaseCerts = "certs"
 
 // RenewCertificates renews the certificates of the control plane that expire within the given number of days, on one master after the other, and
-// restarts the components that use them. If Options.Limit names machines, only those are renewed. It stops at the first master on which that fails.
+// restarts the components that use them. If Options.Limit is set, it renews only those of the named machines. It stops at the first master on which
+// that fails.
 func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, days int) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -51,7 +52,7 @@ func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, da
 	return r.Summary("cluster certs renew", masters, nil)
 }
 
-// renew runs the command of the daily timer on one master. The command takes the machine's lock itself.
+// renew runs the command of the daily timer on one master. The command itself takes the machine's lock.
 func renew(ctx context.Context, r *engine.Run, n *engine.Node, days int) ([]engine.Change, error) {
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "certs/renew", Mutates: true, Timeout: r.Opts.StepTimeout, Body: engine.PreludeScript + fmt.Sprintf(`
 f=$R%s

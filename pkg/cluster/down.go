@@ -21,7 +21,7 @@ var downScript string
 
 const phaseDown = "down"
 
-// Down restores the machines to their state before paictl: it ends the cluster's pods and programs,
+// Down restores the machines to their state before paictl: it stops the cluster's pods and programs,
 // removes the files that these wrote, and undoes the changes in paictl's record on each machine, in
 // reverse order. It needs neither a bundle nor a working cluster. Machines that can't be reached are set
 // aside and named in a *PartialError. With purgeData it also removes the data folder of the services.
@@ -69,7 +69,7 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 // undo holds the settings that the script needs in addition to the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
-// newUndo refuses to delete folders that "cluster up" would refuse to fill.
+// newUndo returns an error for folders that "cluster up" would refuse to use, so that they aren't deleted.
 func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
@@ -85,8 +85,8 @@ func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	return u, nil
 }
 
-// script renders the program for one mode, list or run. In mode run it takes the host's lock, like
-// every mutating script.
+// script renders the program for one mode, list or run. In mode run it takes the host's lock, as
+// every mutating script does.
 func (u *undo) script(runID, mode string) string {
 	head := engine.PreludeScript
 	if mode == "run" {
@@ -134,7 +134,7 @@ func undoChanges(n *engine.Node, out []byte) []engine.Change {
 	return cs
 }
 
-// apply undoes the changes on all hosts at once.
+// apply undoes the changes on all hosts concurrently.
 func (u *undo) apply(ctx context.Context, r *engine.Run, nodes []*engine.Node, found map[*engine.Node][]engine.Change) error {
 	errs := r.Each(ctx, r.Alive(nodes), func(ctx context.Context, n *engine.Node) error {
 		if len(found[n]) == 0 {
@@ -182,9 +182,9 @@ func (u *undo) run(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine
 	return done, nil
 }
 
-// reach dials hosts for work that must also continue without some of them: hosts that don't answer
-// are set aside, including those of the control plane. A host that answers and refuses the login is
-// a mistake to repair before anything is changed.
+// reach dials hosts for an operation that must continue even without some of them: hosts that don't
+// answer are set aside, including those of the control plane. If a host answers and refuses the
+// login, that must be corrected before anything is changed.
 func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	errs := r.Each(ctx, nodes, r.Dial)
 	var findings []preflight.Finding
@@ -208,8 +208,8 @@ func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// lockIfReached takes the cluster's lock. If no machine of the control plane answers, it can't take
-// the lock, and the machines' own locks must do.
+// lockIfReached takes the cluster's lock. If no machine of the control plane answers, that isn't
+// possible, and only the machines' own locks are used.
 func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
 	masters := r.Spec.ControlPlane()
 	if len(r.Alive(masters)) == 0 && !r.Opts.DryRun {
@@ -220,8 +220,8 @@ func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(),
 	return r.Lock(ctx)
 }
 
-// removeLock deletes the lock's file while it is still held; it is the last trace of paictl on a
-// machine of the control plane. If that fails, the next restart removes the file.
+// removeLock deletes the lock's file while the lock is held. It is the last file of paictl on a
+// machine of the control plane. If that fails, the next restart of the machine removes the file.
 func removeLock(ctx context.Context, r *engine.Run, nodes []*engine.Node) {
 	var masters []*engine.Node
 	for _, n := range r.Alive(nodes) {

@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// batch drains machines, exchanges their drivers, and uncordons the machines whose driver works.
+// batch drains machines, replaces their drivers, and uncordons the machines whose driver works.
 func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*engine.Node) {
 	u.eachAside(ctx, batch, phaseDrain, func(ctx context.Context, n *engine.Node) error {
 		err := tell(ctx, u.Run, n, phaseDrain, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 			return u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
 		})
-		if err != nil && !engine.IsCancel(ctx, err) && !u.marked[n.Hostname] { // nothing was changed on the machine, and it keeps working
+		if err != nil && !engine.IsCancel(ctx, err) && !u.marked[n.Hostname] { // the machine was not changed, and keeps working
 			if _, back := u.uncordon(ctx, n); back != nil {
 				return errors.Join(err, back)
 			}
@@ -43,7 +43,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 	}
 }
 
-// eachAside calls do for the machines that haven't failed yet, and sets aside those that fail.
+// eachAside calls do for the machines that haven't failed yet, and sets aside those for which it fails.
 func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, phase string, do func(context.Context, *engine.Node) error) {
 	for n, err := range u.Each(ctx, u.Alive(nodes), do) {
 		if !engine.IsCancel(ctx, err) {
@@ -52,7 +52,7 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, pha
 	}
 }
 
-// exchange changes the drivers of drained machines as configured. In between it restarts the machines for which restarts returns true.
+// exchange installs the configured drivers on drained machines. In between it restarts the machines for which restarts returns true.
 func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
 	p, failed := u.planFor(ctx, w, u.Alive(nodes))
 	var again []*engine.Node
@@ -78,7 +78,7 @@ func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*
 	u.exchange(ctx, w, again, nil)
 }
 
-// stepAll exchanges the drivers of machines, all at once, and returns the errors by machine.
+// stepAll replaces the drivers of machines concurrently, and returns the errors by machine.
 func (u *driverUpgrade) stepAll(ctx context.Context, p *engine.Plan, nodes []*engine.Node) map[*engine.Node]error {
 	pr := engine.NewProgress(p, nodes)
 	errs := make([]error, len(nodes))
@@ -87,7 +87,7 @@ func (u *driverUpgrade) stepAll(ctx context.Context, p *engine.Plan, nodes []*en
 		wg.Go(func() {
 			if len(p.Of(n, phases.PhaseDriver)) > 0 {
 				errs[i] = u.Step(ctx, p, pr, n, u.driver)
-			} else { // its restart has finished the change
+			} else { // its restart has completed the change
 				errs[i] = u.Verify(ctx, n, u.driver)
 			}
 			pr.End(n.Hostname, phases.PhaseDriver, errs[i])
@@ -111,7 +111,7 @@ func (u *driverUpgrade) fail(ctx context.Context, n *engine.Node, phase string, 
 		err = hint.Wrap(err, "restart this machine of the control plane yourself, then run the same command again")
 	}
 	err = hint.Wrap(err, strings.TrimPrefix(hint.Of(err)+staysCordoned(n), "; "))
-	u.setOut(n, false) // the hint says it
+	u.setOut(n, false) // the hint explains it
 	u.Emit(engine.Event{Kind: engine.EventPhaseFailed, Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err)})
 	u.SetAside(n, phase, err)
 }

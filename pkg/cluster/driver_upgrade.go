@@ -16,27 +16,28 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// A driver can be exchanged only while no program uses a GPU. On a working cluster, UpgradeDriver therefore takes a few machines at a time
-// out of service, exchanges their drivers, and puts them back.
+// A driver can be replaced only while no program uses a GPU. On a working cluster, UpgradeDriver therefore takes a few machines at a time
+// out of service, replaces their drivers, and returns them to service.
 
 // DriverOptions are the options of UpgradeDriver.
 type DriverOptions struct {
-	// AtOnce is how many machines are out of service at once; zero means 1.
+	// AtOnce is how many machines are out of service at a time; zero means 1.
 	AtOnce int
-	// DrainTimeout is how long pods of a machine may take to leave; zero means 5 minutes.
+	// DrainTimeout is how long evicting the pods of a machine may take; zero means 5 minutes.
 	DrainTimeout time.Duration
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
 	// Reboot restarts machines that can't load the new module otherwise.
 	Reboot bool
-	// Begin is called before anything is changed, once no machine objects to the change; it may be nil. Its error ends the run.
+	// Begin is called after all checks of machines have passed and before anything is changed; it may be nil. If it returns an
+	// error, the run ends.
 	Begin func() error
 }
 
 // phaseReboot restarts a machine.
 const phaseReboot = "reboot"
 
-// driverMark is the annotation of nodes that were cordoned only for the exchange of their driver.
+// driverMark is the annotation of nodes that were cordoned only to replace their driver.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
 // driverUpgrade is one run.
@@ -46,8 +47,8 @@ type driverUpgrade struct {
 	driver *phases.NvidiaDriver
 }
 
-// UpgradeDriver changes the driver of the machines in Options.Limit as configured; without a limit, of all machines with GPUs. It leaves
-// machines alone whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one ended.
+// UpgradeDriver installs the configured driver on the machines in Options.Limit; without a limit, on all machines with GPUs. It skips machines
+// whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one stopped.
 func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d DriverOptions) ([]engine.Change, error) {
 	if d.AtOnce <= 0 {
 		d.AtOnce = 1
@@ -124,8 +125,8 @@ func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 	return out, nil
 }
 
-// due returns the machines whose driver has to be exchanged or completed, and the changes. Programs that use GPUs now don't count as obstacles: the
-// drain removes them. Any other obstacle on any machine ends the run before anything is changed.
+// due returns the machines whose driver has to be replaced or completed, and the changes. Programs that use GPUs now don't count as obstacles,
+// because the drain removes them. Any other obstacle on any machine ends the run before anything is changed.
 func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engine.Node) (due []*engine.Node, changes []engine.Change, err error) {
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
@@ -170,12 +171,12 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	if len(findings) > 0 {
 		return nil, nil, refuse(u.Run, findings)
 	}
-	// Begin with the machine on which the last run stopped: it is out of service already.
+	// Begin with the machine on which the last run stopped, which is already out of service.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }
 
-// look returns the present and the wanted state of a machine's driver. On a drained machine, no program uses the GPUs.
+// look returns the current and the desired state of a machine's driver. On a drained machine, no program uses the GPUs.
 func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*phases.DriverState, error) {
 	facts, err := layout.ParseFacts(w.Facts[n.Hostname].Sections["facts"].Raw)
 	if err != nil {
@@ -192,7 +193,7 @@ func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*ph
 	return s, nil
 }
 
-// driverFindings returns the findings that keep a machine from getting its driver.
+// driverFindings returns the findings that prevent a machine from getting its driver.
 func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Finding) {
 	for _, f := range s.Findings {
 		if !f.Warning {
@@ -202,13 +203,13 @@ func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Find
 	return out
 }
 
-// all works on machines in batches. It leaves the machines that it doesn't reach unchanged.
+// all processes machines in batches. It leaves machines that it doesn't reach unchanged.
 func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*engine.Node) error {
 	for _, n := range nodes {
 		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.IsAside(n) {
 			continue
 		}
-		// The earlier run was interrupted between the exchange and this point, or stopped by a finding.
+		// The earlier run was interrupted between the replacement and this step, or stopped because of a finding.
 		err := u.Verify(ctx, n, u.driver)
 		phase := phases.PhaseDriver
 		if err == nil {
@@ -239,7 +240,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*
 	return nil
 }
 
-// holdBack sets aside the machines that the run hasn't reached, since one has failed. It leaves them unchanged.
+// holdBack sets aside the machines that the run hasn't reached, because one has failed. They are not changed.
 func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {

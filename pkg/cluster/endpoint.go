@@ -15,11 +15,11 @@ import (
 //go:embed scripts/endpoint.sh
 var endpointScript string
 
-// anotherCluster checks, before a cluster is made, whether another cluster answers at the address
-// of the new API: that address may belong to a load balancer which leads to the masters of another
-// cluster. The machines that join would reach that cluster. The checks have tried the address
-// already; only if something accepted the connection, anotherCluster asks for more, through the
-// machine on which the cluster would be made.
+// anotherCluster checks, before a cluster is created, whether another cluster answers at the
+// address of the new API: the address may belong to a load balancer for the masters of another
+// cluster, which the machines would then join. The checks have already tried the address; only if
+// something accepted the connection does anotherCluster send a request, from the machine on which
+// the cluster would be created.
 func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(w.Want.Endpoint())
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 )
 
 // Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and
-// names its entries after the cluster: cluster and context NAME, user NAME-admin. It holds a private key. It is for people:
-// its address is the API's virtual one, if that answers.
+// names its entries after the cluster: cluster and context NAME, user NAME-admin. It contains a private key. It is for
+// people: its address is the API's virtual one, if that answers.
 func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -42,7 +42,8 @@ func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Con
 	})
 }
 
-// MasterKubeconfig is Kubeconfig for paictl itself: it points at a master, if possible a ready one, even if the API's virtual address doesn't work.
+// MasterKubeconfig returns a kubeconfig for paictl itself: it contains the address of a master, if possible a ready one, and works even if the
+// API's virtual address doesn't.
 func MasterKubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -118,7 +119,8 @@ func serverIn(raw []byte) string {
 }
 
 // reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the
-// members' kubeconfigs name another master. If each machine uses its own address, it returns that of n, a master that answers.
+// members' kubeconfigs contain another master's. If each machine uses its local address, it returns that of n, a master that
+// answers.
 func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	if d.Local() {
 		return "https://" + d.OwnEndpoint(n)
@@ -156,14 +158,14 @@ type MergeResult struct {
 	// Created means that the file is new; Replaced means that it had entries of these names.
 	Created  bool `json:"created"`
 	Replaced bool `json:"replaced"`
-	// Current is the file's current context afterwards, or "" if the file has no current context.
+	// Current is the file's current context after the change, or "" if the file has no current context.
 	Current string `json:"current"`
 }
 
-// MergeKubeconfig adds the entries of add to a kubeconfig file, by name: a cluster, user or context
-// of that name is replaced as a whole, so that no old authority or key remains, and all others stay.
-// The current context changes only with use. The file is replaced atomically, with mode 0600;
-// if it is a link, the link stays.
+// MergeKubeconfig adds the entries of add to a kubeconfig file. A cluster, user or context with the
+// same name is replaced as a whole, so that no old authority or key remains; other entries stay. The
+// current context is changed only if use is set. The file is replaced atomically, with mode 0600; if
+// it is a link, the link stays.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}
 	target, old, err := readKubeconfig(file)
@@ -218,7 +220,7 @@ func writePrivate(file string, b []byte) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// readKubeconfig resolves links and returns the file's real path and its contents, or nil if the file is missing.
+// readKubeconfig resolves links and returns the file's real path and its content, or nil if the file is missing.
 func readKubeconfig(file string) (string, *api.Config, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {

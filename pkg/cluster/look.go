@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Look holds the answers of all machines to one read-only question each.
+// Look holds the answers of all machines to one read-only query each.
 type Look struct {
 	Status   *Status
 	Machines map[string]*Looked // by host name, only machines that were queried
@@ -30,19 +30,21 @@ type Look struct {
 type Looked struct {
 	// Err is the error if the machine could not be queried, or if its answer can't be read; the other fields are empty then.
 	Err error
-	// Asked and Answered are when the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
 	Facts           layout.Facts
 	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
 	// modules, now and at the next boot, names of machines, swap, time.
 	Settings []engine.Change
-	// API is up or down on a master, according to its own API server, and "" elsewhere. APIMessage is the error if it is down.
+	// API is up or down on a master, according to its own API server, and "" on other machines. APIMessage is the error if it
+	// is down.
 	API, APIMessage string
-	// Etcd is the list of members from the etcd on this machine, or nil if the machine has no etcd or it doesn't answer.
+	// Etcd is the list of members according to the etcd on this machine, or nil if the machine has no etcd or it doesn't
+	// answer.
 	Etcd *EtcdView
-	// Broken holds the sections of the script that failed on the machine, with their exit status: facts, base, more, etcd, status.
+	// Broken has the sections of the script that failed on the machine, with their exit status: facts, base, more, etcd, status.
 	Broken map[string]string
-	// More holds the lines that the caller's script printed, split into fields.
+	// More has the lines that the caller's script printed, split into fields.
 	More [][]string
 
 	sections map[string]answer.Answer
@@ -53,19 +55,20 @@ type EtcdView struct {
 	Members []EtcdMember
 	// Quorum reports whether a majority of the members agrees.
 	Quorum bool
-	// Status is the member's own status as JSON; Alarms holds the active alarms.
+	// Status is the member's own status as JSON; Alarms are the active alarms.
 	Status, Alarms []byte
 }
 
-// EtcdMember is one member. A member that was added and has not started yet has no name.
+// EtcdMember is a member of etcd. If it was added and has not started yet, it has no name.
 type EtcdMember struct {
 	Name     string
 	PeerURLs []string
 	Learner  bool
 }
 
-// LookAt asks every machine once for its status, its facts, the differences between its operating system and the
-// configuration, and the output of the script that more returns. Machines that don't answer are part of the result.
+// LookAt queries every machine once for its status, its facts, the differences between its operating system and the
+// configuration, and the output of the script that more returns. The result also contains machines that don't
+// answer.
 func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
@@ -169,7 +172,7 @@ func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*L
 	return out, sections["status"], nil
 }
 
-// keepingDrivers returns a copy that doesn't install drivers: a check judges the existing driver of a machine.
+// keepingDrivers returns a copy that doesn't install drivers, so that a check judges the existing driver of a machine.
 func keepingDrivers(s *engine.Spec) *engine.Spec {
 	out, conf := *s, *s.Config
 	if d := &conf.Kubernetes.Kubernetes.GPUDriver; phases.Driver(s).Policy == config.GPUDriverInstall {
@@ -219,8 +222,8 @@ func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[s
 	})
 }
 
-// RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock for such
-// scripts. RunOn returns the errors by host name. name appears in the machine's journal.
+// RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock. It
+// returns the errors by host name. name appears in the machine's journal.
 func RunOn(ctx context.Context, s *engine.Spec, o engine.Options, name string, scripts map[string]string) map[string]error {
 	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
 		_, err := r.Script(ctx, n, name, "fix", scripts[n.Hostname])

@@ -19,8 +19,8 @@ const (
 	checkUnchecked = "connect"
 )
 
-// checkFirst checks all hosts before anything is changed on any of them. One error anywhere stops the run.
-// With --fix it first makes the safe repairs, and checks again; it returns the last world that it surveyed.
+// checkFirst checks all hosts before any of them is changed. One error stops the run. With --fix it first
+// executes the safe repairs and checks again; it returns the last world that it surveyed.
 func checkFirst(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node) (*engine.World, error) {
 	start := r.Opts.Clock()
 	findings := phases.Check(r, w, nodes)
@@ -59,8 +59,8 @@ func checkFirst(ctx context.Context, r *engine.Run, w *engine.World, nodes []*en
 	return w, nil
 }
 
-// refuse ends a run before it has changed anything: each error becomes an event, and a
-// *PreflightError holds all findings.
+// refuse ends a run before anything is changed: each error becomes an event, and a *PreflightError
+// has all findings.
 func refuse(r *engine.Run, findings []preflight.Finding) error {
 	findings = slices.Clone(findings)
 	phases.CheckedCluster(r.Want, nil).Sort(findings)
@@ -99,8 +99,8 @@ func remedyOf(errs []preflight.Finding) string {
 	return "each failed check above names its remedy; afterwards run the same command again"
 }
 
-// fix makes the repairs that the findings offer, one script per host, and returns how many repairs
-// each host got. If a repair fails, its finding remains.
+// fix executes the repairs that the findings offer, one script per host, and returns the number of
+// repairs by host. If a repair fails, its finding remains.
 func fix(ctx context.Context, r *engine.Run, nodes []*engine.Node, findings []preflight.Finding) (map[string]int, error) {
 	todo := map[string][]preflight.Finding{}
 	for _, f := range findings {

@@ -24,7 +24,8 @@ const (
 	recoverTarget = "etcd --force-new-cluster"
 )
 
-// Recovery describes the effect on a cluster without a quorum of etcd if one member continues alone. Revisions are etcd's.
+// Recovery describes the effect of letting one member of etcd continue alone, on a cluster whose etcd has no quorum.
+// Revisions are etcd's.
 type Recovery struct {
 	Member string `json:"member"`
 	// Revision is the last revision of the member's data, or 0 if its etcd doesn't report it.
@@ -35,7 +36,7 @@ type Recovery struct {
 // RecoveryMember is another machine of the control plane.
 type RecoveryMember struct {
 	Host string `json:"host"`
-	// State is "silent" if the machine doesn't answer, "empty" if it has no data of etcd, and otherwise "data".
+	// State is "silent" if the machine doesn't answer, "empty" if it has no data of etcd, otherwise "data".
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 }
@@ -68,13 +69,14 @@ func (v Recovery) String() string {
 type RecoverOptions struct {
 	// FromMember is the machine whose etcd continues alone.
 	FromMember string
-	// Force accepts a member with less data than another, and one without which etcd could have a quorum.
+	// Force accepts a member with less data than another one, and a recovery even if etcd could have a quorum.
 	Force bool
-	// Fix lets preflight make the safe repairs.
+	// Fix allows preflight to execute the safe repairs.
 	Fix bool
 }
 
-// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up: the others join it.
+// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up, in which the others
+// join it.
 func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -87,7 +89,7 @@ func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOp
 	})
 }
 
-// WhatRecovers asks the machines for the effect of Recover. It changes nothing, and emits no events.
+// WhatRecovers queries the machines for the effect of Recover. It changes nothing, and emits no events.
 func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
@@ -102,7 +104,7 @@ func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro Reco
 	return recovery(ctx, r, w, ro)
 }
 
-// recovery refuses a recovery that must not begin, and otherwise returns its effect.
+// recovery returns an error for a recovery that must not begin, otherwise its effect.
 func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOptions) (Recovery, error) {
 	out := Recovery{}
 	if len(r.Opts.Limit)+len(r.Only) > 0 {
@@ -149,7 +151,7 @@ func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOpt
 	if views[n] != nil {
 		out.Revision = views[n].revision
 	}
-	// Members with their data may just be starting: without a quorum etcd answers no requests at first.
+	// Members with data may just be starting: without a quorum etcd doesn't answer requests at first.
 	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !ro.Force {
 		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
 			"%d of %d masters have their data: etcd can have a quorum", have, voters)
@@ -224,7 +226,7 @@ func refuseRecovery(w *engine.World) error {
 	return hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
 }
 
-// etcdStatus is a member's report on itself, which it gives even without a quorum.
+// etcdStatus is a member's own status, which it reports even without a quorum.
 type etcdStatus struct {
 	view     *engine.EtcdView
 	revision int64
@@ -247,7 +249,8 @@ func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, e
 	return out, nil
 }
 
-// recoverEtcd makes a member of etcd the only one, and reads the machines' state again. The others join in the next phases.
+// recoverEtcd makes a member the only member of etcd, and reads the machines' state again. The others join in the next
+// phases.
 func recoverEtcd(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node, ro RecoverOptions) (*engine.World, []engine.Change, error) {
 	if _, err := recovery(ctx, r, w, ro); err != nil {
 		return nil, nil, err
@@ -276,7 +279,7 @@ func etcdFolder(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(phases.EtcdData(s), "/")))
 }
 
-// UndoRecovery undoes a recovery from a member that was interrupted or failed: it restores the member's data and its etcd.
+// UndoRecovery undoes a recovery that was interrupted or failed: it restores the member's data and its etcd.
 func UndoRecovery(ctx context.Context, s *engine.Spec, o engine.Options, from string) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()

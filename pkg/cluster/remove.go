@@ -31,16 +31,16 @@ type RemoveOptions struct {
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction, and
 	// removes nodes whose machine refuses the login.
 	Force bool
-	// DrainTimeout is how long pods of a node may take to leave; zero means 5 minutes.
+	// DrainTimeout is how long evicting the pods of a node may take; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Removed is called for each node that has left, one call at a time, while the run holds the cluster's lock.
+	// Removed is called for each removed node, one call at a time, while the run holds the cluster's lock.
 	Removed func(*engine.Node) error
 }
 
 // RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes
 // control plane machines from etcd, undoes paictl's changes on the machines, and deletes the nodes.
-// A machine that doesn't answer is removed anyway. Each step first checks whether it is done, so
-// that an interrupted run can simply be repeated.
+// It also removes a machine that doesn't answer. Each step first checks whether it is already done,
+// so that an interrupted run can be repeated.
 func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro RemoveOptions) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -80,7 +80,8 @@ func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro Remov
 	return r.Summary("node remove", nodes, nil)
 }
 
-// Removable returns the nodes of the given host names or addresses. It refuses a removal that would end the cluster.
+// Removable returns the nodes with the given host names or addresses. It refuses a removal that would leave no working
+// cluster.
 func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	var nodes []*engine.Node
 	for _, name := range names {
@@ -106,7 +107,7 @@ func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	return nodes, nil
 }
 
-// keepsAddress refuses to remove the machine whose address all others use for the API.
+// keepsAddress returns an error if a machine to remove has the address that all others use for the API.
 func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	k := r.Spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
@@ -126,8 +127,8 @@ func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// noLeader refuses to continue if the cluster can't be reached although it may exist. Without a
-// cluster, the run only undoes paictl's changes on the machines.
+// noLeader returns an error if the cluster can't be reached although it may exist. If no cluster
+// exists, the run only undoes paictl's changes on the machines.
 func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	if r.Leader != nil {
 		return nil
@@ -142,7 +143,7 @@ func noLeader(r *engine.Run, nodes []*engine.Node) error {
 }
 
 // reachForRemoval dials the machines to remove and the control plane, of which at least one remaining machine must answer.
-// It returns the machines to remove that can't be worked on, with the reason.
+// It returns the machines to remove that can't be changed, with the reason.
 func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
 	all := r.Reached(nodes)
 	dead := map[*engine.Node]error{}
@@ -172,7 +173,7 @@ func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, f
 	return dead, nil
 }
 
-// removedMachines is a policy that keeps machines out which were removed while they were off.
+// removedMachines is a policy that prevents machines from joining again that were removed while they were off.
 //
 //go:embed files/removed-machines.yaml
 var removedMachines []byte
@@ -183,12 +184,12 @@ type removal struct {
 	opts RemoveOptions
 	undo *undo
 	dead map[*engine.Node]error
-	// cluster reports whether a cluster exists; without one only paictl's changes on the machines are undone.
+	// cluster reports whether a cluster exists; otherwise only paictl's changes on the machines are undone.
 	cluster bool
 }
 
-// all removes the nodes one after the other: pods from one node must not be moved to the next, and
-// etcd must not lose two members at once.
+// all removes the nodes one after the other: pods of one node must not be moved to the next one,
+// and etcd must not lose two members at the same time.
 func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	m.cluster = m.Leader != nil
 	if m.cluster {
@@ -222,7 +223,7 @@ func (m *removal) phaseOf(err error) string {
 	return phaseDelete
 }
 
-// cordon closes all nodes before the first is drained.
+// cordon cordons all nodes before the first one is drained.
 func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	body := ""
 	for _, n := range nodes {
@@ -232,8 +233,8 @@ func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	return err
 }
 
-// onLeader runs a mutating script on the leader. It doesn't take the machine's own lock: it
-// changes the cluster, not the machine, and may wait long for pods to end.
+// onLeader runs a mutating script on the leader. It doesn't take the machine's own lock, because it
+// changes the cluster, not the machine, and may wait long for pods to terminate.
 func onLeader(ctx context.Context, r *engine.Run, what, body string, limit time.Duration) (answer.Answer, error) {
 	return engine.Answer(r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
 		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body}))
@@ -295,7 +296,7 @@ func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do f
 	return nil
 }
 
-// drain evicts the pods. On a dead machine they can only be deleted.
+// drain evicts the pods. If the machine is dead, they can only be deleted.
 func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	force := 0
 	switch {
@@ -307,8 +308,8 @@ func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, e
 	return evict(ctx, m.Run, n, force, m.opts.DrainTimeout)
 }
 
-// evict cordons a node and evicts its pods. With force 1 it deletes them instead, without regard to disruption budgets; with 2 it also
-// doesn't wait for them to end.
+// evict cordons a node and evicts its pods. With force 1 it deletes them instead, regardless of disruption budgets; with 2 it also
+// doesn't wait until they have terminated.
 func evict(ctx context.Context, r *engine.Run, n *engine.Node, force int, limit time.Duration) ([]engine.Change, error) {
 	a, err := onLeader(ctx, r, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)
 	if err != nil {
@@ -346,7 +347,7 @@ func (m *removal) giveBack(ctx context.Context, n *engine.Node) ([]engine.Change
 func (m *removal) delete(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	body := fmt.Sprintf("NODE=%s\n", shell.Quote(n.Hostname))
 	var done []engine.Change
-	if m.dead[n] != nil { // this is first, or the kubelet could register its node again
+	if m.dead[n] != nil { // this must come first, because otherwise the kubelet could register its node again
 		body += engine.Heredoc("r_bar", removedMachines)
 		done = append(done, engine.Change{Action: "refuse", Target: "credentials of " + n.Hostname, Detail: "until it is added again"})
 	}

@@ -18,14 +18,14 @@ import (
 // blockersShown limits the list of pods in one message.
 const blockersShown = 5
 
-// stuckError names the pods that did not leave a node, and the reason for each of them.
+// stuckError returns an error with the pods that were not removed from a node, and the reason for each of them.
 func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budgets []byte) error {
 	var list corev1.PodList
 	var pdbs policyv1.PodDisruptionBudgetList
 	if err := json.Unmarshal(pods, &list); err != nil {
 		return fmt.Errorf("drain %s: %s", n.Hostname, strings.Join(said, " "))
 	}
-	_ = json.Unmarshal(budgets, &pdbs) // without it, the error still names the pods
+	_ = json.Unmarshal(budgets, &pdbs) // without the budgets, the error still names the pods
 	var names []string
 	for i := range list.Items {
 		p := &list.Items[i]
@@ -46,7 +46,7 @@ func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budget
 		"drain %s: pods were not evicted within %s: %s%s", n.Hostname, limit, strings.Join(names, ", "), more)
 }
 
-// staysOnDrain reports whether a drain leaves the pod where it is.
+// staysOnDrain reports whether a drain doesn't evict a pod.
 func staysOnDrain(p *corev1.Pod) bool {
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return true
@@ -78,5 +78,5 @@ func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
-// toKeep is the end of the remedy for a drain that has failed, if the node is to stay in the cluster.
+// toKeep returns the end of the remedy for a failed drain, for the case that the node is to stay in the cluster.
 func toKeep(n *engine.Node) string { return "; to keep the node: " + hint.Uncordon(n.Hostname) }

@@ -16,17 +16,17 @@ import (
 
 const phaseUncordon = "uncordon"
 
-// rotation takes machines of a working cluster out of service, a few at a time, and puts them back. A mark, an annotation, identifies the nodes
-// that only this command has cordoned, so that the next run puts back those of an interrupted one.
+// rotation takes machines of a working cluster out of service, a few at a time, and returns them to service. A mark, which is an annotation,
+// identifies the nodes that only this command has cordoned, so that the next run can uncordon those of an interrupted one.
 type rotation struct {
 	*engine.Run
 	// name is the prefix of its scripts' names.
 	name, mark string
-	// marked holds the nodes that an earlier run cordoned.
+	// marked are the nodes that an earlier run cordoned.
 	marked map[string]bool
-	// cordoned holds nodes that someone else cordoned: they stay cordoned.
+	// cordoned are the nodes that someone else cordoned; they stay cordoned.
 	cordoned map[string]bool
-	// out holds machines that this run has cordoned, restarted those whose kubelets have to report again.
+	// out are the machines that this run has cordoned. restarted are the machines whose kubelets have to report again.
 	out, restarted map[string]bool
 }
 
@@ -46,7 +46,7 @@ func (u *rotation) readMarks(ctx context.Context) error {
 	}
 	for _, row := range a.All("cordoned") {
 		mark, _ := a.Row("marked", row[0])
-		if len(mark) > 0 { // a user with write access to the node may have put any text there
+		if len(mark) > 0 { // a user with write access to the node may have written any text
 			mark[0] = strings.Trim(mark[0], `"`)
 		}
 		// The mark doesn't count on a working node, or on one that someone else has cordoned since.
@@ -56,8 +56,8 @@ func (u *rotation) readMarks(ctx context.Context) error {
 	return nil
 }
 
-// tellLeft warns of machines that an earlier run left out of service and that this run doesn't include. command returns the
-// command that puts one back.
+// tellLeft warns about machines that an earlier run left out of service and that this run doesn't include. command returns
+// the command that returns one to service.
 func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) string) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.Hostname == name }) {
@@ -67,7 +67,7 @@ func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) stri
 	}
 }
 
-// isOut reports whether this run has taken a machine out of service and not put it back yet.
+// isOut reports whether this run has taken a machine out of service and not returned it yet.
 func (u *rotation) isOut(n *engine.Node) bool {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
@@ -80,7 +80,8 @@ func (u *rotation) setOut(n *engine.Node, is bool) {
 	u.out[n.Hostname] = is
 }
 
-// cordon takes a node out of service. The mark comes first: a node that someone else cordoned stays cordoned.
+// cordon cordons a node. It first writes the mark; a node that someone else cordoned doesn't get one, and stays
+// cordoned.
 func (u *rotation) cordon(ctx context.Context, n *engine.Node) error {
 	if _, err := onLeader(ctx, u.Run, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (u *rotation) drain(ctx context.Context, n *engine.Node, force bool, limit 
 	return evict(ctx, u.Run, n, how, limit)
 }
 
-// uncordon puts a node that this command cordoned back into service, once it is Ready.
+// uncordon uncordons a node that this command cordoned, when it is Ready.
 func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	fresh := 0
 	u.Mu.Lock()
@@ -120,7 +121,7 @@ func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Chang
 	return []engine.Change{{Action: "uncordon", Target: "node " + n.Hostname}}, nil
 }
 
-// staysCordoned is the end of the remedy for a machine that a failed run has left out of service.
+// staysCordoned returns the end of the remedy for a machine that a failed run has left out of service.
 func staysCordoned(n *engine.Node) string {
 	return "; the machine stays cordoned until this command succeeds; to use it as it is: " + hint.Uncordon(n.Hostname)
 }

@@ -57,8 +57,8 @@ const (
 )
 
 // RotateSecrets replaces the key with which API servers encrypt Secrets in etcd: all masters get the new key, then all write with it, then
-// all Secrets are written again, and the old keys are removed. No API server restarts. RotateSecrets reads from the masters' files how far
-// an earlier run got. With Options.DryRun it returns the changes that it would make.
+// all Secrets are rewritten, and the old keys are removed. No API server restarts. RotateSecrets reads the progress of an earlier run from
+// the masters' files. With Options.DryRun it returns the changes that it would make.
 func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -100,11 +100,11 @@ type keyRotation struct {
 	*engine.Run
 	masters []*engine.Node
 	files   map[*engine.Node][]restKey
-	written map[*engine.Node]secret.String // the content of the files
+	written map[*engine.Node]secret.String // the content that was written to the files
 	planned []engine.Change                // in a dry run
 }
 
-// read reads which keys the masters have, and refuses a state from which a rotation can't continue.
+// read reads the keys of the masters, and returns an error if a rotation can't continue from that state.
 func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
@@ -146,7 +146,7 @@ func (k *keyRotation) script(body string, n *engine.Node) string {
 	return k.Spec.SelfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
-// rotate continues from the present state of the masters.
+// rotate continues from the current state of the masters.
 func (k *keyRotation) rotate(ctx context.Context) error {
 	state, keys, err := furthest(k.files)
 	if err != nil {
@@ -183,7 +183,7 @@ func (k *keyRotation) rotate(ctx context.Context) error {
 	return nil
 }
 
-// phase returns the name of the phase that takes all masters to a state.
+// phase returns the name of the phase that brings all masters to a state.
 func (s keyState) phase() string {
 	switch s {
 	case keyReads:
@@ -259,7 +259,7 @@ func reads(others []restKey) string {
 	return ", reads by " + strings.Join(names, ", ") + ", too"
 }
 
-// rewrite has all Secrets encrypted with a key, and checks the result in etcd.
+// rewrite encrypts all Secrets with a key, and checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	return tell(ctx, k.Run, k.masters[0], phaseRewrite, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 		a, err := engine.Answer(k.Exec(ctx, n, ssh.Script{
@@ -273,8 +273,8 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	})
 }
 
-// furthest returns the keys of the master on which a rotation got furthest, and its state. Masters are at most one step apart. It
-// returns an error for keys that paictl can't have written.
+// furthest returns the keys of the master on which a rotation is most advanced, and its state. Masters are at most one step
+// apart. It returns an error for keys that paictl can't have written.
 func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {
@@ -369,7 +369,7 @@ func parseKeys(data []byte) ([]restKey, error) {
 	return out, nil
 }
 
-// renderKeys returns the file of keys. The first key encrypts, all decrypt.
+// renderKeys returns the file with the keys. The first key encrypts; all decrypt.
 func renderKeys(keys []restKey) (secret.String, error) {
 	box := &apiserverv1.SecretboxConfiguration{}
 	for _, key := range keys {

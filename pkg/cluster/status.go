@@ -36,7 +36,7 @@ type Status struct {
 	Cluster    string `json:"cluster"`
 	ClusterID  string `json:"clusterId"`
 	Endpoint   string `json:"endpoint"`
-	Kubernetes string `json:"kubernetes"` // the version that the configuration wants
+	Kubernetes string `json:"kubernetes"` // the configured version
 	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of
 	// the control plane could not be queried.
 	API        string            `json:"api"`
@@ -46,11 +46,11 @@ type Status struct {
 	Components []ComponentStatus `json:"components"`
 	// VIP is the API's virtual address; absent if the configuration has no such address.
 	VIP *VIPStatus `json:"vip,omitempty"`
-	// Knocks are removed machines that try to join again.
+	// Knocks are attempts of removed machines to join again.
 	Knocks []Knock `json:"knocks,omitempty"`
-	// Certificates are sorted by their expiry, the first to expire first.
+	// Certificates are sorted by expiry, earliest first.
 	Certificates []checks.Certificate `json:"certificates"`
-	// Renewal reports whether expiring certificates are renewed without a person.
+	// Renewal describes whether expiring certificates are renewed automatically.
 	Renewal Renewal `json:"renewal"`
 	// Pending is how many changes "cluster up" would make; absent if they weren't counted.
 	Pending *int `json:"pendingChanges,omitempty"`
@@ -67,7 +67,7 @@ const (
 	StateReady       = "Ready"
 	StateNotReady    = "NotReady"
 	StateUnreachable = "Unreachable" // by SSH
-	StateOutside     = "Outside"     // not in the cluster, or no longer
+	StateOutside     = "Outside"     // not, or no longer, in the cluster
 	StateUnlisted    = "Unlisted"    // a node of the cluster that is not in layout.yaml
 	StateUnknown     = "Unknown"     // the API didn't answer
 )
@@ -119,20 +119,20 @@ type ComponentStatus struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Renewal is the renewal of certificates. Off names the machines that don't renew theirs.
+// Renewal describes the renewal of certificates. Off names the machines that don't renew theirs.
 type Renewal struct {
 	Kubelet      bool     `json:"kubelet"`
 	ControlPlane bool     `json:"controlPlane"`
 	Off          []string `json:"off,omitempty"`
 }
 
-// GetStatus asks every machine once, in one round trip, and changes nothing. Machines that don't
-// answer are part of the result, and also in a *PartialError.
+// GetStatus queries every machine once, in one round trip, and changes nothing. Machines that don't
+// answer are part of the result, and are also in a *PartialError.
 func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
 
-// ListMachines returns the machines of GetStatus, but queries much less.
+// ListMachines returns the machines of GetStatus, but reads much less.
 func ListMachines(ctx context.Context, s *engine.Spec, o engine.Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
@@ -186,8 +186,8 @@ func askStatus(ctx context.Context, r *engine.Run, nodes []*engine.Node, brief b
 	return answers, errs
 }
 
-// statusCall returns the call of the script that asks for a machine's status; brief leaves out the values that
-// MachineStatus doesn't have.
+// statusCall returns the call of the script that reads a machine's status; brief leaves out values that aren't
+// in MachineStatus.
 func statusCall(s *engine.Spec, n *engine.Node, brief bool) string {
 	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
@@ -237,7 +237,8 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 	return st
 }
 
-// pemOf returns the PEM text of a row of the status script, which holds that text or only its data, in base64.
+// pemOf returns the PEM text in a field of the status script, which contains either that text or only its data, in
+// base64.
 func pemOf(field string) []byte {
 	data := engine.Decoded(field)
 	if len(data) == 0 || bytes.HasPrefix(data, []byte("-----BEGIN")) {
@@ -246,7 +247,7 @@ func pemOf(field string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
-// chooseAPI takes the answer of the first API server that is up, and returns its machine; if none is up, the first master's.
+// chooseAPI uses the answer of the first API server that is up, and returns its machine; if none is up, the first master's.
 func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error) (*engine.Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
@@ -268,7 +269,7 @@ func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answ
 	return s.ControlPlane()[0], answer.Answer{}
 }
 
-// machineStatus joins a machine's answer with the API's view of the machine.
+// machineStatus combines a machine's answer with the API's data about the machine.
 func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
@@ -308,7 +309,7 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 	return m
 }
 
-// readCordon records whether a machine is cordoned, and who did it and why, if its mark says so. Kubelets can write the mark of their node.
+// readCordon records whether a machine is cordoned, by whom and why, if its mark contains that. Kubelets can write the mark of their node.
 func (m *MachineStatus) readCordon(state, mark string) {
 	m.Cordoned = state == "cordoned"
 	if read := actionsv1.ReadMark(map[string]string{actionsv1.MarkAnnotation: engine.Unquoted(mark)}); read != nil && m.Cordoned {
@@ -333,8 +334,8 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 	return ready
 }
 
-// addUnlisted adds the nodes that the layout does not have: joined by hand, or removed from layout.yaml
-// by hand. No command of paictl works on them.
+// addUnlisted adds nodes that are not in the layout, because they were joined by hand, or removed from
+// layout.yaml by hand. No command of paictl changes them.
 func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	var out []MachineStatus
 	for _, f := range api.All("node") {
@@ -362,8 +363,8 @@ func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	st.Machines = append(st.Machines, out...)
 }
 
-// nodeAddress returns a node's first IPv4 address; the layout has no others. Kubelets write the addresses, so
-// they may hold any text.
+// nodeAddress returns a node's first IPv4 address; the layout has only such addresses. Kubelets write the
+// addresses, so they may contain any text.
 func nodeAddress(list string) string {
 	for _, quoted := range strings.Split(list, ";") {
 		if ip, err := netip.ParseAddr(engine.Unquoted(quoted)); err == nil && ip.Is4() {
@@ -381,7 +382,7 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 	return &ProgramStatus{Version: f[0], State: f[1]}
 }
 
-// known fills in a version that wasn't queried.
+// known sets a version that wasn't read from the machine.
 func (p *ProgramStatus) known(version string) {
 	if p != nil && p.Version == "-" {
 		p.Version = strings.TrimSuffix(version, "v") // the API doesn't have the version
@@ -429,14 +430,14 @@ func (st *Status) addRenewal(n *engine.Node, a answer.Answer) {
 	}
 }
 
-// Knock is a machine that was removed from the cluster while it was off, and tries to be its node again.
+// Knock is a machine that was removed from the cluster while it was off, and tries to register as its node again.
 type Knock struct {
 	Host string `json:"host"`
-	// Last is the time of the last try.
+	// Last is the time of the last attempt.
 	Last time.Time `json:"last"`
 }
 
-// knockedFor is how long a machine is shown after its last try.
+// knockedFor is how long a machine is shown after its last attempt.
 const knockedFor = 24 * time.Hour
 
 func (st *Status) addKnocks(s *engine.Spec, answers map[*engine.Node]answer.Answer, now time.Time) {

@@ -21,12 +21,12 @@ import (
 type UpOptions struct {
 	// Phases limits the run to some phases; empty means all.
 	Phases []string
-	// Fix lets preflight make the safe repairs.
+	// Fix allows preflight to execute the safe repairs.
 	Fix bool
 }
 
-// Up makes the machines match the configuration and returns the changes that it made, or in a dry
-// run would make. Hosts that fail are set aside and named in a *PartialError.
+// Up makes the machines match the configuration and returns the changes that it made, or would make
+// in a dry run. Hosts that fail are set aside and named in a *PartialError.
 func Up(ctx context.Context, s *engine.Spec, o engine.Options, up UpOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -36,8 +36,8 @@ func Up(ctx context.Context, s *engine.Spec, o engine.Options, up UpOptions) ([]
 	})
 }
 
-// converge takes all machines through the phases of "cluster up", after begin, which looks at the state that the run finds, and may change it. Its
-// phase is first, or "" if it changes nothing.
+// converge takes all machines through the phases of "cluster up". Before that it calls begin, which examines the state at the beginning of the run
+// and may change it. first is the phase of begin, or "" if it changes nothing.
 func converge(ctx context.Context, r *engine.Run, command, first string, begin func(context.Context, *engine.World, []*engine.Node) (*engine.World, []engine.Change, error)) ([]engine.Change, error) {
 	o := r.Opts
 	nodes, err := scope(r)
@@ -55,8 +55,8 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	}
 	locked, unlock, err := r.Lock(ctx)
 	if errors.Is(err, ssh.ErrSudo) {
-		// paictl can't become root there. The other machines' answers belong to the same
-		// report, and asking them changes nothing.
+		// paictl can't become root on this host. The answers of the other machines belong to the
+		// same report, and querying them changes nothing.
 		if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 		nodes = append([]*engine.Node{r.Leader}, nodes...) // it sets the labels of the nodes under --limit
 	}
 	warnNotReady(r, p, nodes)
-	changes := append([]engine.Change{}, begun...) // not nil even without changes; nil means that the run reached no plan
+	changes := append([]engine.Change{}, begun...) // not nil even if there are no changes; nil means that the run didn't get as far as a plan
 	changes = append(changes, p.Changes(nodes)...)
 	if !o.DryRun {
 		if err := r.ApplyAll(ctx, p, nodes); err != nil {
@@ -108,8 +108,8 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	return changes, r.Summary(command, nodes, changes)
 }
 
-// Preflight runs only the checks, on all hosts, and changes nothing unless fix lets it make the safe repairs. A
-// host that could not be checked is a finding too, and named in a *PartialError.
+// Preflight only runs the checks, on all hosts, and changes nothing unless fix allows the safe repairs. A host
+// that could not be checked is also a finding, and named in a *PartialError.
 func Preflight(ctx context.Context, s *engine.Spec, o engine.Options, fix bool) ([]preflight.Finding, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -157,7 +157,7 @@ func scope(r *engine.Run) ([]*engine.Node, error) {
 	return nodes, phases.CheckNames(r.Only)
 }
 
-// chosen returns the phases of --phases, or all, as decided by the last survey.
+// chosen returns the phases of --phases, or all phases, as the last survey decided.
 func chosen(r *engine.Run) []engine.Phase {
 	return slices.DeleteFunc(phases.All(r.Want), func(p engine.Phase) bool {
 		return len(r.Only) > 0 && !slices.Contains(r.Only, p.Name())
@@ -167,7 +167,7 @@ func chosen(r *engine.Run) []engine.Phase {
 // connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
 // control plane answers. A worker that refuses the login while most others accept it is also set
 // aside: one changed key among a thousand must not stop the run. If many refuse, or a master does,
-// that is a mistake to repair before anything is changed on any machine.
+// that must be corrected before any machine is changed.
 func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	var findings []preflight.Finding
 	errs := r.Each(ctx, nodes, r.Dial)
@@ -192,12 +192,12 @@ func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 }
 
 // refusedAlone reports whether a machine refused the login or showed another key than the known one,
-// while most of the others didn't. The run makes no connection to such a machine.
+// while most of the others didn't. Such a machine isn't used in the run.
 func refusedAlone(err error, failed, of int) bool {
 	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
 
-// survey reads everything from each host at once: one script, one round trip.
+// survey reads all facts from each host: one script, one round trip.
 func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.World, error) {
 	w := &engine.World{Want: r.Want.Undecided(), Facts: map[string]*engine.Facts{}, Limit: r.Limit(), Outside: map[string]bool{},
 		Whole: len(r.Opts.Limit)+len(r.Only) == 0, MayFound: len(r.Only) == 0 || slices.Contains(r.Only, engine.PhaseInit)}

@@ -15,20 +15,20 @@ import (
 )
 
 // An upgrade brings a working cluster to another release: first the images on all machines, then the static pods of the masters, one machine
-// after the other, then the cluster's own copy of its settings, with CoreDNS and kube-proxy, and then the programs of each machine, which is out
-// of service during that step. No kubelet and no kube-proxy is ever newer than an API server, as Kubernetes requires. Each step first checks
-// whether it is done, so that the next run continues an interrupted one.
+// after the other, then the cluster's stored settings, with CoreDNS and kube-proxy, and then the programs of each machine, which is out of
+// service during that step. No kubelet and no kube-proxy is ever newer than an API server, as Kubernetes requires. Each step first checks
+// whether it is already done, so that the next run continues an interrupted one.
 
 //go:embed scripts/upgrade.sh
 var upgradeScript string
 
-// JobPolicy is the way to treat jobs on a machine that is upgraded.
+// JobPolicy defines how jobs on a machine are treated before the machine is upgraded.
 type JobPolicy string
 
 // Policies for jobs.
 const (
-	JobsWait    JobPolicy = "wait"    // the machine is upgraded after they have completed
-	JobsRequeue JobPolicy = "requeue" // their tasks are evicted and start again elsewhere
+	JobsWait    JobPolicy = "wait"    // the machine is upgraded after they have finished
+	JobsRequeue JobPolicy = "requeue" // their tasks are evicted and start again on other machines
 	JobsStop    JobPolicy = "stop"    // they are stopped
 )
 
@@ -37,25 +37,26 @@ func JobPolicies() []string { return []string{string(JobsWait), string(JobsReque
 
 // UpgradeOptions are the options of Upgrade.
 type UpgradeOptions struct {
-	// AtOnce is how many workers are out of service at once; zero means 1. Masters go one by one.
+	// AtOnce is how many workers are out of service at a time; zero means 1. Masters are upgraded one by one.
 	AtOnce int
 	// Jobs is the policy for jobs; "" means JobsWait.
 	Jobs JobPolicy
-	// MaxWait is how long JobsWait waits on one machine; zero means without limit.
+	// MaxWait is how long JobsWait waits for one machine; zero means no limit.
 	MaxWait time.Duration
-	// DrainTimeout is how long pods of a machine may take to leave; zero means 5 minutes.
+	// DrainTimeout is how long evicting the pods of a machine may take; zero means 5 minutes.
 	DrainTimeout time.Duration
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
-	// MaxFailures is how many workers may fail before the others are left unchanged; zero means 1.
+	// MaxFailures is how many workers may fail before the remaining ones are skipped; zero means 1.
 	MaxFailures int
-	// MaxBackupAge is how old the cluster's last backup may be; zero skips the check.
+	// MaxBackupAge is the maximum age of the cluster's last backup; zero skips the check.
 	MaxBackupAge time.Duration
-	// RemovedAPIs continues although clients use APIs that the new release doesn't have.
+	// RemovedAPIs continues even if clients use APIs that the new release doesn't have.
 	RemovedAPIs bool
-	// Back downgrades members with a later patch release than the bundle's. Without it they are refused.
+	// Back allows downgrading members with a later patch release than the bundle's. Otherwise they are refused.
 	Back bool
-	// Begin is called before anything is changed, once all checks have passed; it may be nil. Its error ends the run.
+	// Begin is called after all checks have passed and before anything is changed; it may be nil. If it returns an
+	// error, the run ends.
 	Begin func() error
 
 	look time.Duration // how often JobsWait checks; zero means jobsLook
@@ -70,9 +71,9 @@ const phaseUpgrade = "upgrade"
 type upgrade struct {
 	rotation
 	opts UpgradeOptions
-	// notReady holds machines whose nodes weren't Ready when the run began: they come last, and the run doesn't wait for their tasks.
+	// notReady are machines whose nodes weren't Ready when the run began: they come last, and the run doesn't wait for their tasks.
 	notReady map[string]bool
-	// putBack holds machines that were out of service and are in service again, unchanged.
+	// putBack are machines that were out of service and are in service again, unchanged.
 	putBack map[string]bool
 }
 
@@ -194,7 +195,8 @@ func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	return out, nil
 }
 
-// due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that don't work come last.
+// due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that aren't Ready come
+// last.
 func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engine.Node) {
 	for _, n := range u.members(w) {
 		if !programs(p, n) && !u.marked[n.Hostname] {
@@ -214,8 +216,8 @@ func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engi
 	return masters, workers
 }
 
-// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others; a failed master does, and so does any machine that doesn't get
-// its images, since kube-proxy is about to change on all of them.
+// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others. A failed master does, and so does any machine that doesn't get
+// its images, because kube-proxy is about to change on all of them.
 func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	members := u.members(w)
 	if err := u.through(ctx, w, members, nil, engine.UpgradeImages); err != nil {
@@ -253,7 +255,7 @@ func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	return nil
 }
 
-// again reads the present state of all machines. It sets a worker aside whose state it can't read.
+// again reads the current state of all machines. It sets a worker aside if its state can't be read.
 func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
 		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
@@ -277,8 +279,8 @@ func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// through takes machines through a part of the upgrade, all at once as far as the phases allow, and sets aside the ones that fail. It leaves changes that
-// keep rejects for later; a nil keep accepts all.
+// through takes machines through a part of the upgrade, concurrently as far as the phases allow, and sets aside those that fail. Changes for which keep
+// returns false are left for later; a nil keep accepts all.
 func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
 	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
 	p, err := u.Plan(w, nodes, phases)
@@ -331,7 +333,7 @@ func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	return true
 }
 
-// holdBack leaves machines unchanged, since another has failed.
+// holdBack leaves machines unchanged, because another one has failed.
 func (u *upgrade) holdBack(nodes []*engine.Node, phase string, failed *engine.Node) {
 	for _, n := range nodes {
 		u.SetAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))

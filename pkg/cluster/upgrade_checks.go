@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// settled surveys the machines. It gives broken parts two minutes: the API server that an interrupted run restarted is starting, and the
-// kubelet of its machine reports only to that one.
+// settled surveys the machines. It waits up to two minutes for parts that don't work: the API server that an interrupted run restarted
+// may be starting, and the kubelet of its machine reports only to that one.
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
@@ -38,7 +38,7 @@ func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// unsettled returns a member that doesn't work, and the reason; nil if all work.
+// unsettled returns a member that doesn't work, and the reason; nil if all members work.
 func (u *upgrade) unsettled(w *engine.World) (*engine.Node, string, error) {
 	if w.Founding() {
 		return nil, "", nil
@@ -65,7 +65,8 @@ const (
 	settleLook  = 5 * time.Second
 )
 
-// unfit returns findings about the cluster as a whole: if part of it doesn't work, an upgrade may restart the very part that keeps it running.
+// unfit returns findings about the cluster as a whole: if a part of it doesn't work, an upgrade may restart the very part that keeps it
+// running.
 func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Finding, error) {
 	var out []preflight.Finding
 	fail := func(n *engine.Node, check, remedy, format string, args ...any) {
@@ -127,7 +128,7 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 // failure adds a finding that ends the run.
 type failure func(n *engine.Node, check, remedy, format string, args ...any)
 
-// unfitNodes checks the cluster's view of its nodes, including those of machines that don't answer.
+// unfitNodes checks the nodes in the cluster's API, including those of machines that don't answer.
 func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -154,7 +155,7 @@ func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 }
 
 // olderParts refuses an etcd of an earlier minor release, which can't read the data of the later one, and an earlier CoreDNS, to which
-// kubeadm can't return.
+// kubeadm can't downgrade.
 func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
 	ref, err := u.Spec.Image("etcd")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// jobsLook is how often an upgrade checks for the end of a machine's jobs.
+// jobsLook is how often an upgrade checks whether a machine's jobs have finished.
 const jobsLook = 10 * time.Second
 
-// machines upgrades the programs of all machines: the masters one by one, then some workers at once, first those without jobs. It reports whether the
-// run reached all of them.
+// machines upgrades the programs of all machines: the masters one by one, then several workers at a time, first those without jobs. It reports
+// whether the run reached all of them.
 func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool, err error) {
 	p, err := u.Plan(w, u.members(w), phases.In(u.Want, engine.UpgradePrograms))
 	if err != nil {
@@ -62,7 +62,7 @@ func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool,
 	return true, nil
 }
 
-// upgradeQueue holds the workers that are still waiting, and those that failed, which may be fewer than most.
+// upgradeQueue holds the workers that are still waiting, and those that failed, of which there may be fewer than most.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*engine.Node
@@ -75,7 +75,7 @@ func (q *upgradeQueue) failed(n *engine.Node) {
 	q.broken = append(q.broken, n)
 }
 
-// full returns the first failed worker once too many have failed, otherwise nil.
+// full returns the first failed worker if too many have failed, otherwise nil.
 func (q *upgradeQueue) full() *engine.Node {
 	if q == nil {
 		return nil
@@ -88,8 +88,8 @@ func (q *upgradeQueue) full() *engine.Node {
 	return q.broken[0]
 }
 
-// next takes the next worker: one that is out of service already, otherwise one without jobs, otherwise the first. It returns nil if no worker is
-// waiting, or too many have failed.
+// next returns the next worker: one that is already out of service, otherwise one without jobs, otherwise the first. It returns nil if no worker
+// is waiting, or too many have failed.
 func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
@@ -98,7 +98,7 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 		return nil
 	}
 	i := 0
-	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer it follows the order of the layout
+	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer, use the order of the layout
 		i = max(0, slices.IndexFunc(q.waiting, func(n *engine.Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
 	}
 	n := q.waiting[i]
@@ -113,7 +113,7 @@ func (u *upgrade) isUntouched(n *engine.Node) bool {
 	return u.Run.Failed[n.Hostname].Untouched
 }
 
-// machine takes one machine out of service, replaces its programs, and puts it back.
+// machine takes one machine out of service, replaces its programs, and returns it to service.
 func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q *upgradeQueue) {
 	fail := func(phase string, err error) {
 		if engine.IsCancel(ctx, err) {
@@ -158,8 +158,8 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 	}
 }
 
-// backAgain puts a machine that didn't become empty back into service: nothing has changed on it. A machine that an earlier run left out of service
-// may be partly changed, unless this run was only waiting for it.
+// backAgain returns a machine to service whose pods could not be removed: it was not changed. A machine that an earlier run left out of service may
+// be partly changed, unless this run only waited for it.
 func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
 	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {
@@ -176,10 +176,11 @@ func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) erro
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), toKeep(n)))
 }
 
-// patience is how long the API may be unavailable before a waiting upgrade gives up, such as while the machine that serves it restarts.
+// patience is how long the API may be unavailable before a waiting upgrade gives up, for example while the machine that serves it
+// restarts.
 const patience = 5 * time.Minute
 
-// uncordonPatiently is uncordon, but tolerates a short outage of the API.
+// uncordonPatiently calls uncordon, but tolerates a short outage of the API.
 func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	for end := time.Now().Add(patience); ; {
 		cs, err := u.uncordon(ctx, n)
@@ -194,7 +195,7 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engi
 	}
 }
 
-// empty removes a machine from service, removes its jobs according to the policy, and then evicts its pods.
+// empty takes a machine out of service, handles its jobs according to the policy, and then evicts its pods.
 func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([
 	var stopped []engine.Change
 	switch u.opts.Jobs {
 	case JobsWait:
-		if !u.notReady[n.Hostname] { // a dead kubelet doesn't report the end of tasks
+		if !u.notReady[n.Hostname] { // a dead kubelet doesn't report that tasks have finished
 			if err := u.waitForJobs(ctx, n, q); err != nil {
 				return nil, err
 			}
@@ -215,7 +216,7 @@ func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([
 		for _, row := range a.All("stopped") {
 			stopped = append(stopped, engine.Change{Action: "stop", Target: "job " + strings.Join(row, "/")})
 		}
-	case JobsRequeue: // eviction does it
+	case JobsRequeue: // the eviction requeues them
 	}
 	cs, err := u.drain(ctx, n, u.opts.Force, u.opts.DrainTimeout)
 	return append(stopped, cs...), err
@@ -260,12 +261,12 @@ func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQue
 	}
 }
 
-// stoppedWaiting is the error that ended the wait for a machine's jobs; the machine is still unchanged then.
+// stoppedWaiting is the error that ended the wait for a machine's jobs; the machine is not changed yet.
 type stoppedWaiting struct{ error }
 
 func (e *stoppedWaiting) Unwrap() error { return e.error }
 
-// stillBusy is the error of a machine whose jobs didn't end in time; the machine is unchanged.
+// stillBusy is the error of a machine whose jobs didn't finish in time; the machine is not changed yet.
 type stillBusy struct {
 	limit time.Duration
 	jobs  string
@@ -277,7 +278,7 @@ func (e *stillBusy) Error() string {
 	return fmt.Sprintf("not upgraded: after %s there still runs %s", e.limit, e.jobs)
 }
 
-// someOf names a few jobs.
+// someOf lists the first few jobs.
 func someOf(jobs []string) string {
 	const most = 3
 	text := strings.Join(jobs[:min(most, len(jobs))], ", ")

@@ -13,14 +13,14 @@ import (
 // the first field names the subject of the line.
 type Answer struct {
 	Rows [][]string
-	// Raw holds the same lines as text.
+	// Raw has the same lines as text.
 	Raw []byte
-	// Failed is the exit status of the section if it broke off, otherwise "".
+	// Failed is the exit status of the section if it failed, otherwise "".
 	Failed string
 }
 
-// maxLine limits one line of an answer, in bytes. The longest lines hold the content of images and
-// files; a node of the cluster takes some hundred bytes.
+// maxLine is the maximum length of a line of an answer, in bytes. The longest lines contain images
+// and files; a node of the cluster takes some hundred bytes.
 const maxLine = 1 << 26
 
 // Sections splits the output of a script into its sections, by name.
@@ -56,7 +56,7 @@ func Sections(out []byte) (map[string]Answer, error) {
 	return sections, nil
 }
 
-// Parse reads the lines of a script that has no sections.
+// Parse parses the lines of a script that has no sections.
 func Parse(out []byte) (Answer, error) {
 	sections, err := Sections(append([]byte("@@ answer\n"), out...))
 	return sections["answer"], err
@@ -88,7 +88,7 @@ func (a Answer) Value(prefix ...string) string {
 	return r[0]
 }
 
-// All returns, for each line of that kind, the fields after the kind.
+// All returns the fields after the kind, for each line of that kind.
 func (a Answer) All(kind string) [][]string {
 	var out [][]string
 	for _, r := range a.Rows {

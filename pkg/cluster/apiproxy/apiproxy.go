@@ -1,8 +1,8 @@
-// Package apiproxy passes the TCP connections of one machine on to a master whose API server is ready.
-// In: a file with the masters' addresses, read again when it changes. Out: a listening address.
+// Package apiproxy forwards TCP connections of a machine to a master whose API server is ready.
+// In: a file with the masters' addresses, which is read again when it changes. Out: a listening address.
 //
-// It runs as a service of each machine, below the kubelet, which needs the API before it runs any pod. TLS isn't terminated: a client
-// checks the API server's certificate as if there were no proxy.
+// It runs as a systemd service of each machine, below the kubelet, which needs the API before it runs any pod. TLS isn't terminated:
+// a client verifies the API server's certificate as if there were no proxy.
 package apiproxy
 
 import (
@@ -34,14 +34,15 @@ const (
 	checkEvery   = 2 * time.Second
 	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is unavailable
 	dialTimeout  = 2 * time.Second
-	// silence ends connections to a master that has lost power: it closes none of them itself.
+	// silence is the time without acknowledgements after which connections to a master are closed. A master that has
+	// lost power doesn't close them itself.
 	silence = 5 * time.Second
-	// verifyAfter is the number of checks after which a new connection is made, and the certificate verified again. More frequent
-	// checks would use a whole processor on each master of a large cluster.
+	// verifyAfter is the number of checks after which a new connection is made and the certificate verified again. Verifying more
+	// often would use a whole processor on each master of a large cluster.
 	verifyAfter = 30
-	// leaveAfter is how long a master may be not ready before connections to it are closed, if another one is ready. An API server
-	// whose etcd is unavailable keeps its connections, and a kubelet that can't report for 50 seconds is considered dead. A single
-	// late check doesn't close connections.
+	// leaveAfter is how long a master may be not ready before connections to it are closed, if another master is ready. An API
+	// server whose etcd is unavailable keeps its connections, and a kubelet that can't report for 50 seconds is considered dead. A
+	// single late check doesn't close connections.
 	leaveAfter = 8 * time.Second
 )
 
@@ -111,7 +112,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 		}
 		now, err := readServers(p.servers)
 		if err != nil || slices.Equal(now, addresses) {
-			continue // a file that is just missing or broken changes nothing
+			continue // if the file is missing or invalid for a moment, nothing changes
 		}
 		addresses = now
 		p.list.Reconcile(slices.Values(p.resolve(addresses)))
@@ -119,7 +120,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 	}
 }
 
-// resolve returns the servers of addresses, the same ones for the same addresses.
+// resolve returns the servers for addresses. It returns the same server for the same address.
 func (p *proxy) resolve(addresses []string) []*server {
 	known := map[string]*server{}
 	var out []*server
@@ -136,7 +137,7 @@ func (p *proxy) resolve(addresses []string) []*server {
 	return out
 }
 
-// readServers reads the lines of a file; blank ones and comments (#) are skipped.
+// readServers reads the lines of a file, and skips blank ones and comments (#).
 func readServers(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -182,7 +183,8 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// The chain is verified below, against the current authority: the file is written when the machine joins.
+			// The chain is verified below, against the current authority, because the file is written only when the
+			// machine joins.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -190,7 +192,7 @@ func (p *proxy) newServer(address string) *server {
 	return s
 }
 
-// acknowledged makes a connection end if sent data isn't acknowledged for a while.
+// acknowledged makes the kernel close a connection if sent data isn't acknowledged for a while.
 func acknowledged(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
@@ -199,15 +201,16 @@ func acknowledged(_, _ string, c syscall.RawConn) error {
 	return cmp.Or(err, set)
 }
 
-// verify accepts the certificates that the clients accept: those of the cluster's authority, since an address may belong to a machine of
-// another cluster by now; and those with the name at which the clients find it, which a master has once its settings have changed.
+// verify accepts the same certificates as the clients: they must be signed by the cluster's authority, because an address may by now
+// belong to a machine of another cluster, and have the name that clients use, which a master's certificate has only after its settings
+// have changed.
 func (s *server) verify(c tls.ConnectionState) error {
 	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(s.ca)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // not joined yet: kubeadm checks the authority itself
+		return nil // not joined yet: kubeadm itself checks the authority
 	}
 	if err != nil {
 		return err
@@ -223,7 +226,7 @@ func (s *server) verify(c tls.ConnectionState) error {
 	return err
 }
 
-// HealthCheck asks the server whether it is ready.
+// HealthCheck checks whether the server is ready.
 func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	if s.checks++; s.checks%verifyAfter == 0 {
 		s.client.CloseIdleConnections()
@@ -240,7 +243,7 @@ func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	switch {
 	case s.ready.Load():
 		s.notReady = time.Time{}
-	case ctx.Err() != nil && err != nil: // the proxy ends
+	case ctx.Err() != nil && err != nil: // the proxy is stopping
 	case s.notReady.IsZero():
 		s.notReady = time.Now()
 	case time.Since(s.notReady) >= leaveAfter && s.p.hasReady():
@@ -284,7 +287,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	res, err := s.client.Do(req)
-	// One without power acknowledges nothing. The dialer's own time limit is a DeadlineExceeded, too.
+	// A server without power doesn't acknowledge data. The dialer's own timeout is also a DeadlineExceeded.
 	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial") {
 		return tierAnswers, "accepts connections, but doesn't answer", nil
 	}
@@ -296,14 +299,14 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
 	}
-	// Also 403: an API server that can't read its own rules, since it has no etcd, refuses all who have no name.
+	// This includes 403: an API server without etcd can't read its rules, so it refuses all anonymous requests.
 	return tierAnswers, res.Status, nil
 }
 
-// target takes the connections.
+// target handles the connections.
 type target struct{ p *proxy }
 
-// HandleConn connects to the next server. If that fails, it tries one after the other.
+// HandleConn connects to the next server. If that fails, it tries the others one after the other.
 func (t target) HandleConn(src net.Conn) {
 	var last error
 	for {

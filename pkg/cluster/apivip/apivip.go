@@ -1,8 +1,9 @@
-// Package apivip gives one of the masters the virtual address of the Kubernetes API: the one that holds a lease, and whose own API server is ready.
+// Package apivip assigns the virtual address of the Kubernetes API to one of the masters: the one that holds a lease and whose own API server is
+// ready.
 // In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// Each of these programs uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel
-// gets the address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
+// Each of these programs uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel gets the
+// address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
 package apivip
 
 import (
@@ -32,11 +33,11 @@ const (
 
 // timing holds the times that determine a fail-over: another master takes the address at most lease + 2.2 × retry after the last renewal.
 type timing struct {
-	lease, renew, retry time.Duration // of the lease: renew is how long its holder has the address without a renewal
+	lease, renew, retry time.Duration // of the lease: renew is how long its holder keeps the address without a renewal
 	tick                time.Duration // between two checks of the address
 	lifetime            time.Duration // the lifetime of the address in the kernel, in whole seconds
 	check               time.Duration // between two requests to the API server, and how long one may take
-	failures            int           // unanswered requests in a row after which the API server counts as not ready
+	failures            int           // consecutive unanswered requests after which the API server counts as not ready
 }
 
 var usual = timing{
@@ -44,7 +45,7 @@ var usual = timing{
 	tick: 500 * time.Millisecond, lifetime: 3 * time.Second, check: time.Second, failures: 3,
 }
 
-// Run holds the address whenever it is this machine's turn, until ctx ends.
+// Run holds the address while this machine has the lease, until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -73,7 +74,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// A later answer would be of no use: the lease would have passed to another machine.
+	// A later answer would have no use, because another machine would have the lease by then.
 	config.UserAgent, config.Timeout = Name, usual.renew
 	client, err := coordclient.NewForConfig(config)
 	if err != nil {
@@ -95,8 +96,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return k.run(ctx)
 }
 
-// readiness returns a function that asks the API server of this machine whether it is ready. The server's certificate must name the virtual
-// address, since clients check it.
+// readiness returns a function that checks whether the API server of this machine is ready. The server's certificate must contain the
+// virtual address, because clients verify it.
 func readiness(config *rest.Config, vip netip.Addr) (func(context.Context) error, error) {
 	config = rest.CopyConfig(config)
 	config.ServerName = vip.String()

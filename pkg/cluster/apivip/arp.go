@@ -17,7 +17,7 @@ const (
 	arpReply   = 2
 )
 
-// packet is an ARP packet for IPv4 on an Ethernet.
+// packet is an ARP packet for IPv4 over Ethernet.
 type packet struct {
 	op                   uint16
 	senderMAC, targetMAC net.HardwareAddr
@@ -49,7 +49,7 @@ func decode(b []byte) (packet, bool) {
 	return p, true
 }
 
-// arpSocket sends and receives ARP at one interface.
+// arpSocket sends and receives ARP packets on one interface.
 type arpSocket struct {
 	fd        int
 	broadcast *unix.SockaddrLinklayer

@@ -42,7 +42,7 @@ func (e *ethernet) device() (netlink.Link, error) {
 	return l, nil
 }
 
-// choose returns the index of an interface, or 0 if none has a matching network.
+// choose returns the index of an interface, or 0 if no interface has a matching network.
 func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	found := 0
 	for _, a := range all {
@@ -61,7 +61,7 @@ func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	return found
 }
 
-// netlink returns the address with the mask /32, so that it brings no route, and isn't used as the source of the
+// netlink returns the address with the mask /32, so that it adds no route, and isn't used as the source of the
 // machine's own connections.
 func (e *ethernet) netlink() *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: e.address.AsSlice(), Mask: net.CIDRMask(32, 32)}}
@@ -81,8 +81,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove checks all interfaces: the address may be on a different interface from the one that would be chosen now. It removes only an
-// address with a lifetime, and leaves one that a person gave the machine.
+// remove checks all interfaces, because the address may be on another interface than the one that would be chosen now. It only
+// removes an address with a lifetime, and leaves one that a person configured.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -132,7 +132,8 @@ const (
 	probeWait = 150 * time.Millisecond
 )
 
-// other probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine mistakes the probe for a claim.
+// other sends probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine mistakes the probe for a
+// claim.
 func (e *ethernet) other(ctx context.Context) (string, error) {
 	l, err := e.device()
 	if err != nil {

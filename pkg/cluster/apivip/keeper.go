@@ -10,17 +10,18 @@ import (
 
 // link is the interface to which the address is added.
 type link interface {
-	// put gives the machine the address, or extends its lifetime.
+	// put adds the address to the interface, or extends its lifetime.
 	put() error
 	// remove removes the address; it doesn't fail if the machine doesn't have it.
 	remove() error
 	// announce announces to the machines of the network that this machine has the address.
 	announce() error
-	// other asks the network for another machine that answers at the address, and returns its hardware address, or "" if no other machine answers.
+	// other searches the network for another machine that answers at the address, and returns its hardware address, or "" if no other machine
+	// answers.
 	other(ctx context.Context) (string, error)
 }
 
-// keeper holds the address while the lease is this machine's and its API server is ready.
+// keeper holds the address while this machine has the lease and its API server is ready.
 type keeper struct {
 	link   link
 	lock   *lock
@@ -30,7 +31,7 @@ type keeper struct {
 
 	isReady  atomic.Bool
 	has      bool // this machine has the address
-	since    int  // ticks since then
+	since    int  // the number of ticks since then
 	conflict string
 	failing  time.Time // the time since which this machine has had the lease but not the address; zero if it has both
 }
@@ -55,14 +56,14 @@ func (k *keeper) run(ctx context.Context) error {
 		}
 		if k.gaveUp() {
 			k.log.WarnContext(ctx, "this machine gave up the lease, and stays out of the election for a while: it can't have the address")
-			pause(ctx, 2*k.timing.lease) // by then another machine has the lease, if another one exists
+			pause(ctx, 2*k.timing.lease) // by then another machine has the lease, if there is one
 		}
 		k.failing = time.Time{}
 	}
 	return nil
 }
 
-// watch repeatedly asks the API server of this machine whether it is ready.
+// watch repeatedly checks whether the API server of this machine is ready.
 func (k *keeper) watch(ctx context.Context) {
 	failed, told := k.timing.failures, false
 	for ctx.Err() == nil {
@@ -97,8 +98,8 @@ func (k *keeper) untilReady(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. It drops the address
-// before it releases the lease.
+// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. It removes the
+// address before it releases the lease.
 func (k *keeper) term(ctx context.Context) error {
 	e, err := k.elector()
 	if err != nil {
@@ -132,7 +133,7 @@ func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }
 
-// failed records when the address first could not be set.
+// failed records the time at which setting the address first failed.
 func (k *keeper) failed() {
 	if k.failing.IsZero() {
 		k.failing = time.Now()
@@ -173,7 +174,8 @@ func (k *keeper) look(ctx context.Context) {
 	k.since++
 }
 
-// claimed reports whether another machine answers at the address: a foreign one, or a master that had it and hangs.
+// claimed reports whether another machine answers at the address: a foreign one, or a master that had the address and
+// hangs.
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {

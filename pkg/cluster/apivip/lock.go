@@ -14,13 +14,13 @@ type lock struct {
 	resourcelock.Interface
 	mu      sync.Mutex
 	renewed time.Time // when the last successful renewal began; zero if the lease was given up, or another machine has it
-	mine    bool      // according to the last record read or written, this machine has the lease
+	mine    bool      // according to the last record that was read or written, this machine has the lease
 }
 
-// errOthers is the error for giving up a lease that another machine has.
+// errOthers is the error for an attempt to release a lease that another machine has.
 var errOthers = errors.New("another one has the lease")
 
-// Get reads the lease. After a pause, this machine may read that another one has it.
+// Get reads the lease. After a pause, another machine may have it.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err != nil {
@@ -38,7 +38,8 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return l.wrote(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
-// Update writes the lease. client-go gives up a lease by its old state, even if it has since read that another machine has the lease.
+// Update writes the lease. client-go releases a lease based on its old state, even if it has since read that another machine has the
+// lease.
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" && !l.isMine() {
 		return errOthers
@@ -67,7 +68,8 @@ func (l *lock) isMine() bool {
 	return l.mine
 }
 
-// holds reports whether a renewal within the given time proves that this machine has the lease: no other machine can have taken it since.
+// holds reports whether a renewal within the given time proves that this machine has the lease: no other machine can have acquired it
+// since.
 func (l *lock) holds(within time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,8 +1,9 @@
-// Package approver approves the certificates that kubelets request for their own servers, and denies those that break the rule.
+// Package approver approves the serving certificates that kubelets request, and denies requests that violate the rule.
 // In: certificate signing requests, and a ConfigMap with the machines' names and addresses. Out: approvals and denials with a reason.
 //
-// Kubernetes signs such requests but leaves their approval to others: whether an address belongs to a machine only they can know. Each
-// decision is a single write, which the API server accepts once, so any number of these programs may run, and be killed, without a leader.
+// Kubernetes signs such requests but leaves their approval to others, because it can't know whether an address belongs to a machine. Each
+// decision is a single write, which the API server accepts only once, so any number of these programs may run, and be killed, without a
+// leader.
 package approver
 
 import (
@@ -36,9 +37,10 @@ const (
 	// startLimit is how long the first list of requests may take. A program that can't get the list exits, so that the
 	// pod shows the failure.
 	startLimit = time.Minute
-	// lookAgain is how often a request of an unknown machine is checked: "cluster up" may have made the machine known.
+	// lookAgain is how often a request of an unknown machine is checked: "cluster up" may have added the machine.
 	lookAgain = 5 * time.Second
-	// qps and burst limit the requests per second: the thousand machines of a new cluster all ask at once.
+	// qps and burst limit the requests per second: the thousand machines of a new cluster all send requests at the same
+	// time.
 	qps, burst = 50, 100
 )
 
@@ -67,10 +69,11 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	return a.run(ctx)
 }
 
-// largest is the size of the largest request that is read, in bytes. A kubelet's request has about 500 bytes.
+// largest is the maximum size of a request, in bytes. A kubelet's request has about 500 bytes.
 const largest = 16 << 10
 
-// slim drops the fields of a request that the decision doesn't need. A request that is too large loses its content, and is denied for that.
+// slim drops the fields of a request that the decision doesn't need. If a request is too large, its content is dropped, and it is denied
+// because of that.
 func slim(csr *certv1.CertificateSigningRequest) (*certv1.CertificateSigningRequest, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
 	if len(csr.Spec.Request) > largest {
@@ -156,7 +159,7 @@ func (a *approver) run(ctx context.Context) error {
 	return nil
 }
 
-// next decides one request. It returns false at the end.
+// next decides one request. It returns false when the program ends.
 func (a *approver) next(ctx context.Context) bool {
 	name, shutdown := a.queue.Get()
 	if shutdown {
@@ -179,8 +182,8 @@ func (a *approver) next(ctx context.Context) bool {
 	return true
 }
 
-// decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait for
-// its machine to become known.
+// decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait
+// until its machine is known.
 func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
 	csr, exists := a.store.Get(name)
 	if !exists || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {

@@ -24,7 +24,7 @@ const (
 	denied
 )
 
-// verdict is a decision with its reason, which the kubelet's log and "kubectl get csr" show.
+// verdict is a decision with its reason, which appears in the kubelet's log and in "kubectl get csr".
 type verdict struct {
 	decision decision
 	node     string // "" if the request names no node
@@ -38,8 +38,8 @@ const (
 
 var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// judge applies the rule: a machine gets only a server certificate, for its own name and the addresses that addresses returns. It calls
-// addresses last, with the node's name; addresses returns nil for an unknown node.
+// judge applies the rule: a machine may only get a server certificate, for its own name and the addresses that addresses returns. It
+// calls addresses last, with the node's name; addresses returns nil for an unknown node.
 func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([]netip.Addr, error)) (verdict, error) {
 	if csr.Spec.SignerName != certv1.KubeletServingSignerName {
 		return verdict{}, nil
@@ -74,7 +74,7 @@ func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([
 	return v, nil
 }
 
-// parse parses the single request in PEM, and checks its signature, which proves that the requester has the key.
+// parse parses the only request in PEM, and checks its signature, which proves that the requester has the key.
 func parse(data []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -121,7 +121,7 @@ func checkUsages(usages []certv1.KeyUsage) error {
 	return nil
 }
 
-// checkContent refuses content that a kubelet doesn't ask for: the rights of an authority, and names of kinds that can't be checked.
+// checkContent refuses content that a kubelet never requests: the rights of an authority, and names of types that can't be checked.
 func checkContent(req *x509.CertificateRequest) error {
 	seen := false
 	for _, e := range req.Extensions {
@@ -129,7 +129,7 @@ func checkContent(req *x509.CertificateRequest) error {
 			return fmt.Errorf("extension %s: only alternative names are allowed, once", e.Id)
 		}
 		seen = true
-		// Go's parser ignores names of kinds that it doesn't know.
+		// Go's parser ignores names of types that it doesn't know.
 		var names []asn1.RawValue
 		if rest, err := asn1.Unmarshal(e.Value, &names); err != nil || len(rest) > 0 {
 			return errors.New("the alternative names can't be read")

@@ -1,6 +1,7 @@
-// Package backup is the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd as etcd's API
-// streams it; and which archives of a folder are kept. In: readers of the parts, keys. Out: an archive, and the parts of one.
-// Package pkg/cluster collects the parts, and puts them back in a restore.
+// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the
+// format of etcd's API; and which archives of a folder are kept.
+// In: readers of the parts, keys. Out: an archive, and the parts of one.
+// Package pkg/cluster collects the parts, and restores them.
 package backup
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Format is the version of archives that this package writes. It reads no newer one.
+// Format is the version of archives that this package writes. It can't read newer ones.
 const Format = 1
 
 // The names of files in an archive that aren't parts: the first and the last.
@@ -122,7 +123,7 @@ func (w *Writer) Describe(kubernetes string, machines []Machine) {
 func (w *Writer) put(name string, size int64, r io.Reader) error {
 	err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.Time, Format: tar.FormatPAX})
 	if err == nil {
-		// One byte more than announced is an error, too.
+		// More bytes than announced are an error, too.
 		var n int64
 		n, err = io.Copy(w.tar, r)
 		if err == nil && n != size {

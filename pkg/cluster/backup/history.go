@@ -16,7 +16,7 @@ const noHistory = "never"
 
 // Reasons for which a backup doesn't need the history of jobs.
 var (
-	// ErrHistoryElsewhere: a database server has it. A backup is complete without it.
+	// ErrHistoryElsewhere: the history is in a database server. A backup is complete without it.
 	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which is backed up separately")
 	// ErrNoController: the cluster has no job controller. Earlier backups may have a history.
 	ErrNoController = errors.New("there is no job controller")
@@ -34,8 +34,8 @@ func (e *NoHistoryError) Unwrap() error { return e.Err }
 // LacksHistory records that the history of jobs couldn't be read.
 func (w *Writer) LacksHistory(why error) { w.Lacks(history, why) }
 
-// Notes returns the change of a cluster's notes, as a merge patch, that records a backup which was made then. before has its notes.
-// without is the reason for which the backup doesn't have the history of jobs, or nil if it isn't missing.
+// Notes returns the change of a cluster's notes, as a merge patch, that records a backup made at a time. before are the notes
+// before it. without is the reason why the history of jobs is missing in the backup, or nil if it isn't.
 func Notes(before map[string]string, at time.Time, without error) ([]byte, error) {
 	made := at.Format(time.RFC3339)
 	data := map[string]any{Note: made}

@@ -12,26 +12,27 @@ import (
 
 // File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
-	// Path is its location, as the commands take it: a path here, ssh://..., s3://....
+	// Path is its location, in the form in which commands take it: a path on this machine, ssh://..., s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
 	// ID distinguishes clusters of the same name; older archives don't have it.
 	ID   string    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
-	// WithoutHistory: the history of jobs isn't in it, and should be. The names of archives by an earlier paictl don't record this.
+	// WithoutHistory means that the history of jobs is missing although the cluster has one. The names of archives by an earlier
+	// paictl don't record this.
 	WithoutHistory bool  `json:"withoutHistory,omitempty"`
 	Size           int64 `json:"size"`
 }
 
-// Ending is the ending of archives' names.
+// Ending is the suffix of archives' names.
 const Ending = ".paictl-backup"
 
 const stamp = "20060102T150405Z"
 
 var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
-// ID distinguishes a cluster from others of its name. It consists of the UID of its namespace kube-system, which no other cluster has,
-// and the record of a restore, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
+// ID distinguishes a cluster from others with the same name. It consists of the UID of its namespace kube-system, which is unique to a
+// cluster, and the record of a restore, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
 func ID(uid, restored string) string {
 	if uid == "" {
 		return ""
@@ -53,12 +54,13 @@ func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory returns the name of an archive that should have the history of jobs and doesn't: lists don't open archives.
+// NameWithoutHistory returns the name of an archive in which the history of jobs is missing. It is in the name because lists
+// don't open archives.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }
 
-// Named parses the name of an archive. ok is false for a name of another form.
+// Named parses the name of an archive. ok is false if the name has another form.
 func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {
@@ -68,7 +70,8 @@ func Named(name string) (File, bool) {
 	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
-// IsOf reports whether an archive belongs to a cluster: to any cluster of that name, or, if of has an ID, only to that one. "" is any.
+// IsOf reports whether an archive belongs to a cluster: to any cluster of that name or, if of has an ID, only to that one. "" matches
+// every archive.
 func (f File) IsOf(of string) bool {
 	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
@@ -80,13 +83,13 @@ func Sort(files []File) {
 	})
 }
 
-// Keep defines which archives of a cluster are kept: the latest ones, and the last one of each of a number of days and weeks that have one.
+// Keep defines which archives of a cluster are kept: the latest ones, and the last one of each of the last days and weeks that have one.
 type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns those that aren't kept. files belong to one cluster, in the order of Sort. The latest is always kept, and so is the
-// latest of those that have the history of jobs: newer ones without it don't replace it.
+// Expired returns the files that aren't kept. files belong to one cluster, in the order of Sort. The latest file is always kept, and
+// so is the latest one with the history of jobs: newer ones without it don't replace it.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
@@ -100,7 +103,7 @@ func (k Keep) Expired(files []File) []File {
 			seen[key] = true
 			return true
 		}
-		// Evaluate both: an archive may be the last one of its day and of its week.
+		// Evaluate both conditions: an archive may be the last one of its day and of its week.
 		day := first(days, f.Time.Format(time.DateOnly), k.Daily)
 		ofWeek := first(weeks, fmt.Sprintf("%d-%d", year, week), k.Weekly)
 		if i == 0 || i == withHistory || i < k.Last || day || ofWeek {

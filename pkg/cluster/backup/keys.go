@@ -18,8 +18,8 @@ var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca"
 // longestKey limits the number of bytes that are read of each file.
 const longestKey = 1 << 20
 
-// StillTheKeys refuses a backup whose keys, in the format of PartKeys, changed between the readings before and after etcd's database was read:
-// Secrets in the database may be encrypted by a key that the backup doesn't have.
+// StillTheKeys returns an error if the keys, in the format of PartKeys, changed between the readings before and after etcd's database was
+// read: Secrets in the database may then be encrypted with a key that the backup doesn't have.
 func StillTheKeys(before, after []byte) error {
 	was, err := keysIn(before)
 	if err != nil {
@@ -35,8 +35,8 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has finished", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities refuses keys, in the format of PartKeys, if an authority's key doesn't belong to any of its certificates: a cluster can't be made
-// of these.
+// CheckAuthorities returns an error if an authority's key, in the format of PartKeys, doesn't belong to any of its certificates: a cluster can't be
+// created from such keys.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -46,8 +46,9 @@ func CheckAuthorities(keys []byte) error {
 	return err
 }
 
-// OneCertificateEach returns keys, in the format of PartKeys, in which each authority only has the certificate of its key. A backup made while
-// authorities were rotated has two in a file, and their order doesn't show which key is in use: kube-controller-manager takes one.
+// OneCertificateEach returns keys, in the format of PartKeys, in which each authority has only the certificate of its key. If a backup is made
+// while authorities are rotated, a file has two certificates, and their order doesn't show which key is in use; kube-controller-manager
+// accepts only one.
 func OneCertificateEach(keys []byte) ([]byte, error) {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -84,8 +85,8 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ownCertificates are the certificates that belong to the authorities' keys, by the names of their files. An authority without a certificate is
-// left out: missing files are detected elsewhere.
+// ownCertificates returns the certificates that belong to the authorities' keys, by the names of their files. It omits an authority without a
+// certificate, because missing files are detected in another check.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

@@ -14,14 +14,15 @@ const (
 	FolderConfig = "config/"
 )
 
-// The cluster's notes of operations on all of its machines are a ConfigMap. Note is the key of the time of its last backup, RFC 3339.
+// The cluster's notes of operations on all of its machines are in a ConfigMap. Note is the key of the time of its last backup, in RFC
+// 3339.
 const (
 	NotesNamespace = "kube-system"
 	NotesName      = "paictl"
 	Note           = "backup"
-	// NoteHistory is the key of the time of the last one that had the history of jobs.
+	// NoteHistory is the key of the time of the last backup with the history of jobs.
 	NoteHistory = "backup-history"
-	// NoteRestored is the key of when and where the cluster was restored from a backup.
+	// NoteRestored is the key of the time and place at which the cluster was restored from a backup.
 	NoteRestored = "restored"
 )
 
@@ -29,6 +30,6 @@ var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.k
 	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
 	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
 
-// KeyFiles are the files in PartKeys, all of them and no others, as paths from the root of a machine of the control plane: those that can't be
-// made again. Other keys and certificates are signed by these.
+// KeyFiles returns the files in PartKeys, as paths from the root of a machine of the control plane: those that can't be created again. They
+// are complete, because all other keys and certificates are signed by these.
 func KeyFiles() []string { return slices.Clone(keyFiles) }

@@ -33,8 +33,8 @@ var (
 // longest limits how many bytes of head and manifest are read.
 const longest = 16 << 20
 
-// Read reads a whole archive, checks it, and calls part with each of its parts, which may leave the rest unread. The parts may only be
-// trusted when Read has returned: a truncated archive is only detected at its end.
+// Read reads a whole archive, checks it, and calls part with each of its parts. part needn't read its part to the end. The parts may
+// only be trusted after Read has returned without an error: a truncated archive is only detected at its end.
 func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	opened, err := keys.open(bufio.NewReaderSize(r, 1<<16))
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *reader) part(h *tar.Header) error {
 	if r.visit != nil {
 		tracked := &failing{r: content}
 		if err := r.visit(h.Name, h.Size, tracked); err != nil {
-			if tracked.err != nil { // the visitor's error is a consequence
+			if tracked.err != nil { // the visitor's error is only a consequence
 				return damaged(tracked.err)
 			}
 			return err

@@ -14,7 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Seal defines how an archive is encrypted: to recipients, or with a passphrase. With neither it is plain, which the caller must request explicitly.
+// Seal defines how an archive is encrypted: to recipients, or with a passphrase. If neither is set, it is not encrypted, which the caller must
+// request explicitly.
 type Seal struct {
 	Recipients []age.Recipient
 	Passphrase secret.String
@@ -60,7 +61,7 @@ type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
 
-// Recipients reads public keys, "age1…" one a line, from files and single strings. Comments begin with #.
+// Recipients reads public keys, "age1…", one per line, from files and from single strings. Comments begin with #.
 func Recipients(texts, files []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, t := range texts {
@@ -89,7 +90,7 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 	return parse(f)
 }
 
-// Keys open an archive.
+// Keys are the keys for opening an archive.
 type Keys struct {
 	Identities []age.Identity
 	// Passphrase returns the passphrase of an archive; nil if it can't be obtained.
@@ -98,7 +99,7 @@ type Keys struct {
 	Plain bool
 }
 
-// Identities reads private keys, "AGE-SECRET-KEY-…" one a line.
+// Identities reads private keys, "AGE-SECRET-KEY-…", one per line.
 func Identities(files []string) ([]age.Identity, error) {
 	var out []age.Identity
 	for _, f := range files {

@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// Snapshot is etcd's database as its API streams it: POST /v3/maintenance/snapshot answers with lines of JSON, each with a piece of the
-// database in base64 and the number of bytes that follow, and at last the SHA-256 of the whole. Read returns the database and the checksum
-// behind it, which is the format of etcd's own tools, and an error if it isn't complete.
+// Snapshot reads etcd's database in the format in which its API streams it: POST /v3/maintenance/snapshot answers with lines of JSON, each
+// with a piece of the database in base64 and the number of remaining bytes, and finally the SHA-256 of the whole. Read returns the
+// database followed by the checksum, which is the format of etcd's own tools, and an error if it isn't complete.
 type Snapshot struct {
 	in    *json.Decoder
 	size  int64
@@ -45,7 +45,7 @@ func NewSnapshot(r io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// Size is the size of database and checksum, in bytes.
+// Size returns the size of the database and the checksum, in bytes.
 func (s *Snapshot) Size() int64 { return s.size + sha256.Size }
 
 func (s *Snapshot) next() (blob []byte, remaining int64, err error) {

@@ -21,7 +21,7 @@ type Config struct {
 	// To is the place of the backups: ssh://... or s3://....
 	To         string   `json:"to"`
 	Recipients []string `json:"recipients"`
-	// Prune deletes backups that Keep doesn't keep, after one was made.
+	// Prune deletes backups that Keep doesn't keep, after a new one was made.
 	Prune bool `json:"prune"`
 	Keep  struct {
 		Last   int `json:"last"`
@@ -46,7 +46,7 @@ const (
 	filePrivateKey   = "ssh.privateKey"
 )
 
-// readConfig reads the configuration, and checks it as far as possible without a request.
+// readConfig reads the configuration, and checks it as far as that is possible without a request.
 func readConfig(file string) (*Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Config) open(credentials, own string) (target.Target, error) {
 		}
 		env[name] = text
 	}
-	// The credentials come from these values only, not from the environment of the pod.
+	// Take the credentials only from these values, not from the environment of the pod.
 	s3.Getenv = func(name string) string { return env[name] }
 	return target.Open(c.To, target.Options{S3: s3, Dial: func(m target.Machine) (*ssh.Client, ssh.Target, error) {
 		return c.dial(m, credentials, own)

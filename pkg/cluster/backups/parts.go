@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// answerTime limits the time until etcd begins its answer; the job controller copies its history before that.
+	// answerTime limits the time until etcd begins its answer, and until the job controller has copied its history.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
 	// quorumTime limits the time until a member of etcd agrees with the others.
@@ -34,7 +34,7 @@ const (
 	maxReason = 4 << 10
 )
 
-// parts adds everything, in the order of "paictl cluster backup". without is the reason if the history of jobs is known to be unavailable.
+// parts adds all parts, in the order of "paictl cluster backup". without is the reason if the history of jobs is known to be unavailable.
 func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string, without error) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
 		text := pushed.Files[name]
@@ -69,7 +69,7 @@ func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy,
 	return s.addJobs(ctx, w)
 }
 
-// keys are the files of backup.KeyFiles as a tar archive.
+// keys returns the files of backup.KeyFiles as a tar archive.
 func (s *saver) keys() ([]byte, error) {
 	var out bytes.Buffer
 	to := tar.NewWriter(&out)
@@ -126,8 +126,8 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent returns nil if a member of etcd has the state of the others: a majority answers this request together. A snapshot has the
-// data of one member, and would be outdated otherwise.
+// isCurrent returns nil if a member of etcd has the current state: a majority is needed to answer this request. A snapshot has the
+// data of one member, and could be outdated otherwise.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -138,7 +138,7 @@ func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	return body.Close()
 }
 
-// etcdClient has the certificate of the machine's own member, which the others take as well.
+// etcdClient returns a client with the certificate of the machine's own member, which the other members accept as well.
 func (s *saver) etcdClient() (*http.Client, error) {
 	pki := filepath.Join(s.root, "etc/kubernetes/pki/etcd")
 	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
@@ -159,7 +159,8 @@ func (s *saver) etcdClient() (*http.Client, error) {
 	}}, nil
 }
 
-// addJobs adds the history of jobs. A cluster without it is saved nevertheless, under a name that shows this.
+// addJobs adds the history of jobs. If that fails, the cluster is still saved, in a backup whose name shows that the
+// history is missing.
 func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	token, err := access.Read(s.token)
 	if err != nil {
@@ -179,7 +180,7 @@ func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	case answered && said.code == http.StatusNotImplemented:
 		w.LacksHistory(fmt.Errorf("%w: %w", backup.ErrHistoryElsewhere, err))
 		return nil
-	case asked && unknown.IsNotFound: // its service isn't in the cluster
+	case asked && unknown.IsNotFound: // the cluster doesn't have the service
 		return &backup.NoHistoryError{Err: fmt.Errorf("%w: %w", backup.ErrNoController, err)}
 	case err != nil:
 		return &backup.NoHistoryError{Err: err}
@@ -197,7 +198,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.text }
 
-// ask sends one request. The caller closes the answer; size is -1 if the server doesn't send it.
+// ask sends one request. The caller closes the answer; size is -1 if the server doesn't report it.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

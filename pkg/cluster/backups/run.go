@@ -1,6 +1,7 @@
-// Package backups is the program cmd/pai-backup: a cluster backs itself up, as "paictl cluster backup" does from outside.
+// Package backups is the program cmd/pai-backup, with which a cluster makes its own backups, as "paictl cluster backup" does from
+// outside.
 // In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive at its target,
-// encrypted to keys that the cluster doesn't have; old ones deleted; a note of the time.
+// encrypted to keys that the cluster doesn't have; old ones are deleted; a note of the time.
 package backups
 
 import (
@@ -38,7 +39,7 @@ type options struct {
 	kubeconfig          string
 }
 
-// Run is the program pai-backup with its arguments; it logs to out.
+// Run runs the program pai-backup with its arguments; it logs to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	fs := flag.NewFlagSet("pai-backup", flag.ContinueOnError)
@@ -156,8 +157,8 @@ func (s *saver) save(ctx context.Context) (err error) {
 	return nil
 }
 
-// after runs the steps whose failure doesn't harm the new backup. notes are the cluster's earlier notes; without is the reason for
-// which the history of jobs isn't in it.
+// after runs the steps whose failure doesn't affect the new backup. notes are the cluster's earlier notes; without is the reason
+// why the history of jobs is missing.
 func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, notes map[string]string, without error) {
 	warn := func(what string, err error) {
 		s.log.WarnContext(ctx, "the backup is made, but", "what", what, "error", err, "remedy", hint.Of(err))
@@ -176,13 +177,13 @@ func (s *saver) after(ctx context.Context, to target.Target, made backup.Head, n
 	for _, f := range s.config.keep().Expired(files) {
 		if err := to.Delete(ctx, path.Base(f.Path)); err != nil {
 			warn("an old backup couldn't be deleted", err)
-			return // others can't be deleted, either
+			return // then deleting others would fail, too
 		}
 		s.log.InfoContext(ctx, "deleted", "backup", f.Path)
 	}
 }
 
-// note records in the cluster when its last backup was made, and the last one with the history of jobs.
+// note records in the cluster the time of its last backup, and of the last backup with the history of jobs.
 func (s *saver) note(ctx context.Context, at time.Time, before map[string]string, without error) error {
 	patch, err := backup.Notes(before, at, without)
 	if err != nil {
@@ -192,7 +193,7 @@ func (s *saver) note(ctx context.Context, at time.Time, before map[string]string
 	return err
 }
 
-// masters are the addresses of the machines with etcd, this one first.
+// masters returns the addresses of the machines with etcd, this one first.
 func (s *saver) masters(c *config.Cluster) []string {
 	out := []string{s.etcd}
 	for _, m := range c.Layout.MachineList {

@@ -17,7 +17,7 @@ const DefaultDir = "dist/bundle"
 type Bundle struct {
 	dir      string
 	manifest Manifest
-	// cacheFile records which files were hashed; "" disables the cache.
+	// cacheFile records which files were already hashed; "" disables the cache.
 	cacheFile string
 }
 
@@ -75,7 +75,7 @@ func (b *Bundle) File(a Artifact) string {
 	return filepath.Join(b.dir, filepath.FromSlash(a.Path))
 }
 
-// defaultCacheFile is in the user's cache folder, or "" if the user doesn't have one.
+// defaultCacheFile returns the file in the user's cache folder, or "" if the user doesn't have one.
 func defaultCacheFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

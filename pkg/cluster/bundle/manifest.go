@@ -1,7 +1,7 @@
-// Package bundle holds the artifacts that a cluster is made of: programs, CNI plugins and
-// OCI images, each with its checksum in one manifest.
-// In: source modules or upstream URLs. Out: a folder that is listed, verified and opened;
-// nodes get their files from it.
+// Package bundle has the artifacts from which a cluster is made: programs, CNI plugins and OCI
+// images, each with its checksum in one manifest.
+// In: source modules or upstream URLs. Out: a folder that can be listed, verified and opened, and
+// from which nodes get their files.
 package bundle
 
 import (
@@ -15,7 +15,7 @@ const (
 	ManifestKind = "Bundle"
 )
 
-// Origins of a bundle: the command that made it, "paictl bundle ORIGIN".
+// Origins of a bundle: the command that made it is "paictl bundle ORIGIN".
 const (
 	OriginBuild = "build"
 	OriginFetch = "fetch"
@@ -35,12 +35,12 @@ const (
 	KindImage     = "image"      // an OCI image as a tar that "ctr images import" reads
 	KindTool      = "tool"       // an executable that runs on the operator's machine only (api-only sandbox, promtool)
 	KindChart     = "chart"      // a Helm chart as an archive, for users who install it without paictl
-	// KindDriver is a package of NVIDIA's driver or one of its dependencies, a .deb for the machines of one distribution. It was
-	// added by the operator: build and fetch leave it alone.
+	// KindDriver is a package of NVIDIA's driver or one of its dependencies, a .deb for the machines of one distribution. The
+	// operator adds it; build and fetch don't change it.
 	KindDriver = "driver-package"
 )
 
-// Kinds are all kinds of artifacts, in the order in which a manifest lists them.
+// Kinds returns all kinds of artifacts, in the order of a manifest.
 func Kinds() []string {
 	return []string{KindBinary, KindCNIPlugin, KindImage, KindTool, KindChart, KindDriver}
 }
@@ -64,7 +64,7 @@ type Artifact struct {
 	Kind    string `yaml:"kind" json:"kind"`
 	// Path is relative to the bundle's folder, with slashes.
 	Path string `yaml:"path" json:"path"`
-	// Source is its origin: module@version, or the URL it was fetched from.
+	// Source is its origin: module@version, or the URL from which it was fetched.
 	Source string `yaml:"source" json:"source"`
 	SHA256 string `yaml:"sha256" json:"sha256"` // hex, of the file
 	Size   int64  `yaml:"size" json:"size"`     // bytes
@@ -81,7 +81,8 @@ type Artifact struct {
 	System string `yaml:"system,omitempty" json:"system,omitempty"`
 }
 
-// id identifies an artifact. A bundle may have packages of one name in many versions, for many distributions.
+// id identifies an artifact. A bundle may have packages with the same name in several versions, for several
+// distributions.
 func (a Artifact) id() string {
 	if a.Kind == KindDriver {
 		return a.Kind + "/" + strings.TrimPrefix(a.Path, driverDir)
@@ -89,15 +90,15 @@ func (a Artifact) id() string {
 	return a.Kind + "/" + a.Name
 }
 
-// NeededBy reports whether a machine needs the artifact: every machine does if it has
-// no roles, otherwise those of the control plane ("master") or those on which jobs run ("worker").
-// A machine may be both.
+// NeededBy reports whether a machine needs the artifact. If it has no roles, every machine needs
+// it; otherwise those of the control plane ("master") or those on which jobs run ("worker"). A
+// machine may be both.
 func (a Artifact) NeededBy(controlPlane, worker bool) bool {
 	return len(a.Roles) == 0 || controlPlane && slices.Contains(a.Roles, "master") || worker && slices.Contains(a.Roles, "worker")
 }
 
-// PathOf returns the path of an artifact in a bundle. A chart's name is that of its file here, which
-// includes its version: charts/prometheus-0.1.0.tgz.
+// PathOf returns the path of an artifact in a bundle. For a chart, name is the name of its file,
+// which includes the version: charts/prometheus-0.1.0.tgz.
 func PathOf(kind, name string) string {
 	switch kind {
 	case KindCNIPlugin:
@@ -115,8 +116,8 @@ func PathOf(kind, name string) string {
 
 const driverDir = "driver/"
 
-// DriverPath returns the path of a package in a bundle: in a folder for its distribution, by the name that apt gives to
-// files, in which the colon of a version is escaped.
+// DriverPath returns the path of a package in a bundle: in a folder for its distribution, under the name that apt uses
+// for files, in which the colon of a version is escaped.
 func DriverPath(system, name, version, arch string) string {
 	return driverDir + system + "/" + name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }

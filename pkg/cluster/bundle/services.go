@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl"
 )
 
-// imagedServices are the services, by the bundle's image that they run.
+// imagedServices returns the services by the image of the bundle that they run.
 func imagedServices() map[string]string {
 	out := map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
@@ -20,16 +20,16 @@ func imagedServices() map[string]string {
 	return out
 }
 
-// runtimeImage is in the pods of jobs; the job controller's configuration names it.
+// runtimeImage is the image in the pods of jobs; the job controller's configuration names it.
 const runtimeImage, runtimeService, runtimeKey = "pai-runtime", "job-controller", "runtimeImage"
 
-// FetchedServices are those whose images "paictl bundle build" can't make.
+// FetchedServices returns the services whose images "paictl bundle build" can't build.
 func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
 
-// ServiceSections returns sections of services-configuration.yaml that name a bundle's images
-// for the services that run them. Services whose image only "bundle fetch" provides are off
-// if it is missing. A bundle without any service's image gets no sections, because the
-// charts' own images are as good.
+// ServiceSections returns sections of services-configuration.yaml that name a bundle's images for
+// the services that run them. Services whose image only "bundle fetch" provides are disabled if it
+// is missing. If a bundle has no image of a service, it returns no sections, because the charts'
+// own images work as well.
 func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}
 	for _, a := range images {

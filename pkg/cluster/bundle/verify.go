@@ -21,13 +21,13 @@ import (
 // Bad is an artifact whose file doesn't match the manifest.
 type Bad struct {
 	Artifact Artifact `json:"artifact"`
-	// Got is the file's real checksum, or "" if it could not be read.
+	// Got is the file's actual checksum, or "" if it could not be read.
 	Got string `json:"got,omitempty"`
-	// Err is the reason for which the file could not be read; nil for a wrong checksum.
+	// Err is the reason why the file could not be read; nil for a wrong checksum.
 	Err error `json:"-"`
 }
 
-// String names the file, and the expected and the actual state.
+// String describes the file, and the expected and the actual state.
 func (b Bad) String() string {
 	if errors.Is(b.Err, os.ErrNotExist) {
 		return b.Artifact.Path + " is missing"
@@ -54,8 +54,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
 }
 
-// Remedy is the command that repairs the bundle: a missing file is made again, the
-// others are kept. The operator must add driver packages again.
+// Remedy returns the command that repairs the bundle, which makes missing files again and keeps the
+// others. The operator must add driver packages again.
 func (e *CorruptError) Remedy() string {
 	var rm, driver []string
 	for _, b := range e.Bad {
@@ -82,8 +82,8 @@ func (e *CorruptError) Remedy() string {
 	return "run: " + again
 }
 
-// Verify hashes every file, several at a time, and returns a *CorruptError that lists
-// all that differ. done is called once per file, from one goroutine at a time; it may be nil.
+// Verify hashes every file, several at a time, and returns a *CorruptError that lists all files
+// that differ. done is called once per file; calls are never concurrent. It may be nil.
 func (b *Bundle) Verify(ctx context.Context, done func(Artifact)) error {
 	return b.verify(ctx, b.manifest.Artifacts, done)
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // workDir is the folder of a Writer's state, logs and unfinished files. It is in the bundle's
-// own folder, so that a finished file is put in place by a rename.
+// folder, so that a finished file can be moved to its place by a rename.
 const workDir = ".work"
 
 // LockedError means that another process writes the bundle.
@@ -30,32 +30,32 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is writing the bundle in %s", e.Dir)
 }
 
-// ExitCode is the exit code of a held lock.
+// ExitCode returns the exit code for a held lock.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// Writer fills a bundle's folder file by file. Finished files survive an interruption:
-// the next Writer finds them again by their inputs. The manifest appears only when all files are finished, so
-// a folder that Open accepts is whole.
+// Writer fills a bundle's folder file by file. Finished files survive an interruption: the next Writer
+// recognises them by their inputs. The manifest is written only when all files are finished, so a folder that
+// Open accepts is complete.
 type Writer struct {
 	dir    string
 	header *Manifest
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
-	// brought are the driver packages, by id: they stay when all other artifacts are made again.
+	// brought are the driver packages, by id, which stay when all other artifacts are made again.
 	brought map[string]Artifact
 }
 
-// made is an artifact of an earlier run or of this one.
+// made is an artifact of this run or an earlier one.
 type made struct {
 	Artifact Artifact `json:"artifact"`
-	// Inputs identifies everything the file was made from.
+	// Inputs identifies all inputs from which the file was made.
 	Inputs string `json:"inputs"`
-	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was put in place
+	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was moved to its place
 }
 
-// Create opens dir for writing and locks it. header is read by Commit: everything but the
-// artifacts, so that the caller can fill it in while it works.
+// Create opens dir for writing and locks it. header is the manifest without the artifacts. Commit
+// reads it, so the caller can fill it in until then.
 func Create(dir string, header *Manifest) (*Writer, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if !ok {
 		return nil, &LockedError{Dir: dir}
 	}
-	// An unreadable state costs time, but doesn't affect correctness.
+	// If the state can't be read, artifacts are made again; the result is still correct.
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}
@@ -91,8 +91,8 @@ func (w *Writer) Work(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
 }
 
-// takeOver finds the driver packages. The manifest lists them, or the state while a build has removed the manifest.
-// If the state lists packages that the manifest doesn't, an interrupted change has left them, and they are removed.
+// takeOver finds the driver packages. The manifest lists them, or the state if a build has removed the manifest. If
+// the state lists packages that the manifest doesn't, an interrupted change has left them, and they are removed.
 func (w *Writer) takeOver() error {
 	w.brought = map[string]Artifact{}
 	file := filepath.Join(w.dir, ManifestFile)
@@ -136,7 +136,7 @@ func (w *Writer) takeOver() error {
 	return w.saveState()
 }
 
-// remove deletes an artifact's file, if it exists. It checks the path, because the state is a file that others may have written.
+// remove deletes an artifact's file, if it exists. It checks the path, because someone else may have written the state file.
 func (w *Writer) remove(a Artifact) error {
 	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
 		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
@@ -148,10 +148,10 @@ func (w *Writer) remove(a Artifact) error {
 	return err
 }
 
-// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and until Commit
-// the manifest does, too.
+// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and so does the
+// manifest until Commit.
 func Edit(dir string) (*Writer, *Bundle, error) {
-	if _, err := Open(dir); err != nil { // first, so that it doesn't create a folder that isn't a bundle
+	if _, err := Open(dir); err != nil { // first, so that no folder is created that isn't a bundle
 		return nil, nil, err
 	}
 	header := &Manifest{}
@@ -159,7 +159,7 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := Open(dir) // another process may have written it in between
+	b, err := Open(dir) // another process may have written it since
 	if err != nil {
 		_ = w.Close()
 		return nil, nil, err
@@ -179,7 +179,7 @@ func (w *Writer) Bring(a Artifact, file string) error {
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.Name, err)
 	}
-	// Recorded first: if the program is interrupted before Commit, the file is found again, and removed.
+	// Record it first: if the program is interrupted before Commit, the file is then found and removed.
 	w.state[a.id()] = made{Artifact: a, MTime: fi.ModTime().UnixNano()}
 	if err := w.saveState(); err != nil {
 		return err
@@ -213,14 +213,14 @@ func (w *Writer) Has(kind, name, inputs string) bool {
 	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
 }
 
-// Keep keeps an artifact for which Has is true.
+// Keep keeps an artifact for which Has returned true.
 func (w *Writer) Keep(kind, name string) Artifact {
 	a := w.state[kind+"/"+name].Artifact
 	w.listed = append(w.listed, a)
 	return a
 }
 
-// Add moves a finished file to a.Path, fills in its checksum and size and records it.
+// Add moves a finished file to a.Path, sets its checksum and size, and records it.
 func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Artifact, error) {
 	sum, err := HashFile(ctx, file)
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Arti
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
 	a.SHA256, a.Size = sum, fi.Size()
-	// From here on the old manifest would be wrong.
+	// From now on the old manifest is no longer valid.
 	if err := os.Remove(filepath.Join(w.dir, ManifestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
@@ -271,8 +271,8 @@ func (w *Writer) saveState() error {
 	return nil
 }
 
-// Commit writes the manifest with the artifacts that were kept, added and brought, in order of kind and name, removes files that no
-// longer belong to the bundle, and opens the result.
+// Commit writes the manifest with the artifacts that were kept, added and brought, in the order of kind and name, removes files
+// that no longer belong to the bundle, and opens the result.
 func (w *Writer) Commit() (*Bundle, error) {
 	m := *w.header
 	m.APIVersion, m.Kind, m.Artifacts = APIVersion, ManifestKind, slices.Clone(w.listed)
@@ -323,7 +323,8 @@ func (w *Writer) prune(keep []Artifact) error {
 			return err
 		}
 		if m.Artifact.Kind == KindDriver {
-			// A distribution's folder is removed with its last package. If it contains other files, it stays.
+			// Remove a distribution's folder with its last package. If it contains other files, this fails, and it
+			// stays.
 			_ = os.Remove(filepath.Join(w.dir, filepath.FromSlash(path.Dir(m.Artifact.Path))))
 		}
 	}

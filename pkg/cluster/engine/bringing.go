@@ -28,12 +28,12 @@ type bringing struct {
 	total int64
 
 	mu    sync.Mutex
-	wants []ssh.Missing // neither present nor in transfer
+	wants []ssh.Missing // neither present nor being transferred
 	done  int64
 	told  int64
 }
 
-// all gets the files from other machines. The machine has to get the files that remain in wants from paictl.
+// all gets files from other machines. The files that remain in wants must be sent by paictl.
 func (b *bringing) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range getsAtOnce {
@@ -105,14 +105,14 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 		b.p.prove(res.Bytes, began)
 		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.Id), t.file.SHA256, shell.Quote(t.file.Path))
 		res, shareErr := r.Host(b.n).Run(ctx, ssh.Script{Name: PhasePeer + "/share", Mutates: true, Body: PreludeScript + peerScript + share})
-		shared = shareErr == nil && res.ExitCode == 0 // otherwise others get the file elsewhere
+		shared = shareErr == nil && res.ExitCode == 0 // otherwise others get the file from another machine
 	}
 	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
 	return err
 }
 
-// watch keeps other machines from waiting for one that takes a file too slowly, or not at all, and so blocks one of the few places for files that
-// paictl sends. The caller calls took with the number of bytes sent so far, and end when the transfer is complete.
+// watch prevents that other machines wait for one that receives a file too slowly, or not at all, and so occupies one of the few slots for files
+// that paictl sends. The caller calls took with the number of bytes sent so far, and end when the transfer is complete.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
@@ -146,7 +146,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	}, func() { close(done) }
 }
 
-// fetch copies a file to the machine from another one. It returns only errors for which the machine is set aside.
+// fetch copies a file to the machine from another one. It only returns errors for which the machine is set aside.
 func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	p, from := b.p, t.from.name
 	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
@@ -160,7 +160,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 		err = fmt.Errorf("%s on %s did not report how it ended", PeerProgram, b.n.Hostname)
 	}
 	if err != nil {
-		// The fault is in the machine itself, and it can do without the program.
+		// The fault is in the machine itself, and it can work without the program.
 		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
 		p.copies.setAlone(b.n.Hostname)
 		b.want(t.file)
@@ -182,7 +182,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-// judge warns of the consequences of a failure.
+// judge warns about the consequences of a failure.
 func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
@@ -218,7 +218,7 @@ func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	return err
 }
 
-// progress counts bytes that have arrived. A negative n takes back bytes that must be sent again.
+// progress counts bytes that have arrived. A negative n subtracts bytes that must be sent again.
 func (b *bringing) progress(what string, n int64) {
 	b.mu.Lock()
 	b.done += n
@@ -241,7 +241,7 @@ type words struct {
 	sum  int64
 }
 
-// longestWord limits the length of a line in bytes: a machine may print anything.
+// longestWord limits the length of a line in bytes, because a machine may print anything.
 const longestWord = 64 << 10
 
 func (w *words) Write(b []byte) (int, error) {

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// ownCopies is how many copies of a file paictl sends itself while machines can get it from each other.
+	// ownCopies is how many copies of a file paictl itself sends while machines can get it from each other.
 	ownCopies = 3
-	// sendsAtOnce is below the number of machines that may receive files at a time: the rest is for machines that are about to take part.
+	// sendsAtOnce is less than the number of machines that may receive files at a time: the rest is for machines that are about to take
+	// part.
 	sendsAtOnce = 4
 	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it receives.
 	servesAtOnce, getsAtOnce = 2, 2
 	// enoughFailures is the number of other machines with failed transfers after which a machine gets its files from paictl. It is
-	// also how many machines must fail to reach any other before transfers between machines are switched off.
+	// also how many machines must fail to reach any other machine before transfers between machines are disabled.
 	enoughFailures = 3
 )
 
@@ -33,16 +34,16 @@ type copies struct {
 	machines map[string]*sharer
 	sending  int       // the transfers that count towards sendsAtOnce
 	sendings []*sharer // machines that get a file from paictl, including released ones
-	// passed is true after at least one file went from machine to machine. Until then cut holds the machines that reached no other, and
-	// closed the machines that weren't reached.
+	// passed is true when at least one file was transferred from machine to machine. Until then cut are the machines that reached no
+	// other, and closed the machines that weren't reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
-	// proven is when a machine last received data fast enough.
+	// proven is the time at which a machine last received data fast enough.
 	proven time.Time
 }
 
-// spread counts the copies of one file, keyed by its SHA-256.
+// spread counts the copies of one file, by its SHA-256.
 type spread struct {
 	holders           []*sharer
 	sent              int // copies sent by paictl, including unfinished ones
@@ -55,10 +56,10 @@ type sharer struct {
 	ready peer.Ready
 	gone  bool
 	alone bool // gets all its files from paictl
-	busy  int  // files that it sends now
-	gave  int  // files that other machines got from it
-	// left holds the machines from which it takes no more files; wrongFor the machines that received wrong content from it, vainFor
-	// those that received no file.
+	busy  int  // files that it is sending now
+	gave  int  // files that other machines received from it
+	// left are the machines from which it takes no more files. wrongFor are the machines that received wrong content from it,
+	// vainFor those that received no file.
 	left, wrongFor, vainFor map[string]bool
 	mixed                   map[string]bool // files that arrived mixed with older content
 	slow                    bool            // received data from paictl too slowly
@@ -73,7 +74,7 @@ type sending struct {
 	released bool      // so slow that it no longer counts
 }
 
-// transfer is one file in transfer.
+// transfer is a file that is being transferred.
 type transfer struct {
 	file ssh.Missing
 	from *sharer // nil: from paictl

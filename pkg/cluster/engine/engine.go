@@ -127,7 +127,7 @@ func (r *Run) Close() {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	for _, h := range r.Hosts {
-		_ = h.Close() // the run is over, so the error has no reader
+		_ = h.Close() // the run has ended, so the error has no reader
 	}
 }
 
@@ -339,7 +339,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, JoinHosts(e.Failed))
 }
 
-// ExitCode is 3 for a partial failure, and 1 if all hosts failed. A host that was only held back is unchanged.
+// ExitCode returns 3 for a partial failure, and 1 if all hosts failed. A host that was only held back is unchanged.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1

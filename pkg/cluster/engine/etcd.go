@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// EtcdScript has the functions that query etcd.
+// EtcdScript defines the functions that query etcd.
 //
 //go:embed scripts/etcd.sh
 var EtcdScript string

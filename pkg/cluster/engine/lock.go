@@ -31,7 +31,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another run holds the cluster's lock on %s: %s, since %s", e.Host, e.Owner, e.Since)
 }
 
-// ExitCode is 5: locked.
+// ExitCode returns 5: locked.
 func (e *LockedError) ExitCode() int { return 5 }
 
 // lockScript locks the file for as long as its standard input stays open. The lock is flock's, so

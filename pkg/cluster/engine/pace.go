@@ -25,7 +25,7 @@ func newPace(p peer.Patience, began time.Time) *pace {
 	return &pace{patience: p, began: began, last: began, seen: []sample{{began, 0}}}
 }
 
-// looks is the time between two checks of the pace, and recent is how long a result counts.
+// looks returns the time between two checks of the pace, and recent is how long a result counts.
 func (p *pace) looks() time.Duration  { return p.patience.Stall / 4 }
 func (p *pace) recent() time.Duration { return p.patience.Stall / 2 }
 

@@ -307,7 +307,7 @@ func (p *Peers) prove(sent int64, began time.Time) {
 	}
 }
 
-// folder is the folder from which machines serve files in this run.
+// folder returns the folder from which machines serve files in this run.
 func (p *Peers) folder() string { return path.Join(StateDir, "peer-"+p.r.Id) }
 
 // body returns a script whose last command gets its input as JSON on fd 3. It isn't an argument, since other users can see arguments.

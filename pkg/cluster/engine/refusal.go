@@ -42,5 +42,5 @@ func (e *PreflightError) Error() string {
 	return fmt.Sprintf("%d checks failed, the first: %s%s (%s)", n, where, first.Message, rest)
 }
 
-// ExitCode is 4: preflight.
+// ExitCode returns 4: preflight.
 func (e *PreflightError) ExitCode() int { return 4 }

@@ -17,17 +17,17 @@ const (
 	HostLock = "/run/paictl-host.lock"
 )
 
-// PreludeScript has the functions of all scripts.
+// PreludeScript defines the functions of all scripts.
 //
 //go:embed scripts/prelude.sh
 var PreludeScript string
 
-// DetectScript has the functions that read a machine's state.
+// DetectScript defines the functions that read a machine's state.
 //
 //go:embed scripts/detect.sh
 var DetectScript string
 
-// ApplyScript has the functions that change it.
+// ApplyScript defines the functions that change it.
 //
 //go:embed scripts/apply.sh
 var ApplyScript string
@@ -81,7 +81,7 @@ func Heredoc(command string, data []byte) string {
 	return b.String()
 }
 
-// RepairScript has the safe repairs of preflight.
+// RepairScript defines the safe repairs of preflight.
 //
 //go:embed scripts/repair.sh
 var RepairScript string

@@ -32,7 +32,7 @@ func (s Serves) has(gs []Generation) bool {
 // Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
 const openByDefault = 560
 
-// Branches are the known branches, the newest first: the production and long-term branches for data centres.
+// Branches returns the known branches, the newest first: the production and long-term branches for data centres.
 // Sources: docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported
 // Drivers and CUDA Toolkit Versions"; for the open module, which needs the GSP that came with Turing, the README of
 // NVIDIA/open-gpu-kernel-modules; for the end of Maxwell, Pascal and Volta after 580, the deprecation schedule of
@@ -62,7 +62,7 @@ func BranchOf(version string) int {
 	return n
 }
 
-// Release is NVIDIA's part of a package's version: "535.261.03" of "1:535.261.03-1~deb12u1".
+// Release returns NVIDIA's part of a package's version: "535.261.03" of "1:535.261.03-1~deb12u1".
 func Release(version string) string {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
 		version = rest

@@ -30,7 +30,7 @@ func (g Generation) String() string {
 	return names[g]
 }
 
-// chips are the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA assigns ids
+// chips returns the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA assigns ids
 // by chip, so that a later card, or another version of one, falls into its chip's range.
 // Source: the chips' names (GK110, GA100 …) in the public PCI ID repository, pci-ids.ucw.cz.
 func chips() []struct {

@@ -185,7 +185,7 @@ func (m Machine) unfit() *Finding {
 	return nil
 }
 
-// generations are the distinct generations of the machine's GPUs.
+// generations returns the distinct generations of the machine's GPUs.
 func (m Machine) generations() ([]Generation, *Finding) {
 	var out []Generation
 	for _, d := range m.Devices {
@@ -202,7 +202,7 @@ func (m Machine) generations() ([]Generation, *Finding) {
 	return out, nil
 }
 
-// kinds are the modules of a branch that may be used for the GPUs, the best first.
+// kinds returns the modules of a branch that may be used for the GPUs, the best first.
 func (b Branch) kinds(generations []Generation, want string) []string {
 	order := []string{ModuleClosed, ModuleOpen}
 	if b.Number >= openByDefault {
@@ -303,7 +303,7 @@ func (m Machine) switches() string {
 	return ""
 }
 
-// where is the remedy that makes the packages available to apt.
+// where returns the remedy that makes the packages available to apt.
 func where(source, system string) string {
 	switch {
 	case source == SourceBundle:
@@ -384,7 +384,7 @@ func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	return within(Release(have[0]), want)
 }
 
-// versions are the available versions of a package, the installed one first.
+// versions returns the available versions of a package, the installed one first.
 func (m Machine) versions(name string) []string {
 	if have := m.Installed[name]; have != "" {
 		return append([]string{have}, m.Candidates[name]...)

@@ -51,7 +51,7 @@ func Offers(system string, have map[string][]string) []Offer {
 	return out
 }
 
-// versioned are the names of a set's packages of the driver's own version, without the fabric manager: other sets have
+// versioned returns the names of a set's packages of the driver's own version, without the fabric manager: other sets have
 // it, too.
 func (s set) versioned(branch int) []string {
 	var out []string
@@ -67,7 +67,7 @@ func ofBranch(name string, branch int) string {
 	return strings.ReplaceAll(name, "%b", strconv.Itoa(branch))
 }
 
-// releases are the releases of a branch with at least one available package.
+// releases returns the releases of a branch with at least one available package.
 func (s set) releases(branch int, have map[string][]string) []string {
 	var out []string
 	for _, name := range s.versioned(branch) {

@@ -23,7 +23,7 @@ type Package struct {
 	Version string
 }
 
-// set has the names of the packages of branches, from a distribution or NVIDIA. In names, %b is the branch, %k the release of the
+// set holds the names of the packages of branches, from a distribution or NVIDIA. In names, %b is the branch, %k the release of the
 // running kernel.
 type set struct {
 	systems  []string // as layout.Facts.OS has them
@@ -41,7 +41,7 @@ type set struct {
 	kernels map[string]string
 }
 
-// sets are all packages that paictl can install. Only the compute part: no X, no desktop. Sources: for Debian the
+// sets returns all packages that paictl can install. Only the compute part: no X, no desktop. Sources: for Debian the
 // packages themselves (their descriptions name the kernels); for Ubuntu packages.ubuntu.com, source packages
 // nvidia-graphics-drivers-*-server and linux-restricted-modules; for NVIDIA's repository its Driver Installation
 // Guide, "Compute-only System", and for the fabric manager's name from 580 on and the packages of NVLink 5 NVIDIA/gpu-driver-container.
@@ -112,7 +112,7 @@ func sets() []set {
 	}
 }
 
-// Systems are the distributions for which there is a set.
+// Systems returns the distributions for which there is a set.
 func Systems() []string {
 	var out []string
 	for _, s := range sets() {
@@ -126,7 +126,7 @@ func Systems() []string {
 	return out
 }
 
-// Names are all packages that a machine may need, with %k in the place of the name of its kernel. A bundle may
+// Names returns all packages that a machine may need, with %k in the place of the name of its kernel. A bundle may
 // hold the distribution's or NVIDIA's.
 func Names(source string) []string {
 	seen := map[string]bool{headers: true}

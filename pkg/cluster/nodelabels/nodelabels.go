@@ -86,7 +86,7 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 	return d
 }
 
-// CompareLabels is Compare where taints are not paictl's to change: those that it owns stay owned.
+// CompareLabels is like Compare, but taints are not paictl's to change: those that it owns stay owned.
 func CompareLabels(labels map[string]string, have State) Difference {
 	taints := slices.DeleteFunc(have.owned(), func(o string) bool { return !isTaint(o) })
 	d := Compare(labels, taints, have)
@@ -125,7 +125,7 @@ func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 // canonical writes key=:Effect as key:Effect.
 func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
 
-// keyAndEffect is kubectl's form for a taint to remove.
+// keyAndEffect returns kubectl's form for a taint to remove.
 func keyAndEffect(t string) string {
 	key, effect, _ := strings.Cut(t, ":")
 	key, _, _ = strings.Cut(key, "=")

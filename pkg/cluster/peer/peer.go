@@ -83,7 +83,7 @@ func (p Patience) WithDefaults() Patience {
 	return p
 }
 
-// Limit is how long the transfer may take before it is abandoned.
+// Limit returns how long the transfer may take before it is abandoned.
 func (f Fetching) Limit() time.Duration {
 	p := f.Patience.WithDefaults()
 	return 2*p.Dial + p.Grace + p.Stall + time.Duration(f.Size/p.Rate)*time.Second

@@ -41,7 +41,7 @@ const (
 // serverName is in every certificate: the certificate itself identifies the machine.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx or its time ends, or gone is closed, which means that the run is over. It prints its address
+// Serve serves files until ctx or its time ends, or gone is closed, which means that the run has ended. It prints its address
 // to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
@@ -70,7 +70,7 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 	go func() {
 		served <- server.ServeTLS(httpserver.Limit(l, httpserver.Options{Connections: maxConnections}), "", "")
 	}()
-	defer func() { _ = server.Close() }() // at once: a partial transfer is of no use when the run is over
+	defer func() { _ = server.Close() }() // at once: a partial transfer is of no use when the run has ended
 	if err := say(out, Ready{Address: l.Addr().String(), Certificate: der}); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, der, nil
 }
 
-// shelf has the files that a machine serves.
+// shelf holds the files that a machine serves.
 type shelf struct {
 	Serving
 	transfers chan struct{}

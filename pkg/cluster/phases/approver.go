@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// approver has the cluster sign the serving certificates of kubelets. A program on the masters approves their requests if they match the machines
+// approver makes the cluster sign the serving certificates of kubelets. A program on the masters approves their requests if they match the machines
 // that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits for it. In a
 // new cluster, the phase init installs the program as soon as the API runs.
 type approver struct{ want *engine.Desired }
@@ -204,7 +204,7 @@ func warnUnverified(r *engine.Run, n *engine.Node) {
 	}
 }
 
-// kubeletPort is the port of all kubelets.
+// kubeletPort returns the port of all kubelets.
 func kubeletPort(s *engine.Spec) int {
 	switch port := s.Config.Kubernetes.Kubernetes.Extra.Kubelet["port"].(type) {
 	case int:

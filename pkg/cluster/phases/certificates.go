@@ -19,7 +19,7 @@ const (
 	renewKubelet = "/etc/systemd/system/kubelet.service.d/10-paictl-certificates.conf"
 )
 
-// CertificatesScript has the functions that renew certificates.
+// CertificatesScript defines the functions that renew certificates.
 //
 //go:embed scripts/certificates.sh
 var CertificatesScript string

@@ -50,12 +50,12 @@ const (
 	DriverRepository = engine.StateDir + "/driver-repository"
 )
 
-// DriverDetectScript has the functions that read a driver's state.
+// DriverDetectScript defines the functions that read a driver's state.
 //
 //go:embed scripts/driver_detect.sh
 var DriverDetectScript string
 
-// DriverScript has the functions that change it.
+// DriverScript defines the functions that change it.
 //
 //go:embed scripts/driver.sh
 var DriverScript string
@@ -68,10 +68,10 @@ func Driver(s *engine.Spec) config.GPUDriver {
 // Name returns PhaseDriver.
 func (*NvidiaDriver) Name() string { return PhaseDriver }
 
-// Traits are empty: only the upgrade of drivers replaces a driver.
+// Traits returns no traits: only the upgrade of drivers replaces a driver.
 func (*NvidiaDriver) Traits() engine.Traits { return engine.Traits{} }
 
-// Applies is always true: an interrupted installation is undone even if the configuration no longer asks for a driver.
+// Applies always returns true: an interrupted installation is undone even if the configuration no longer asks for a driver.
 func (*NvidiaDriver) Applies(*engine.Node) bool { return true }
 
 // Wanted reports whether a node should have the driver. If the layout has no GPUs for the node, or simulated ones, its
@@ -292,7 +292,7 @@ func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, e
 	return p.Changes(s), nil
 }
 
-// Changes is the pure half of diff.
+// Changes returns the pure half of diff.
 func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	if s.Refused() {
 		return nil

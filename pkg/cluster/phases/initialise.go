@@ -263,7 +263,7 @@ done
 `, shell.Quote(p.want.Endpoint()), shell.Quote(endpointRemedy(p.want)))
 }
 
-// endpointRemedy is the remedy if the API doesn't answer at the address of all machines.
+// endpointRemedy returns the remedy if the API doesn't answer at the address of all machines.
 func endpointRemedy(d *engine.Desired) string {
 	if d.Local() {
 		return "see journalctl -u " + proxyProgram + " on the host"

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// RestoreScript has the functions of a restore on a machine.
+// RestoreScript defines the functions of a restore on a machine.
 //
 //go:embed scripts/restore.sh
 var RestoreScript string
@@ -107,7 +107,7 @@ func ignoredWith(s *engine.Spec, check string) string {
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), ",")
 }
 
-// dirCheck is kubeadm's name of the check that a folder is empty.
+// dirCheck returns kubeadm's name of the check that a folder is empty.
 func dirCheck(dir string) string { return "DirAvailable-" + strings.ReplaceAll(dir, "/", "-") }
 
 // restoreDir is the folder of the parts to restore on the machine that founds the cluster, until it has done so.

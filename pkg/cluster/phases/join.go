@@ -257,7 +257,7 @@ func PublicKeyHash(ca []byte) (string, error) {
 	return "sha256:" + engine.Hash(cert.RawSubjectPublicKeyInfo), nil
 }
 
-// RemoveScript has the functions that take a machine out of the cluster.
+// RemoveScript defines the functions that take a machine out of the cluster.
 //
 //go:embed scripts/remove.sh
 var RemoveScript string

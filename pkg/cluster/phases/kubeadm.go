@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// KubeadmScript has the functions around kubeadm.
+// KubeadmScript defines the functions around kubeadm.
 //
 //go:embed scripts/kubeadm.sh
 var KubeadmScript string

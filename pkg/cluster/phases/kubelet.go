@@ -102,7 +102,7 @@ func (p *kubelet) Resources(n *engine.Node) (engine.Resources, error) {
 // podPIDs is how many processes and threads a pod may have.
 const podPIDs = 32768
 
-// KubeletSettings is a drop-in over the configuration that kubeadm writes, so that a
+// KubeletSettings returns a drop-in over the configuration that kubeadm writes, so that a
 // changed setting reaches machines that joined long ago.
 func KubeletSettings(d *engine.Desired) map[string]any {
 	k := d.Config.Kubernetes.Kubernetes
@@ -198,7 +198,7 @@ func (p *kubelet) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs [
 	return err
 }
 
-// KubeletScript has the functions that watch the kubelet start.
+// KubeletScript defines the functions that watch the kubelet start.
 //
 //go:embed scripts/kubelet.sh
 var KubeletScript string

@@ -29,7 +29,7 @@ func (s *Host) foreign() []string {
 	return out
 }
 
-// wipe is the command that removes the files of another Kubernetes. It empties folders and keeps them: they may be disks or
+// wipe returns the command that removes the files of another Kubernetes. It empties folders and keeps them: they may be disks or
 // links of the operator. Without kubeadm it also unmounts the volumes of pods.
 func (s *Host) wipe() string {
 	first := "kubeadm reset -f"

@@ -62,7 +62,7 @@ func programs() []program {
 	}
 }
 
-// kernelModules are the modules that the cluster's traffic and containers need on a node.
+// kernelModules returns the modules that the cluster's traffic and containers need on a node.
 func kernelModules(c *Cluster) []string {
 	out := []string{"overlay", "br_netfilter", "nf_tables"}
 	if c.Kubernetes.NetworkPlugin == "flannel" {

@@ -54,7 +54,7 @@ type Node struct {
 	Taints  []string // key[=value]:Effect
 }
 
-// plainNodes are CPU nodes for a sandbox without a layout.
+// plainNodes returns CPU nodes for a sandbox without a layout.
 func plainNodes(o Options) []Node {
 	name := o.Name
 	if name == "" {

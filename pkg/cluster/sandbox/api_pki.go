@@ -36,7 +36,7 @@ type leaf struct {
 	server       bool // for 127.0.0.1 and the service's names; otherwise for clients alone
 }
 
-// leaves are the leaf certificates of the programs and of the operator. Kubernetes' own roles are bound to their
+// leaves returns the leaf certificates of the programs and of the operator. Kubernetes' own roles are bound to their
 // names and groups. etcd has a separate CA: access to the API doesn't include
 // access to its store.
 func leaves() []leaf {

@@ -69,12 +69,12 @@ func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 func endpoint(port int) string { return "https://" + loopback(port) }
 
-// programNames are the programs in the order of their start.
+// programNames returns the programs in the order of their start.
 func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
-// bareNames are the names of a control plane without nodes, which come first.
+// bareNames returns the names of a control plane without nodes, which come first.
 func bareNames() []string { return programNames()[:2] }
 
 // arguments returns the command line of a program. Secrets are in files, never in arguments.

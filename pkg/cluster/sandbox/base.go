@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// basePackages are the packages of a host in addition to the minimal system: systemd and sshd, and those that
+// basePackages returns the packages of a host in addition to the minimal system: systemd and sshd, and those that
 // kubelet, kube-proxy and the CNI plugins expect on a machine.
 func basePackages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",
 		"ca-certificates", "kmod", "procps", "python3-minimal", "conntrack", "ethtool", "socat"}
 }
 
-// machinePackages are the Debian packages that this machine needs, by the program that
+// machinePackages returns the Debian packages that this machine needs, by the program that
 // shows whether they are installed.
 func machinePackages(kind Kind) map[string]string {
 	m := map[string]string{

@@ -18,12 +18,12 @@ import (
 // firstSubnet is tried first; the next ones follow if it is taken.
 var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
 
-// bridge is the name of the sandbox's bridge; interface names have at most 15 characters.
+// bridge returns the name of the sandbox's bridge; interface names have at most 15 characters.
 func (s *Sandbox) bridge() string { return bridgePrefix + s.state.Name }
 
 const bridgePrefix = "pb-"
 
-// table is the name of the sandbox's nftables table.
+// table returns the name of the sandbox's nftables table.
 func (s *Sandbox) table() string {
 	return "paictl_sandbox_" + strings.ReplaceAll(s.state.Name, "-", "_")
 }

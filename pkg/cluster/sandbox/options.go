@@ -121,7 +121,7 @@ func absolute(dir string) (string, error) {
 // optionError is a mistake in the options.
 type optionError struct{ error }
 
-// ExitCode is the exit code of wrong usage.
+// ExitCode returns the exit code of wrong usage.
 func (optionError) ExitCode() int { return 2 }
 
 func (e optionError) Unwrap() error { return e.error }

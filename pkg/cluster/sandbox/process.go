@@ -145,7 +145,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollFor is poll with a time limit; false means that the limit was reached first.
+// pollFor is like poll, with a time limit; false means that the limit was reached first.
 func pollFor(ctx context.Context, limit time.Duration, done func() (bool, error)) (bool, error) {
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// quickStart has the fields of a quick-start file that a sandbox sets.
+// quickStart holds the fields of a quick-start file that a sandbox sets.
 type quickStart struct {
 	Machines     []string   `yaml:"machines"`
 	Username     string     `yaml:"ssh-username"`
@@ -79,7 +79,7 @@ func (s *Sandbox) chooseClusterNetworks() error {
 	return s.save()
 }
 
-// nestedSettings are the settings for kubelet, kube-proxy and containerd on a host that shares this
+// nestedSettings returns the settings for kubelet, kube-proxy and containerd on a host that shares this
 // machine's kernel: its /proc/sys, its swap, its disks and its conntrack table aren't theirs.
 func nestedSettings(cg cgroups) extraByKey {
 	kubelet := map[string]any{

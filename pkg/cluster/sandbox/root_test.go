@@ -64,7 +64,7 @@ func requireHosts(t *testing.T) {
 	}
 }
 
-// trace has the traces that a sandbox could leave on the machine.
+// trace holds the traces that a sandbox could leave on the machine.
 type trace map[string][]string
 
 func machineTrace(t *testing.T, dir string) trace {

@@ -41,7 +41,7 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fitting are the settings for hosts that share a machine of two processors, and its clock:
+// fitting returns the settings for hosts that share a machine of two processors, and its clock:
 // hosts can't set the clock, so the alert about it would never end.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {

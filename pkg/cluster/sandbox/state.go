@@ -46,7 +46,7 @@ type foreignRelease struct {
 	Components []string `json:"components"`
 }
 
-// gateway is the machine's address on the sandbox's bridge.
+// gateway returns the machine's address on the sandbox's bridge.
 func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
 
 // mirror names the mirror of the hosts' release.
@@ -121,7 +121,7 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is changing the sandbox in %s", e.Dir)
 }
 
-// ExitCode is the exit code of a lock held by another run.
+// ExitCode returns the exit code of a lock held by another run.
 func (e *LockedError) ExitCode() int { return 5 }
 
 // lock keeps a second run away from the directory; the lock ends with the process.

@@ -1,8 +1,8 @@
-// Package machines describes the addresses of a cluster's machines in a ConfigMap of the cluster.
+// Package machines defines the ConfigMap with the addresses of a cluster's machines.
 // In: names and addresses of the layout. Out: the data of the ConfigMap, and its parsed content.
 //
-// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object are written by the node itself, so they aren't
-// reliable.
+// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object can't be used, because the node itself writes
+// them.
 package machines
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The ConfigMap. Its keys are the names of nodes, its values their addresses with commas between.
+// The ConfigMap. Its keys are the names of nodes, its values their addresses, separated by commas.
 const (
 	Namespace = "kube-system"
 	Name      = "paictl-machines"
@@ -34,7 +34,7 @@ func Addresses(value string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// Difference summarizes in a few words how the present content differs from the wanted one; "" if it doesn't.
+// Difference summarizes how the current content differs from the desired one; "" if it doesn't.
 func Difference(want, have map[string]string) string {
 	var added, gone, changed []string
 	for name, w := range want {
@@ -64,7 +64,7 @@ func Difference(want, have map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// some names a few, and counts the others.
+// some lists the first few names, and the number of the others.
 func some(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(most, len(names))], ", ")

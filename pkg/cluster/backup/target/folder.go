@@ -46,7 +46,7 @@ func (f folder) Write(ctx context.Context, name string, fill func(context.Contex
 	return info.Size(), nil
 }
 
-// tidy removes the remains of a killed Write. Remains that can't be removed are harmless.
+// tidy removes the remains of a killed Write. If that fails, they do no harm.
 func (f folder) tidy(now time.Time) {
 	all, _ := filepath.Glob(f.Path(".*" + backup.Ending + "*"))
 	for _, path := range all {
@@ -73,7 +73,7 @@ func (f folder) List(_ context.Context, cluster string) ([]backup.File, error) {
 		}
 		info, err := e.Info()
 		if err != nil {
-			continue // removed in between
+			continue // removed since it was listed
 		}
 		out = found(out, f, cluster, e.Name(), info.Size())
 	}
@@ -102,7 +102,7 @@ func (f folder) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// until is a reader that fails when a context has ended.
+// until returns a reader that fails when a context has ended.
 func until(ctx context.Context, r io.ReadCloser) io.ReadCloser { return &untilReader{ctx, r} }
 
 type untilReader struct {

@@ -26,11 +26,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// S3 describes how to reach buckets. Credentials are in the environment and the file of the AWS tools, never in a flag: other users can see flags.
+// S3 holds the settings for connecting to buckets. Credentials are in the environment and the file of the AWS tools, never in a flag, because other
+// users can see flags.
 type S3 struct {
 	// Endpoint is the URL of the server; if empty, $AWS_ENDPOINT_URL_S3, $AWS_ENDPOINT_URL, or Amazon's.
 	Endpoint string
-	// Region; if empty, $AWS_REGION, $AWS_DEFAULT_REGION, or the server's answer.
+	// Region is the region; if empty, $AWS_REGION, $AWS_DEFAULT_REGION, or the region that the server reports.
 	Region string
 	// CA is a file with certificates of authorities that are trusted besides the system's.
 	CA string
@@ -41,7 +42,8 @@ type S3 struct {
 const (
 	// amazon is the default server.
 	amazon = "https://s3.amazonaws.com"
-	// partSize is the part of an archive that is in memory, in bytes. A bucket accepts 10,000 parts: 312 GiB.
+	// partSize is the size of the part of an archive that is in memory, in bytes. A bucket accepts 10,000 parts: 312
+	// GiB.
 	partSize  = 32 << 20
 	mostParts = 10_000
 	// unfinished is the age of an abandoned upload: older than the longest backup may take.
@@ -112,7 +114,7 @@ func local(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// trusted are the authorities of servers' certificates.
+// trusted returns a configuration that trusts the system's authorities and those in a file.
 func trusted(file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file == "" {
@@ -196,11 +198,12 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(context.Conte
 	// The library can't end the upload when ctx has ended.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	_ = b.client.RemoveIncompleteUpload(after, b.name, b.prefix+name) // the next Write tries it again
+	_ = b.client.RemoveIncompleteUpload(after, b.name, b.prefix+name) // if it fails, the next Write tries it
 	return 0, err
 }
 
-// limited fails at the limit of a bucket. The library would otherwise complete the upload so far, under its name.
+// limited returns an error at the size limit of a bucket. The library would otherwise complete the upload so far, under
+// its name.
 type limited struct {
 	io.Reader
 	left int64
@@ -212,15 +215,16 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, errTooLarge
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) { // the error is in the archive, not in this stream: to the library it would be the end
-		err = fmt.Errorf("the archive ends early: %v", err) //nolint:errorlint // it must not be found in it
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the error is from the archive, not from this stream: the library would take it for the end
+		err = fmt.Errorf("the archive ends early: %v", err) //nolint:errorlint // it must not be recognised as that error
 	}
 	return n, err
 }
 
 var errTooLarge = hint.Errorf("back up to a folder or a machine instead (--to)", "the backup is larger than the 312 GiB that a bucket takes in parts of 32 MiB")
 
-// reach checks whether the bucket can be used, before a backup is made for it. It requests a list, because the answer to HEAD has no error message.
+// reach checks whether the bucket can be used, before a backup is made for it. It sends a list request, because the answer to HEAD has no error
+// message.
 func (b *bucket) reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the first answer is enough
@@ -230,7 +234,7 @@ func (b *bucket) reach(ctx context.Context) error {
 	return nil
 }
 
-// tidy ends uploads that were killed; a rule of the bucket may do it as well. One that can't be ended only costs space.
+// tidy aborts uploads that were killed; a rule of the bucket may do that as well. If that fails, they only need space.
 func (b *bucket) tidy(ctx context.Context, now time.Time) {
 	core := minio.Core{Client: b.client}
 	for u := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, false) {
@@ -281,7 +285,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// explained adds a remedy for an error of the server, or for its silence.
+// explained adds a remedy to an error of the server, or to a timeout.
 func (b *bucket) explained(err error) error {
 	if err == nil || hint.Of(err) != "" {
 		return err

@@ -34,7 +34,7 @@ const (
 type machine struct {
 	written string // ssh://[USER@]HOST[:PORT], as it was written
 	at      Machine
-	dir     string // on the machine; a relative one starts in the user's home
+	dir     string // on the machine; a relative path starts in the user's home
 	dial    func(Machine) (*ssh.Client, ssh.Target, error)
 	client  *ssh.Client
 	target  ssh.Target
@@ -115,11 +115,12 @@ func (m *machine) files(ctx context.Context) (*ssh.Files, error) {
 	return m.client.Files(ctx, m.target)
 }
 
-// Write implements Target. A file that SFTP creates is readable to all until its mode is set, so it is created in a private folder.
+// Write implements Target. SFTP creates files that all users can read until the mode is set, so the file is created in a private
+// folder.
 func (m *machine) Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (size int64, err error) {
 	session, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	// An interrupted Write doesn't wait for a dead network, but removes its files if it can.
+	// An interrupted Write doesn't wait for a dead network, but removes its files if possible.
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(grace, end) })()
 	files, err := m.files(session)
 	if err != nil {
@@ -179,7 +180,7 @@ func (m *machine) remedied(err error) error {
 	return err
 }
 
-// send writes a file whose bytes are on the machine's disk when it returns.
+// send writes a file. When it returns, the bytes are on the machine's disk.
 func (m *machine) send(files *ssh.Files, name string, in io.Reader) (size int64, err error) {
 	out, err := files.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -204,7 +205,8 @@ func (m *machine) send(files *ssh.Files, name string, in io.Reader) (size int64,
 	return size, err
 }
 
-// tidy removes the remains of killed uploads: folders that weren't written to for long, by the machine's own clock.
+// tidy removes the remains of killed uploads: folders that weren't written to for a long time, by the machine's own
+// clock.
 func (m *machine) tidy(files *ssh.Files, mine string) {
 	me, err := files.Stat(mine)
 	if err != nil {
@@ -222,7 +224,7 @@ func (m *machine) tidy(files *ssh.Files, mine string) {
 		dir, last := path.Join(m.dir, d.Name()), d.ModTime()
 		inside, err := files.ReadDir(dir)
 		if err != nil {
-			continue // another user's
+			continue // it belongs to another user
 		}
 		for _, f := range inside {
 			if f.ModTime().After(last) {
@@ -233,7 +235,7 @@ func (m *machine) tidy(files *ssh.Files, mine string) {
 			continue
 		}
 		for _, f := range inside {
-			_ = files.Remove(path.Join(dir, f.Name())) // an attempt is made each time
+			_ = files.Remove(path.Join(dir, f.Name())) // if it fails, the next call removes it
 		}
 		_ = files.RemoveDirectory(dir)
 	}
@@ -278,7 +280,7 @@ func (m *machine) Open(ctx context.Context, name string) (io.ReadCloser, int64, 
 	if err != nil {
 		return nil, 0, errors.Join(fmt.Errorf("%s: %w", m.Path(name), files.Explain(ctx, "read the backup", err)), files.Close())
 	}
-	// Many requests are in flight at a time, as when writing.
+	// Several requests are in flight at a time, as for writing.
 	from, to := io.Pipe()
 	r := &remoteReader{PipeReader: from, done: make(chan struct{})}
 	r.close = func() error { return errors.Join(in.Close(), files.Close()) }
@@ -297,7 +299,7 @@ type remoteReader struct {
 	close func() error
 }
 
-// Close ends the other goroutine, and then closes the remote file.
+// Close stops the other goroutine, and then closes the remote file.
 func (r *remoteReader) Close() error {
 	_ = r.PipeReader.Close() // never fails
 	<-r.done

@@ -1,6 +1,7 @@
-// Package target stores archives: in a folder here, in a folder of a machine over SSH, in a bucket of S3-compatible storage.
-// In: a place as people write it, ways to authenticate, archives. Out: the same archives, lists of them.
-// Package pkg/cluster/backup defines the contents of an archive, and which ones are kept.
+// Package target stores archives: in a folder of this machine, in a folder of another machine over SSH, or in a bucket of
+// S3-compatible storage.
+// In: a place in the form in which people write it, credentials, archives. Out: the same archives, lists of them.
+// Package pkg/cluster/backup defines the content of an archive, and which ones are kept.
 package target
 
 import (
@@ -18,25 +19,25 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Target keeps archives under their names. The error for an archive that doesn't exist is fs.ErrNotExist.
+// Target stores archives under their names. The error for an archive that doesn't exist is fs.ErrNotExist.
 type Target interface {
-	// Write stores the output of fill under a name, which becomes visible once everything is stored, readable only by its owner. If
-	// the target isn't writable, fill isn't called; its context ends when the target fails. If either fails, no file is left, except
+	// Write stores the output of fill under a name, which becomes visible when everything is stored, readable only by its owner. If
+	// the target isn't writable, fill isn't called; its context ends when the target fails. If either fails, no file remains, except
 	// after a kill or a broken connection. The next Write removes such remains if they are old enough: three hours after the last
-	// write to it, in S3 25 hours after its start. It returns the size in bytes.
+	// write to them, in S3 25 hours after the start of the upload. It returns the size in bytes.
 	Write(ctx context.Context, name string, fill func(context.Context, io.Writer) error) (int64, error)
 	// List returns the archives of a cluster (see backup.File.IsOf), the latest first. It only reads their names.
 	List(ctx context.Context, cluster string) ([]backup.File, error)
-	// Open reads an archive of that many bytes. Reading fails when ctx has ended.
+	// Open returns a reader of an archive, and its size in bytes. Reading fails when ctx has ended.
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 	// Delete removes an archive. A missing one is not an error.
 	Delete(ctx context.Context, name string) error
-	// Path is the location of an archive of that name, as people write it.
+	// Path returns the location of an archive with a name, in the form in which people write it.
 	Path(name string) string
 	Close() error
 }
 
-// Named is an archive that was written. Without is the reason for which the history of jobs isn't in it, according to its name; nil if
+// Named is an archive that was written. Without is the reason why the history of jobs is missing in it, which its name shows; nil if
 // it isn't missing.
 type Named struct {
 	Name    string
@@ -44,9 +45,9 @@ type Named struct {
 	Without error
 }
 
-// WriteNamed stores an archive under a name that shows whether it has the history of jobs. The name is chosen before the first byte is written,
-// and the history is read last: if it can't be read, fill returns a *backup.NoHistoryError, no file is left, and fill is called again for the other
-// name, with the reason. If the caller knows that the history is unavailable, without is the reason from the beginning.
+// WriteNamed stores an archive under a name that shows whether it has the history of jobs. The name is chosen before the first byte is written, and
+// the history is read last: if it can't be read, fill returns a *backup.NoHistoryError, no file remains, and fill is called again with the other
+// name and the reason. If the caller already knows that the history is unavailable, without is the reason.
 func WriteNamed(ctx context.Context, to Target, name, nameWithout string, without error, fill func(ctx context.Context, out io.Writer, without error) error) (Named, error) {
 	made := Named{Name: name, Without: without}
 	write := func() (err error) {
@@ -68,7 +69,8 @@ func WriteNamed(ctx context.Context, to Target, name, nameWithout string, withou
 // Options configure access to places.
 type Options struct {
 	S3 S3
-	// Dial returns the client for machines, and the target of one that a place names. It is called for places on machines.
+	// Dial returns the client for machines, and the target for the machine in a place. It is only called for places on
+	// machines.
 	Dial func(Machine) (*ssh.Client, ssh.Target, error)
 }
 
@@ -80,7 +82,8 @@ type Machine struct {
 
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$`)
 
-// abandoned is the age of remains of a killed upload. A live upload would have written in this time.
+// abandoned is the age after which the remains of an upload count as abandoned. A live upload would have written within
+// this time.
 const abandoned = 3 * time.Hour
 
 // Open returns the target of a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It doesn't connect yet.
@@ -115,7 +118,7 @@ func Split(file string) (place, name string, err error) {
 	return place, name, nil
 }
 
-// withoutPassword removes a password that a user may have written into a place against all advice.
+// withoutPassword removes a password that a user may have written into a place, although it isn't allowed there.
 func withoutPassword(place string) string {
 	m := scheme.FindStringSubmatch(place)
 	if m == nil {
@@ -129,7 +132,7 @@ func withoutPassword(place string) string {
 	return m[1] + "://" + authority + "/" + rest
 }
 
-// wherever names the place in errors.
+// wherever returns the place for errors.
 func wherever(t Target) string { return strings.TrimSuffix(t.Path(""), "/") }
 
 func missing(t Target, name string) error {
@@ -146,11 +149,11 @@ func found(files []backup.File, t Target, cluster, name string, size int64) []ba
 	return append(files, f)
 }
 
-// errUnread ends a writer whose reader is gone.
+// errUnread ends a writer whose reader has stopped reading.
 var errUnread = errors.New("the backup's target reads no more")
 
-// pump connects fill's output to take's reader. The first failure ends the other and is returned. take sees the end of file only if fill
-// wrote everything.
+// pump connects fill's output to take's reader. The first failure ends the other function, and is returned. take gets io.EOF only if
+// fill wrote everything.
 func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -162,12 +165,12 @@ func pump(ctx context.Context, fill func(context.Context, io.Writer) error, take
 			err = context.Cause(ctx)
 		}
 		if err != nil {
-			cancel(err) // before the reader gets the error
+			cancel(err) // before the reader receives the error
 		}
 		_ = out.CloseWithError(err)
 		filled <- err
 	}()
-	// A fill that waits for other work doesn't keep its reader from ending.
+	// If fill waits for other operations, its reader must still end.
 	stop := context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
 	defer stop()
 	err := take(in)

@@ -27,13 +27,13 @@ type Options struct {
 	Progress io.Writer
 	// Recipe is the recipe to build; nil for Default.
 	Recipe *Recipe
-	// Now is time.Now if nil. Beat is when to report that a compilation is still running; every half
-	// minute if nil.
+	// Now is the clock; nil means time.Now. Beat signals when to report that a compilation is still
+	// running; nil means every half minute.
 	Now  func() time.Time
 	Beat func() <-chan time.Time
 }
 
-// builder is one run.
+// builder is one run of the build.
 type builder struct {
 	*plan
 	c     compiler
@@ -43,13 +43,13 @@ type builder struct {
 	beat  func() <-chan time.Time
 	n     int // artifacts that are ready
 	total int
-	// debian are the layers of Debian packages by their names, made when first needed:
-	// images with the same packages share one.
+	// debian are the layers of Debian packages by the packages' names, made when they are first
+	// needed: images with the same packages share a layer.
 	debian map[string]*debianLayer
 }
 
-// Run makes the artifacts in opts.Dir that are missing or out of date, and returns the whole bundle. Finished
-// files stay, also when a later one fails or ctx ends.
+// Run makes the artifacts in opts.Dir that are missing or outdated, and returns the whole bundle. Finished
+// files stay, even if a later one fails or ctx ends.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	recipe := Default()
 	if opts.Recipe != nil {
@@ -92,7 +92,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
 		return nil, err
 	}
-	// A recipe without Kubernetes is for the one that this paictl installs.
+	// A recipe without Kubernetes is for the release that this paictl installs.
 	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {
@@ -131,7 +131,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	return done, nil
 }
 
-// recipeNeeds returns the tools of the machine that a recipe needs.
+// recipeNeeds returns the tools that a recipe needs on this machine.
 func recipeNeeds(r Recipe) needs {
 	n := needs{goTool: true}
 	for _, m := range r.Modules {
@@ -142,7 +142,7 @@ func recipeNeeds(r Recipe) needs {
 	return n
 }
 
-// module makes the stale programs of one module, then the images that are made of them.
+// module builds the outdated programs of one module, then the images that contain them.
 func (b *builder) module(ctx context.Context, i int) error {
 	m := b.recipe.Modules[i]
 	images := b.staleImages(m)
@@ -203,7 +203,7 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 	return nil
 }
 
-// chart adds a stale chart to the bundle.
+// chart adds an outdated chart to the bundle.
 func (b *builder) chart(ctx context.Context, c packedChart) error {
 	start := b.now()
 	inputs := b.inputs["chart/"+c.Name]

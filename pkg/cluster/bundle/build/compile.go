@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tailLines is how much of a failed compiler's output is shown.
+// tailLines is how many lines of a failed compiler's output are shown.
 const tailLines = 20
 
 // compiler runs the go command and the C compiler.
@@ -23,7 +23,7 @@ type compiler struct {
 	work string // for logs, temporary files, programs
 }
 
-// env is the same on every machine, as far as it could change the result.
+// env returns the environment of the compilers. It is the same on every machine, as far as it could change the result.
 func (c compiler) env(cgo bool) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -49,10 +49,10 @@ func (c compiler) env(cgo bool) []string {
 
 func (c compiler) tmp() string { return filepath.Join(c.work, "tmp") }
 
-// out is the path at which a program is built.
+// out returns the path to which a program is built.
 func (c compiler) out(program string) string { return filepath.Join(c.work, "programs", program) }
 
-// ldflags strips symbols and everything that differs between two builds.
+// ldflags returns flags that strip symbols and all data that differs between two builds.
 func ldflags(m Module, version string) string {
 	flags := "-s -w -buildid="
 	switch {
@@ -67,7 +67,7 @@ func ldflags(m Module, version string) string {
 	return flags
 }
 
-// compile makes the given programs of a module, all in one run of the go command.
+// compile builds the given programs of a module, in one run of the go command.
 func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Program) error {
 	for _, dir := range []string{c.tmp(), c.out(""), filepath.Join(c.work, "go-out")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -88,7 +88,7 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	// Without debug information, which is stripped anyway and takes a tenth of the compiler's time.
+	// No debug information, because it is stripped anyway and takes a tenth of the compiler's time.
 	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {
@@ -115,7 +115,7 @@ func packageOf(m Module, p Program) string {
 	return p.Package
 }
 
-// executable is the name that the go command gives to a program: the last element of its
+// executable returns the name that the go command gives to a program: the last element of its
 // import path that is not a major version.
 func executable(pkg string) string {
 	parts := strings.Split(pkg, "/")
@@ -145,8 +145,8 @@ func (c compiler) compileC(ctx context.Context, m Module, p pin, prog Program) e
 		"-DVERSION=v"+strings.TrimPrefix(prog.Version, "v"), "-o", c.out(prog.Name), filepath.Base(src))
 }
 
-// run starts a compiler with its output in a log file. When ctx ends, the whole group of
-// processes is killed: the go command doesn't kill its own children.
+// run starts a compiler with its output in a log file. When ctx ends, the whole process group is
+// killed, because the go command doesn't kill its own children.
 func (c compiler) run(ctx context.Context, name, dir string, cgo bool, command string, args ...string) error {
 	logFile := filepath.Join(c.work, name+".log")
 	log, err := os.Create(logFile)

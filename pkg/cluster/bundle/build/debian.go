@@ -18,13 +18,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// scriptPackages are the packages that are only needed by the installation scripts of others. Scripts don't
-// run here, so apt considers these installed; they would bring Perl and half a system.
+// scriptPackages returns the packages that are only needed by installation scripts of others. Scripts don't
+// run here, so apt considers these installed; otherwise they would add Perl and half a system.
 func scriptPackages() []string {
 	return []string{"adduser", "debconf", "dpkg", "init-system-helpers", "openssl", "usrmerge"}
 }
 
-// status is dpkg's list of installed packages, which are only scriptPackages.
+// status returns dpkg's list of installed packages, which contains only scriptPackages.
 func status() string {
 	var b strings.Builder
 	for _, p := range scriptPackages() {
@@ -33,8 +33,9 @@ func status() string {
 	return b.String()
 }
 
-// downloadDebs lets apt choose and download the packages with all their dependencies, as if no package
-// were installed, from the machine's own sources. apt checks the signatures. It needs no root.
+// downloadDebs makes apt choose and download the packages with all their dependencies, as if no
+// package were installed, from the machine's own sources. apt checks the signatures. It doesn't need
+// root.
 func downloadDebs(ctx context.Context, dir string, packages []string) ([]string, error) {
 	archives := filepath.Join(dir, "archives")
 	if err := os.RemoveAll(archives); err != nil {
@@ -90,8 +91,8 @@ func debNames(ctx context.Context, debs []string) ([]string, error) {
 	return names, nil
 }
 
-// unpackDebs returns the files of the packages that a container needs, in one tree with
-// /bin, /sbin and /lib merged into /usr.
+// unpackDebs returns the files of the packages that a container needs, in one tree in which /bin,
+// /sbin and /lib are merged into /usr.
 func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 	var entries []oci.Entry
 	for _, deb := range debs {
@@ -105,7 +106,7 @@ func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 	return append(entries, links(entries)...), nil
 }
 
-// unpackDeb reads the files of one package through dpkg-deb, which knows every compression.
+// unpackDeb reads the files of one package with dpkg-deb, which supports every compression.
 func unpackDeb(ctx context.Context, deb string) (entries []oci.Entry, err error) {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
 	var stderr strings.Builder
@@ -162,7 +163,7 @@ func readTar(r io.Reader) ([]oci.Entry, error) {
 	}
 }
 
-// usrMerged returns the path that a file of a package has on a system with merged /usr.
+// usrMerged returns the path of a package's file on a system with merged /usr.
 func usrMerged(name string) string {
 	p := strings.Trim(path.Clean("/"+name), "/")
 	top, _, _ := strings.Cut(p, "/")
@@ -172,8 +173,8 @@ func usrMerged(name string) string {
 	return p
 }
 
-// needed removes files that no program of an image reads: documentation, translations, boot
-// scripts, character set converters, OpenSSL's plug-ins, time zones with leap seconds.
+// needed returns false for files that no program of an image reads: documentation, translations,
+// boot scripts, character set converters, OpenSSL's plug-ins, time zones with leap seconds.
 func needed(p string) bool {
 	within := func(dirs ...string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool { return strings.HasPrefix(p, dir) })
@@ -198,8 +199,8 @@ const (
 	certificateFile = "etc/ssl/certs/ca-certificates.crt"
 )
 
-// certificates writes all certificates of authorities into the one file that programs read, as the
-// package's script does when it is installed.
+// certificates writes all CA certificates into the one file that programs read, as the package's
+// script does when it is installed.
 func certificates(entries []oci.Entry) []oci.Entry {
 	var rest, found []oci.Entry
 	for _, e := range entries {
@@ -220,8 +221,8 @@ func certificates(entries []oci.Entry) []oci.Entry {
 	return append(rest, oci.Entry{Path: certificateFile, Mode: 0o644, Data: all})
 }
 
-// links are the symbolic links that packages make when they are installed: merged /usr,
-// and iptables as the front end of nftables.
+// links returns the symbolic links that packages create when they are installed: merged /usr, and
+// iptables as the front end of nftables.
 func links(entries []oci.Entry) []oci.Entry {
 	has := func(prefix string) bool {
 		return slices.ContainsFunc(entries, func(e oci.Entry) bool { return strings.HasPrefix(e.Path, prefix) })
@@ -244,7 +245,7 @@ func links(entries []oci.Entry) []oci.Entry {
 }
 
 // debianTag returns a package's version and its distribution as a tag of an image, which may contain
-// neither ":" nor "+" nor "~": 0.25.0-1+b4 of debian12 is 0.25.0-1_b4-debian12.
+// neither ":" nor "+" nor "~": 0.25.0-1+b4 of debian12 becomes 0.25.0-1_b4-debian12.
 func debianTag(version, distribution string) string {
 	if _, after, ok := strings.Cut(version, ":"); ok {
 		version = after // the epoch orders packages and is not part of the program's version
@@ -256,7 +257,8 @@ func debianTag(version, distribution string) string {
 	return tag + "-" + distribution
 }
 
-// distribution is the one that apt serves, such as debian12; "" if the machine doesn't specify it.
+// distribution returns the distribution whose packages apt downloads, such as debian12, or "" if the machine doesn't
+// specify it.
 func distribution() string {
 	data, err := os.ReadFile("/etc/os-release")
 	if err != nil {

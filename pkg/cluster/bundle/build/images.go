@@ -96,7 +96,7 @@ func (b *builder) config(img Image, a bundle.Artifact) oci.Config {
 	}
 }
 
-// imageEntries are the programs of an image and the few files that all programs expect.
+// imageEntries returns the programs of an image and the few files that all programs expect.
 func (b *builder) imageEntries(img Image) []oci.Entry {
 	entries := []oci.Entry{
 		{Path: "etc/passwd", Mode: 0o644, Data: []byte("root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n")},
@@ -109,7 +109,7 @@ func (b *builder) imageEntries(img Image) []oci.Entry {
 	return entries
 }
 
-// debianPackages makes the layer of these packages once per run.
+// debianPackages makes the layer of these packages, only once per run.
 func (b *builder) debianPackages(ctx context.Context, packages []string) (*debianLayer, error) {
 	key := strings.Join(packages, " ")
 	if d := b.debian[key]; d != nil {

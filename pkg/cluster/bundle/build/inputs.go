@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Change these when this package makes different files from the same recipe.
+// Increase these when this package makes different files from the same recipe.
 const (
 	format      = 1 // of programs
 	imageFormat = 2
 )
 
-// plan is a recipe with everything that decides what its files will be.
+// plan is a recipe with all data that determines the resulting files.
 type plan struct {
 	recipe   Recipe
 	pins     map[string]pin     // by module
@@ -77,7 +77,7 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 	return p, p.planCharts()
 }
 
-// planCharts packs the charts, which takes no time: their archives are their own inputs.
+// planCharts packs the charts, which takes no time: the archives themselves are the inputs.
 func (p *plan) planCharts() error {
 	if p.recipe.Charts == nil {
 		return nil
@@ -97,8 +97,8 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo refuses a version of Go that is older than the one in the module's go.mod. If GOTOOLCHAIN allows
-// it, the go command has already switched to a newer one.
+// checkGo returns an error if the version of Go is older than the one in the module's go.mod. If
+// GOTOOLCHAIN allows it, the go command has already switched to a newer one.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
 	have, _, _ = strings.Cut(have, " ")
@@ -109,7 +109,7 @@ func checkGo(module, mod, have string) error {
 		"%s needs Go %s, this machine has %s", module, want[1], strings.TrimPrefix(have, "go"))
 }
 
-// ccVersion identifies the C compiler and the static libraries that programs are linked with.
+// ccVersion identifies the C compiler and the static libraries with which programs are linked.
 func ccVersion(ctx context.Context, c compiler) (string, error) {
 	gcc, err := c.output(ctx, c.work, "gcc", "--version")
 	if err != nil {
@@ -135,7 +135,7 @@ func programInputs(m Module, prog Program, p pin, arch, goVersion, cc string) st
 	if !m.CGO {
 		cc = ""
 	}
-	m.Programs = nil // the result doesn't depend on its neighbours
+	m.Programs = nil // the result doesn't depend on the module's other programs
 	return checksum(format, m, prog, ldflags(m, p.version), string(p.sums), arch, goVersion, cc)
 }
 
@@ -162,7 +162,7 @@ func (p *plan) version(program string) string {
 	return p.pins[p.modules[program].Name].version
 }
 
-// source returns the module that a program is made from.
+// source returns the module from which a program is built.
 func (p *plan) source(program string) string {
 	m := p.modules[program]
 	return m.Path + "@" + p.pins[m.Name].version

@@ -8,25 +8,26 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// ownUser is the user that paictl's own programs run as unless their chart specifies another. Its number is
-// unused on the usual distributions.
+// ownUser is the user as which paictl's own programs run, unless their chart specifies another one. Its
+// number is unused on the usual distributions.
 const ownUser = "65532"
 
-// Own is the part of the recipe that makes images of paictl's own programs: one static program
-// each, in an otherwise empty image, except the agent's, which needs the C library. They carry paictl's version.
+// Own returns the part of the recipe that builds images of paictl's own programs: one static program each, in an
+// otherwise empty image, except the agent's, which needs the C library. They have paictl's version.
 func Own() Recipe {
 	m := Module{
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
 		LDFlags: "-X " + paictl.Module + "/pkg/version.Version={version}",
 	}
-	// It is kube-scheduler with a plugin, and has the libraries of that release, which are not paictl's.
+	// The scheduler is kube-scheduler with a plugin, and uses the libraries of that release, which are not paictl's.
 	scheduler := m
 	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
 	scheduler.LDFlags += " -X k8s.io/component-base/version.gitVersion=" + version.Kubernetes
-	// It loads NVIDIA's library, which is linked with the C library of its machine.
+	// pai-nvml loads NVIDIA's library, which is linked with the C library of its machine.
 	nvml := m
 	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
-	// It determines the parts of NVIDIA's driver that a container needs. Its hook runs on the machines, with their C library: 2.34 or newer.
+	// The toolkit determines the parts of NVIDIA's driver that a container needs. Its hook runs on the machines, with their C library: 2.34
+	// or newer.
 	const toolkitPath = "github.com/NVIDIA/nvidia-container-toolkit"
 	toolkit := Module{
 		Name: "nvidia-container-toolkit", Path: toolkitPath, CGO: true, Dynamic: true,
@@ -48,11 +49,11 @@ func Own() Recipe {
 			r.Images[i].Debian = []string{"libc6"}
 		}
 	}
-	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is built after its first program: the others are built before it
+	r.Modules = []Module{nvml, toolkit, m, scheduler} // an image is built after its first program, so the other programs must be built before that
 	return r
 }
 
-// OwnImages are the images of Own, each with its program alone.
+// OwnImages returns the images of Own, each with only its program.
 func OwnImages() []Image {
 	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
 	if commit := version.Get().Commit; commit != "" {
@@ -68,7 +69,7 @@ func OwnImages() []Image {
 	return out
 }
 
-// machinesOf are the machines that need a program's image; nil is all of them.
+// machinesOf returns the machines that need a program's image; nil means all.
 func machinesOf(p paictl.Program) []string {
 	if p.Masters {
 		return []string{master}
@@ -76,7 +77,7 @@ func machinesOf(p paictl.Program) []string {
 	return nil
 }
 
-// onMachines adds the programs that run on the machines themselves, and not in images.
+// onMachines adds the programs that run on the machines themselves, not in images.
 func onMachines(r Recipe) Recipe {
 	for _, own := range paictl.InCluster() {
 		if !own.Machine {

@@ -11,11 +11,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// needs are the tools of the machine that a build needs.
+// needs are the tools that a build needs on this machine.
 type needs struct{ goTool, gcc, seccomp, apt bool }
 
-// checkMachine looks for all required tools before the work begins, and names all that
-// are missing at once, with the packages that contain them.
+// checkMachine looks for all required tools before the build begins. The error lists all missing
+// ones, with the packages that contain them.
 func checkMachine(ctx context.Context, n needs) error {
 	var missing, packages []string
 	want := func(ok bool, what string, debs ...string) {
@@ -57,7 +57,7 @@ func checkMachine(ctx context.Context, n needs) error {
 	return hint.Errorf(remedy, "this machine doesn't have %s", strings.Join(missing, ", "))
 }
 
-// staticLibrary asks gcc, which prints the bare name of a library that it can't find.
+// staticLibrary reports whether gcc finds a static library: if it doesn't, it prints only the library's name.
 func staticLibrary(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "gcc", "-print-file-name="+name).Output()
 	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))

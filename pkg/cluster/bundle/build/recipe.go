@@ -1,10 +1,10 @@
 // Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
 // In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
-// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't
-// bind each other and are updated by ordinary tools. go:embed refuses files of another module;
-// a copy of the go.mod and go.sum files is therefore kept in modules.txtar, which a test keeps
-// equal to bundle/, so that an installed paictl builds without a checkout.
+// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on
+// each other and are updated by ordinary tools. go:embed refuses files of another module, so a copy
+// of the go.mod and go.sum files is in modules.txtar, with which an installed paictl builds without a
+// checkout. A test checks that the copy is equal to bundle/.
 package build
 
 import (
@@ -20,27 +20,27 @@ import (
 type Recipe struct {
 	Modules []Module
 	Images  []Image
-	// Charts holds charts/<service>/; may be nil.
+	// Charts contains charts/<service>/; may be nil.
 	Charts fs.FS
 }
 
-// Module is a folder of bundle/: one pinned upstream module and the programs taken from it.
+// Module is a folder of bundle/: one pinned upstream module and the programs that are built from it.
 type Module struct {
 	Name string // the folder: kubernetes
 	Path string // the upstream module: k8s.io/kubernetes
-	Tags string // build tags, with commas
-	// Own are the files of a module that is part of paictl itself, by path, with the version
-	// that they make; nil for one that bundle/ pins.
+	Tags string // build tags, separated by commas
+	// Own are the files of a module that is part of paictl itself, by path, with the version that
+	// they build; nil for a module that bundle/ pins.
 	Own map[string]string
 	// Version is the version that the programs report. For a module that bundle/ pins, it is "", which means the pin's, except in tests of upgrades.
 	Version string
-	// ModFile is a file of Own that replaces go.mod; "" is go.mod itself.
+	// ModFile is a file of Own that replaces go.mod; "" means go.mod itself.
 	ModFile string `json:",omitempty"`
-	// CGO links with the machine's C compiler, statically; Dynamic, with the C library of the image: for a program that loads other
-	// libraries.
+	// CGO links statically with the machine's C compiler. Dynamic links with the C library of the image, for a program that loads
+	// other libraries.
 	CGO     bool
 	Dynamic bool `json:",omitempty"`
-	// LDFlags are added to those that every program gets; {version} is the module's version.
+	// LDFlags are added to the flags of every program; {version} is the module's version.
 	LDFlags  string
 	Programs []Program
 }
@@ -49,31 +49,31 @@ type Module struct {
 type Program struct {
 	Name    string
 	Package string // import path; default is the module's path
-	// C is a C source in the module, compiled instead of a Go package. Version is its own.
+	// C is a C source file in the module that is compiled instead of a Go package. Version is its own version.
 	C       string
 	Version string
-	// Kind determines its place in the bundle; "" for one that only goes into images.
+	// Kind determines its place in the bundle; "" for a program that is only in images.
 	Kind  string
 	Roles []string
 }
 
-// Image is a container image that holds programs.
+// Image is a container image that contains programs.
 type Image struct {
 	Name string
-	// Ref is the image's reference on nodes; {version} is that of the first program,
+	// Ref is the image's reference on nodes. {version} is the version of the first program,
 	// {number} the same without its v, {tag} the same in the form of a tag.
 	Ref string
 	// Files maps a path in the image to a program. The first is the image's main program.
 	Files      []File
 	Entrypoint []string
-	// User is the numeric user that the program runs as; "" is root.
+	// User is the number of the user as which the program runs; "" is root.
 	User string `json:",omitempty"`
 	// Debian adds the files of these packages and of their dependencies.
 	Debian []string
-	// Package is the main one of these packages, if the image has no program that we
-	// compile; its version is the image's.
+	// Package is the main one of these packages, if the image has no program that is compiled here.
+	// Its version is the image's.
 	Package string `json:",omitempty"`
-	// Labels are added to those that every image gets.
+	// Labels are added to those of every image.
 	Labels map[string]string `json:",omitempty"`
 	Roles  []string
 }
@@ -90,18 +90,19 @@ const (
 // noUser is "nobody", which owns no files.
 const noUser = "65534"
 
-// netfilterPackages are the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe.
-// Both images get the same set, so that nodes unpack one layer for both.
+// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft,
+// iptables, conntrack, modprobe. Both images have the same packages, so that nodes unpack one layer for
+// both.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
-// Default is the bundle of paictl. Flags are the flags of the upstreams' own release builds, apart
-// from those that would make two builds differ.
+// Default returns the recipe of paictl's bundle. It sets the flags of the upstreams' own release
+// builds, except flags that would make two builds differ.
 func Default() Recipe {
 	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts()}
 }
 
-// ControlPlane is etcd and the API server alone, for tests that need no nodes.
+// ControlPlane returns a recipe with only etcd and the API server, for tests that need no nodes.
 func ControlPlane() Recipe {
 	wanted := map[string][]string{"kubernetes": {"kube-apiserver"}, "etcd": {"etcd"}}
 	var r Recipe
@@ -134,7 +135,7 @@ func modules() []Module {
 			Programs: []Program{{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl", Kind: bundle.KindBinary}},
 		},
 		{
-			// Without libpathrs, which Debian 12 doesn't have.
+			// It is built without libpathrs, which Debian 12 doesn't have.
 			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
 			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",
 			Programs: []Program{{Name: "runc", Kind: bundle.KindBinary}},
@@ -174,8 +175,8 @@ func modules() []Module {
 			Programs: []Program{{Name: "flanneld"}},
 		},
 		{
-			// Of the ways to find targets, only those that a cluster's own Prometheus uses, and
-			// without its web page, which is not in the module.
+			// It contains only the service discovery that a cluster's own Prometheus uses, and not
+			// the web page, which is not in the module.
 			Name: "prometheus", Path: "github.com/prometheus/prometheus",
 			Tags:    "remove_all_sd,enable_kubernetes_sd,enable_dns_sd",
 			LDFlags: "-X github.com/prometheus/common/version.Version=" + prometheusVersion[1:],
@@ -185,7 +186,7 @@ func modules() []Module {
 			},
 		},
 		{
-			// v0.31.1 is the last release whose module has the web page that it embeds.
+			// v0.31.1 is the last release whose module contains the web page that it embeds.
 			Name: "alertmanager", Path: "github.com/prometheus/alertmanager",
 			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
 			Programs: []Program{{Name: "alertmanager", Package: "github.com/prometheus/alertmanager/cmd/alertmanager"}},
@@ -212,8 +213,8 @@ const pauseVersion = "3.10.2"
 // prometheusVersion is the release whose module is v0.315.0: its file VERSION.
 const prometheusVersion = "v3.15.0"
 
-// cniPlugins are the plugins that paictl's own network uses, and those that InfiniBand and
-// secondary networks are usually set up with.
+// cniPlugins returns the plugins that paictl's own network uses, and those that are usually used
+// for InfiniBand and secondary networks.
 func cniPlugins() []Program {
 	const root = "github.com/containernetworking/plugins/plugins/"
 	var out []Program
@@ -227,8 +228,8 @@ func cniPlugins() []Program {
 	return out
 }
 
-// images have the names that kubeadm of the pinned release expects. A tag follows the pinned
-// version, so an image never has the name of another one.
+// images returns images with the names that kubeadm of the pinned release expects. A tag contains
+// the pinned version, so two different images never have the same name.
 func images() []Image {
 	controlPlane := func(name string) Image {
 		return Image{
@@ -279,13 +280,13 @@ func images() []Image {
 			Files:  []File{{"alertmanager", "usr/bin/alertmanager"}}, Entrypoint: []string{"/usr/bin/alertmanager"},
 		},
 		{
-			// The demo's pod, which shows on any cluster whether pods reach each other.
+			// The pod of the demo, which shows on any cluster whether pods reach each other.
 			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
 			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
 		},
 		{
-			// The image of the jobs in examples/jobs. Their files name it, so its name can't follow a
-			// distribution's version.
+			// The image of the jobs in examples/jobs. Their files contain its name, so the name must
+			// not depend on a distribution's version.
 			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
 			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},
 			Package: "python3-minimal",

@@ -17,8 +17,8 @@ import (
 )
 
 // Versions returns the pinned version of every program and image by name, and of every module:
-// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl. Images that
-// are made of a distribution's package are not among them: apt decides their version.
+// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl. Images of a
+// distribution's package are missing, because apt chooses their version.
 func Versions() (map[string]string, error) {
 	out := map[string]string{}
 	files := map[string][]byte{}
@@ -59,8 +59,8 @@ type pin struct {
 	sums    []byte // go.mod and go.sum, for the inputs' checksum
 }
 
-// sourceDir returns the folder that holds the modules: that of the caller, or the embedded
-// ones written below work.
+// sourceDir returns the folder with the modules: that of the caller, or one below work to which the
+// embedded ones are written.
 func sourceDir(source, work string) (string, error) {
 	if source != "" {
 		abs, err := filepath.Abs(source)
@@ -89,11 +89,11 @@ func sourceDir(source, work string) (string, error) {
 	return dir, nil
 }
 
-// writeOwn writes a module that is part of paictl below work. Its files are in the inputs'
+// writeOwn writes a module that is part of paictl below work. Its files are part of the inputs'
 // checksum through the recipe.
 func writeOwn(work string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
-	// Without this, a file that an older paictl had would be compiled, too.
+	// Otherwise files of an older paictl would be compiled, too.
 	if err := os.RemoveAll(p.dir); err != nil {
 		return p, fmt.Errorf("write module %s: %w", m.Name, err)
 	}
@@ -133,7 +133,7 @@ func readPin(source string, m Module) (pin, error) {
 	return p, nil
 }
 
-// pinnedVersion is the version that a go.mod requires of a module.
+// pinnedVersion returns the version of a module that a go.mod requires.
 func pinnedVersion(mod []byte, path string) (string, error) {
 	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(path) + `\s+(v\S+)`)
 	match := require.FindSubmatch(mod)
@@ -143,11 +143,11 @@ func pinnedVersion(mod []byte, path string) (string, error) {
 	return string(match[1]), nil
 }
 
-// Reference is the image's reference for a version.
+// Reference returns the image's reference for a version.
 func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
-// expand fills in a version: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36;
-// {tag} is the version without "+", which tags may not contain.
+// expand replaces placeholders for a version: {version} v1.36.3, {number} 1.36.3, {major} 1,
+// {minor} 36; {tag} is the version without "+", which tags may not contain.
 func expand(s, version string) string {
 	number := strings.TrimPrefix(version, "v")
 	parts := append(strings.SplitN(number, ".", 3), "", "")

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Need returns the folder of the first bundle that has an artifact, and the artifact's file. Without such a bundle, the test is skipped.
+// Need returns the folder of the first bundle that has an artifact, and the artifact's file. If there is no such bundle, the test is
+// skipped.
 func Need(t testing.TB, kind, name string) (folder, file string) {
 	t.Helper()
 	tier.More(t, "a bundle")
@@ -35,7 +36,8 @@ func Need(t testing.TB, kind, name string) (folder, file string) {
 	return "", ""
 }
 
-// ControlPlane returns the folder of a bundle from which a control plane with simulated nodes can be made, as Need does.
+// ControlPlane returns the folder of a bundle from which a control plane with simulated nodes can be started, as Need
+// does.
 func ControlPlane(t testing.TB) string {
 	t.Helper()
 	folder, _ := Need(t, bundle.KindTool, "kwok")

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deb writes a package without files to dir, by the name that apt would give it, and returns that. more are further
-// lines of its control file. The package's bytes depend only on the arguments.
+// Deb writes a package without files to dir, under the name that apt would use, and returns the path. more are
+// further lines of its control file. The package's bytes depend only on the arguments.
 func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: x <x@example.org>\n", name, version, arch)
@@ -27,7 +27,7 @@ func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	return file
 }
 
-// DebOf is an archive in the format of a .deb, with one control archive and data.
+// DebOf returns an archive in the format of a .deb, with one control archive and data.
 func DebOf(t testing.TB, member string, control []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -45,7 +45,7 @@ func DebOf(t testing.TB, member string, control []byte) []byte {
 	return b.Bytes()
 }
 
-// ControlTar is a control archive, not compressed.
+// ControlTar returns an uncompressed control archive.
 func ControlTar(t testing.TB, control string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -58,7 +58,7 @@ func ControlTar(t testing.TB, control string) []byte {
 	return b.Bytes()
 }
 
-// Gzip compresses.
+// Gzip returns compressed data.
 func Gzip(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

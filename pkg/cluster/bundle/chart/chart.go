@@ -14,17 +14,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// placement is the annotation that lists the roles on whose machines a service runs.
+// placement is the annotation with the roles on whose machines a service runs.
 const placement = "paictl.openpai.org/placement"
 
 // Chart is one service's chart.
 type Chart struct {
 	Name    string
 	Version string
-	// Roles are the machine roles that its pods run on, in the bundle's terms: only "master" or "worker", or empty if its pods run on
-	// both or any.
+	// Roles are the machine roles on which its pods run, in the bundle's terms: only "master" or "worker", or empty if its pods run
+	// on both or any.
 	Roles []string
-	// Images are the upstream images that its values name, each once.
+	// Images are the upstream images that its values name, without duplicates.
 	Images []Image
 
 	files fs.FS
@@ -34,16 +34,16 @@ type Chart struct {
 type Image struct {
 	Repository string // with the registry's host: quay.io/prometheus/prometheus
 	Tag        string
-	Digest     string // "" if the chart pins none
+	Digest     string // "" if the chart doesn't pin one
 }
 
-// Name is the last element of the repository.
+// Name returns the last element of the repository.
 func (i Image) Name() string { return path.Base(i.Repository) }
 
-// Ref is the image's reference on nodes.
+// Ref returns the image's reference on nodes.
 func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
 
-// meta has the fields of a Chart.yaml that are read; Helm reads the rest.
+// meta holds the fields of a Chart.yaml that are read here; Helm reads the rest.
 type meta struct {
 	Name        string            `yaml:"name"`
 	Version     string            `yaml:"version"`
@@ -104,8 +104,8 @@ func decode(files fs.FS, name string, into any) error {
 	return nil
 }
 
-// images finds every map with a repository and a tag, as charts name images. If one of them
-// is empty, the image is one of paictl's own, whose name paictl fills in.
+// images finds every map with a repository and a tag, which is how charts name images. If one of
+// them is empty, the image is one of paictl's own, whose name paictl sets.
 func images(value any) []Image {
 	var out []Image
 	var walk func(any)

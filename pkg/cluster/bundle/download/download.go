@@ -1,5 +1,6 @@
-// Package download gets files over HTTP: it resumes them, retries, and refuses a wrong checksum.
-// In: a URL and a SHA-256. Out: a file that has it, or a short text.
+// Package download downloads files over HTTP: it resumes them, retries, and refuses a wrong
+// checksum.
+// In: a URL and a SHA-256. Out: a file with that checksum, or a short text.
 package download
 
 import (
@@ -20,7 +21,7 @@ import (
 const (
 	// Attempts is how often a download is tried.
 	Attempts = 4
-	// stalled is how long a server may send no data before the connection is given up.
+	// stalled is how long a server may send no data before the connection is closed.
 	stalled = time.Minute
 	// textLimit is far above the size of the longest list of checksums.
 	textLimit = 1 << 20
@@ -50,7 +51,8 @@ type Client struct {
 	HTTP *http.Client
 	// Wait sleeps before attempt n (1 …): Pause, except in tests.
 	Wait func(ctx context.Context, n int) error
-	// Report gets the bytes of a file so far, and its size, -1 if the server doesn't say it; may be nil.
+	// Report receives the number of bytes of a file so far, and its size, or -1 if the server doesn't report it; may be
+	// nil.
 	Report func(have, total int64)
 }
 
@@ -102,7 +104,7 @@ func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
 }
 
 // File downloads url to dst and checks its SHA-256. It resumes an earlier attempt instead of
-// downloading its bytes again, and removes a whole file with the wrong checksum.
+// downloading its bytes again, and removes a complete file with the wrong checksum.
 func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	if got, err := bundle.HashFile(ctx, dst); err == nil && got == sum {
 		return nil
@@ -166,7 +168,7 @@ func (c Client) append(ctx context.Context, url, part string) error {
 	return f.Close()
 }
 
-// get starts a request, from byte offset on if it is not 0. cancel must be called.
+// get starts a request, from offset on if it is not 0. cancel must be called.
 func (c Client) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -190,7 +192,7 @@ func (c Client) get(ctx context.Context, url string, offset int64) (*http.Respon
 	return resp, cancel, nil
 }
 
-// watchedReader ends a transfer that receives no more data, and reports how much it received.
+// watchedReader ends a transfer that receives no more data, and reports the number of received bytes.
 type watchedReader struct {
 	r           io.Reader
 	t           *time.Timer
@@ -214,7 +216,7 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutLogin masks the address in an error of net/http. After a redirect its query may be a signature.
+// withoutLogin masks the address in an error of net/http, because after a redirect its query may contain a signature.
 func withoutLogin(err error) error {
 	if u, ok := errors.AsType[*neturl.Error](err); ok {
 		u.URL = secret.Address(u.URL)

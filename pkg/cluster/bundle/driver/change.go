@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Addition has the arguments of Add.
+// Addition holds the arguments of Add.
 type Addition struct {
 	Bundle string   // folder
 	Paths  []string // .deb files, and folders that are searched for them
@@ -26,10 +26,11 @@ type Addition struct {
 	DryRun bool
 }
 
-// Removal has the arguments of Remove.
+// Removal holds the arguments of Remove.
 type Removal struct {
 	Bundle string
-	// Names are packages, NAME or NAME=VERSION, and releases of the driver, such as 570.133.20; none: all packages.
+	// Names are packages, NAME or NAME=VERSION, and releases of the driver, such as 570.133.20; empty means all
+	// packages.
 	Names  []string
 	System string // "" for all
 	DryRun bool
@@ -51,7 +52,8 @@ type Report struct {
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Changes []Changed         `json:"changes"`
 	Drivers []gpudriver.Offer `json:"drivers"`
-	// Needs are, by distribution, the dependencies of packages that the bundle doesn't have: the machines have to provide them.
+	// Needs are, by distribution, the dependencies of packages that the bundle doesn't have, and that the machines have to
+	// provide.
 	Needs map[string][]string `json:"needs,omitempty"`
 }
 
@@ -185,7 +187,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// debs are the selected files: those given, and those in folders.
+// debs returns the selected files: the given ones, and those in the given folders.
 func debs(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -218,7 +220,7 @@ func debs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// look reads all files, and refuses packages that can't be for one kind of machine. The same package twice counts once.
+// look reads all files, and refuses packages that can't be for one kind of machine. It ignores duplicates.
 func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
@@ -256,10 +258,10 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	return out, nil
 }
 
-// marks match the marks that Debian and Ubuntu write into the versions of packages that they have built for one release.
+// marks matches the marks of Debian and Ubuntu in the versions of packages that were built for one release.
 var marks = regexp.MustCompile(`deb([0-9]+)u[0-9]|ubuntu[0-9.~]*?([0-9]{2}\.[0-9]{2})(?:\.|$)`)
 
-// systemOf is the distribution of the packages.
+// systemOf returns the distribution of the packages.
 func systemOf(given string, list []found) (string, error) {
 	known := gpudriver.Systems()
 	remedy := "give --system, one of " + strings.Join(known, ", ")
@@ -339,8 +341,8 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	return hit
 }
 
-// tell prints the drivers of the packages. fresh are those that aren't in the bundle yet. A damaged file, which
-// may be about to be removed, is left out.
+// tell adds the drivers in the packages to the report. fresh are packages that aren't in the bundle yet. It
+// skips a damaged file, which may be about to be removed.
 func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}
 	for system, its := range fresh {
@@ -383,7 +385,7 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 	}
 }
 
-// Lines returns messages about the drivers, for people: those that can be installed, and the packages that others don't have.
+// Lines returns messages about the drivers: those that can be installed, and the packages that are missing for the others.
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {

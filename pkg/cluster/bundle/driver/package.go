@@ -1,6 +1,6 @@
 // Package driver manages the packages of NVIDIA's driver that a bundle provides to machines without internet.
-// In: .deb files of the operator. Out: the files in the bundle, the drivers that they make, and for one machine's driver
-// the packages that it needs, with an index that apt reads.
+// In: .deb files of the operator. Out: the files in the bundle, the drivers that they contain, and for one machine's
+// driver the packages that it needs, with an index for apt.
 package driver
 
 import (
@@ -24,26 +24,26 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Package has the metadata of a .deb file.
+// Package holds the metadata of a .deb file.
 type Package struct {
 	Name, Version, Arch string
 	// Control is the text of its control file, one paragraph.
 	Control string
 
-	depends  []dependency.Relation // Pre-Depends, too
+	depends  []dependency.Relation // including Pre-Depends
 	provides []string
 	version  version.Version
 }
 
 const (
-	// A control archive holds a few text files and scripts. Larger ones are invalid, or made to keep us busy.
+	// A control archive contains a few text files and scripts. Larger ones are invalid, or made to use up resources.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
-	// mostText limits the control file itself, which takes a time to read that grows with the square of its size.
+	// mostText limits the control file itself: parsing takes a time that grows with the square of its size.
 	mostText = 128 << 10
 )
 
-// The allowed parts of a package's name, by Debian's policy. They become names of files, and words of commands.
+// The allowed parts of a package's name, by Debian's policy. They become names of files, and arguments of commands.
 var (
 	nameOf    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	versionOf = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+:~-]*$`)
@@ -52,7 +52,7 @@ var (
 
 // Read reads the control file of a .deb.
 func Read(file string) (Package, error) {
-	// Opening anything but a regular file, such as a pipe, may block forever.
+	// Opening a file that isn't regular, such as a pipe, may block forever.
 	switch info, err := os.Stat(file); {
 	case err != nil:
 		return Package{}, fmt.Errorf("read package: %w", err)
@@ -71,7 +71,7 @@ func Read(file string) (Package, error) {
 	return p, nil
 }
 
-// read looks at no more than the first two members of the archive, which deb(5) prescribes.
+// read reads only the first two members of the archive, which deb(5) prescribes.
 func read(in io.ReaderAt) (Package, error) {
 	archive, err := deb.LoadAr(in)
 	if err != nil {
@@ -98,7 +98,8 @@ func read(in io.ReaderAt) (Package, error) {
 	return parse(text)
 }
 
-// controlOf returns the file control of a control archive, which is read to its end: a decompressor may read ahead.
+// controlOf returns the file control of a control archive. It reads the archive to its end, because a decompressor may
+// read ahead.
 func controlOf(e *deb.ArEntry) ([]byte, error) {
 	z, err := deb.DecompressorFor(path.Ext(e.Name))(e.Data)
 	if err != nil {
@@ -125,7 +126,7 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 	}
 }
 
-// parse reads the first paragraph of a control file. The file must not have further paragraphs, which would become separate
+// parse parses the only paragraph of a control file. Further paragraphs are an error, because they would become separate
 // packages in an index.
 func parse(text []byte) (Package, error) {
 	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {

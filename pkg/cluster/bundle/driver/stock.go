@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Stock are the packages for one distribution's machines.
+// Stock holds the packages for one distribution's machines.
 type Stock struct {
 	items  []item
 	byName map[string][]item // the newest first
@@ -27,7 +27,8 @@ type item struct {
 	artifact bundle.Artifact
 }
 
-// Versions are the versions of each package that a bundle has for a distribution, the newest first. It only reads the manifest.
+// Versions returns the versions of each package that a bundle has for a distribution, the newest first. It only reads the
+// manifest.
 func Versions(b *bundle.Bundle, system string) map[string][]string {
 	out := map[string][]string{}
 	for _, a := range b.List(bundle.KindDriver) {
@@ -85,15 +86,16 @@ func (s *Stock) versions() map[string][]string {
 	return out
 }
 
-// Choice has the packages of a stock that a machine's driver needs.
+// Choice holds the packages of a stock that a machine's driver needs.
 type Choice struct {
 	items []item
-	// Unmet are dependencies that the stock doesn't have: the machine has them, or apt can't install the driver.
+	// Unmet are dependencies that the stock doesn't have. If the machine doesn't have them either, apt can't install
+	// the driver.
 	Unmet []string
 }
 
-// Choose returns the wanted packages with all their dependencies that the stock has. It selects the release's version of the driver's
-// own packages, and the newest version of others. old are the versions on the machine of packages that may be replaced.
+// Choose returns the requested packages with all their dependencies that the stock has. It selects the release's version of the
+// driver's own packages, and the newest version of others. old are the versions, on the machine, of packages that may be replaced.
 func (s *Stock) Choose(release string, want []gpudriver.Package, old map[string]string) Choice {
 	c := chooser{stock: s, release: release, taken: map[string]bool{}, unmet: map[string]bool{}}
 	for _, w := range want {
@@ -138,7 +140,7 @@ func (c *chooser) take(its []item) {
 	}
 }
 
-// best has the driver's release, or is the newest.
+// best returns the items with the driver's release, otherwise the newest ones.
 func (c *chooser) best(its []item) []item {
 	if len(its) == 0 {
 		return nil
@@ -149,7 +151,7 @@ func (c *chooser) best(its []item) []item {
 	return its[:1]
 }
 
-// satisfy takes a package of each alternative: apt's choice depends on the machine's packages.
+// satisfy adds a package for each alternative, because apt's choice depends on the machine's packages.
 func (c *chooser) satisfy(r dependency.Relation) {
 	found, names := false, []string{}
 	for _, p := range r.Possibilities {
@@ -159,7 +161,7 @@ func (c *chooser) satisfy(r dependency.Relation) {
 		})
 		its = c.best(its)
 		for _, it := range c.stock.providers[p.Name] {
-			// Each release of the driver may provide it.
+			// Every release of the driver may provide it.
 			if own := c.best(c.stock.byName[it.Name]); len(own) > 0 && own[0].Version == it.Version {
 				its = append(its, it)
 			}
@@ -180,7 +182,7 @@ func versioned(its []item, version string) []item {
 	return its[i : i+1]
 }
 
-// Artifacts are the files, in the order of their names.
+// Artifacts returns the files, in the order of their names.
 func (c Choice) Artifacts() []bundle.Artifact {
 	var out []bundle.Artifact
 	for _, it := range c.items {
@@ -189,7 +191,7 @@ func (c Choice) Artifacts() []bundle.Artifact {
 	return out
 }
 
-// Index returns the file that apt calls Packages, for a folder that holds the files.
+// Index returns the file that apt calls Packages, for a folder with the files.
 func (c Choice) Index() []byte {
 	var b strings.Builder
 	for _, it := range c.items {

@@ -1,6 +1,6 @@
-// Package fetch gets a bundle from the projects' own releases and registries.
-// In: a table of URLs, the published checksums, a lock file, perhaps a mirror. Out: the same folder
-// and manifest that a build makes. Files with an unknown or a changed checksum are refused.
+// Package fetch downloads a bundle from the projects' own releases and registries.
+// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: the same
+// folder and manifest that a build makes. Files with an unknown or a changed checksum are refused.
 package fetch
 
 import (
@@ -31,12 +31,12 @@ type File struct {
 	Outputs []Output
 }
 
-// Image is an image of a registry. With Member it is only used to extract a program.
+// Image is an image of a registry. If Member is set, it is only used to extract a program.
 type Image struct {
 	Ref string
 	// Digest is the digest that the reference must have; "" if only the lock file has it.
 	Digest string
-	// Own is an image that paictl's project publishes, which exists for releases only.
+	// Own means that paictl's project publishes the image, which it does only for releases.
 	Own    bool
 	Output Output
 }
@@ -51,10 +51,10 @@ type Output struct {
 	Roles   []string
 }
 
-// Architectures are those for which the upstream projects publish.
+// Architectures returns those for which the upstream projects publish.
 func Architectures() []string { return []string{"amd64", "arm64"} }
 
-// Upstream is the table for the versions that paictl pins for its builds.
+// Upstream returns the table for the versions that paictl pins for its builds.
 func Upstream(arch string) (Catalogue, error) {
 	v, err := build.Versions()
 	if err != nil {
@@ -70,8 +70,8 @@ func Upstream(arch string) (Catalogue, error) {
 	return c, nil
 }
 
-// serviceImages are the images that the services' charts name, under upstream's names. Images that a build
-// makes itself have other names.
+// serviceImages returns the images that the services' charts name, under upstream's names. Images that a
+// build makes itself have other names.
 func serviceImages(charts []chart.Chart) []Image {
 	var out []Image
 	for _, c := range charts {
@@ -140,9 +140,9 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images are the images of the build, under the same names, except for those that upstream has for a
-// service. promtool comes from Prometheus' image. KWOK publishes no checksums beside its
-// programs, so its program comes from its image, whose digest identifies it.
+// images returns the images of the build, under the same names, except those for which upstream has
+// an image of a service. promtool is extracted from Prometheus' image. KWOK publishes no checksums
+// of its programs, so its program is extracted from its image, which is identified by its digest.
 func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],
@@ -163,7 +163,7 @@ func images(v map[string]string, services []Image) []Image {
 	for _, img := range build.Default().Images {
 		version := v[img.Name]
 		if img.Package != "" {
-			version = img.Ref[strings.LastIndex(img.Ref, ":")+1:] // the version of a package is known to builds only
+			version = img.Ref[strings.LastIndex(img.Ref, ":")+1:] // only builds know the version of a package
 		}
 		if slices.ContainsFunc(services, func(s Image) bool { return s.Output.Name == img.Name }) {
 			continue

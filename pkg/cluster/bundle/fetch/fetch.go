@@ -25,7 +25,7 @@ import (
 // LockName is the default name of the lock file, in the bundle's folder.
 const LockName = "bundle.lock"
 
-// parallel is how many downloads run at once: enough to fill a line, few enough for upstreams.
+// parallel is how many downloads run at a time: enough to use a connection fully, and few enough for upstreams.
 const parallel = 4
 
 // Options of Run.
@@ -34,7 +34,7 @@ type Options struct {
 	Dir string
 	// Lock is the lock file; "" is LockName in Dir.
 	Lock string
-	// Mirror is an http or https URL below which all upstreams are found; "" to use no mirror.
+	// Mirror is an http or https URL below which all upstreams are mirrored; "" means no mirror.
 	Mirror string
 	// Catalogue lists the artifacts to fetch.
 	Catalogue Catalogue
@@ -42,7 +42,7 @@ type Options struct {
 	Progress io.Writer
 	// Transport is http.DefaultTransport if nil.
 	Transport http.RoundTripper
-	// Wait sleeps before a further attempt; nil for growing pauses.
+	// Wait sleeps before a further attempt; nil means growing pauses.
 	Wait func(ctx context.Context, attempt int) error
 }
 
@@ -61,7 +61,7 @@ type fetcher struct {
 }
 
 // Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay,
-// also when others fail. Artifacts that are locked and present aren't downloaded again.
+// even if others fail. Artifacts that are locked and present aren't downloaded again.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	f := &fetcher{Options: opts}
 	var err error
@@ -193,8 +193,8 @@ func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	return f.add(ctx, c.Artifact(), inputs(digest, c.File(), out), file, time.Since(start))
 }
 
-// sum returns the checksum that the file must have: the locked one, which must also be the published one
-// if upstream or the mirror still offers that.
+// sum returns the checksum that the file must have: the locked one. If upstream or the mirror still
+// publishes one, both must be equal.
 func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, error) {
 	from, err := f.mirror.file(file.Sums)
 	if err != nil {

@@ -82,7 +82,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	defer r.Close()
 	found, err := members(ctx, r, map[string]string{member: dst})
 	if err == nil {
-		// If a download is interrupted, Extract finishes the tar and returns the error only after that.
+		// If a download is interrupted, Extract completes the tar and returns the error only after that.
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	return nil
 }
 
-// takeOut returns a file per output: the download itself, or a file that it unpacked.
+// takeOut returns a file per output: the download itself, or a file that was extracted from it.
 func takeOut(ctx context.Context, download string, outputs []Output) ([]string, error) {
 	want := map[string]string{}
 	paths := make([]string, len(outputs))
@@ -129,7 +129,7 @@ func takeOut(ctx context.Context, download string, outputs []Output) ([]string, 
 	return paths, nil
 }
 
-// members copies the wanted files of a tar: path in the tar → file to write.
+// members copies the wanted files of a tar. The map is from the path in the tar to the file to write.
 func members(ctx context.Context, r io.Reader, want map[string]string) (map[string]bool, error) {
 	found := map[string]bool{}
 	tr := tar.NewReader(r)

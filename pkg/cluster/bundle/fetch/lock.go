@@ -23,7 +23,7 @@ import (
 const lockKind = "BundleLock"
 
 // lockFile records the checksums of earlier downloads, by upstream's address: a later fetch, from any
-// source, gets the same content or an error. It belongs under version control.
+// source, gets the same content or an error. It should be under version control.
 type lockFile struct {
 	path string
 	mu   sync.Mutex
@@ -41,7 +41,7 @@ type lockEntry struct {
 	Digest string `yaml:"digest"` // sha256:… of the file, or of the target of an image's tag
 }
 
-// ChangedError means that upstream, or the mirror, now offers different content than the lock file records.
+// ChangedError means that upstream, or the mirror, now has different content than the lock file records.
 type ChangedError struct {
 	URL, Locked, Got, File string
 }
@@ -88,7 +88,7 @@ func (l *lockFile) get(url string) string {
 	return l.sums[url]
 }
 
-// check refuses a digest that differs from the locked one.
+// check returns an error if a digest differs from the locked one.
 func (l *lockFile) check(url, digest string) error {
 	locked := l.get(url)
 	if locked == "" || locked == digest {

@@ -29,7 +29,7 @@ type ReleaseOptions struct {
 	Dir string
 	// Address is the URL below which releases are published.
 	Address string
-	// Mirror replaces the address's host, as it does for upstreams; "" to use no mirror.
+	// Mirror replaces the address's host, as it does for upstreams; "" means no mirror.
 	Mirror string
 	// Version and Arch choose the bundle.
 	Version, Arch string
@@ -39,17 +39,17 @@ type ReleaseOptions struct {
 	Progress io.Writer
 	// Transport is http.DefaultTransport if nil.
 	Transport http.RoundTripper
-	// Wait sleeps before a further attempt; nil for growing pauses.
+	// Wait sleeps before a further attempt; nil means growing pauses.
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// Archive is the file of a release that a bundle comes from.
+// Archive is the file of a release from which a bundle is unpacked.
 type Archive struct {
 	Release string // its version
 	Name    string
 	URL     string
 	SHA256  string
-	Key     string // that signed the release
+	Key     string // the ID of the key that signed the release
 }
 
 // released is one run of FromRelease.
@@ -62,7 +62,7 @@ type released struct {
 }
 
 // FromRelease fetches the bundle that the project publishes with a release, as one archive. It trusts only the signature of the
-// release's checksums: the archive may come from any server. An interrupted download continues where it stopped.
+// release's checksums, so the archive may come from any server. It resumes an interrupted download.
 func FromRelease(ctx context.Context, opts ReleaseOptions) (*bundle.Bundle, error) {
 	r, err := newReleased(opts)
 	if err != nil {
@@ -153,10 +153,10 @@ func (r *released) find(ctx context.Context) (Archive, error) {
 	return a, nil
 }
 
-// step is the percentage of a download after which a line is written.
+// step is the percentage of a download after which a line is printed.
 const step = 10
 
-// report returns a function that writes a line after each step of a download.
+// report returns a function that prints a line after each step of a download.
 func (r *released) report() func(have, total int64) {
 	next := int64(step)
 	return func(have, total int64) {
@@ -183,7 +183,7 @@ func (r *released) complete(m bundle.Manifest) bool {
 	return true
 }
 
-// unpack puts the files of the archive in place. The manifest is the first of them.
+// unpack moves the files of the archive to their places. The manifest is the first of them.
 func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -214,7 +214,7 @@ func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, e
 	if m.Arch != r.Arch {
 		return nil, fmt.Errorf("it is a bundle for %s, not for %s", m.Arch, r.Arch)
 	}
-	m.Origin = bundle.OriginFetch // a damaged file is repaired by another fetch
+	m.Origin = bundle.OriginFetch // another fetch repairs a damaged file
 	missing := map[string]bundle.Artifact{}
 	for _, a := range m.Artifacts {
 		missing[a.Path] = a
@@ -242,7 +242,7 @@ func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, e
 	return m, nil
 }
 
-// place writes one file, unless an interrupted run did.
+// place writes one file, unless an interrupted run has already done that.
 func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, total int) error {
 	if r.w.Has(a.Kind, a.Name, r.inputs(a)) {
 		r.w.Keep(a.Kind, a.Name)
@@ -255,7 +255,7 @@ func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, 
 	if err := writeFile(file, io.TeeReader(src, h)); err != nil {
 		return err
 	}
-	// Before the file is recorded: the next run would take it for a good one.
+	// Check before the file is recorded: otherwise the next run would take it for a good one.
 	if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
 		return fmt.Errorf("%s has sha256 %s, but the manifest says %s", a.Path, sum, a.SHA256)
 	}

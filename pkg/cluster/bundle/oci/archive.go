@@ -18,9 +18,9 @@ import (
 // nameAnnotation is the annotation from which containerd's import reads the full reference of an image.
 const nameAnnotation = "io.containerd.image.name"
 
-// WriteArchive stores img under the reference ref in a new file: an OCI image layout in a
-// tar, with Docker's manifest.json beside it for tools that read only that. containerd keeps the returned digest of the
-// manifest, which it would not for Docker's own format.
+// WriteArchive stores img under the reference ref in a new file: an OCI image layout in a tar, and Docker's
+// manifest.json for tools that read only that. It returns the digest of the manifest, which containerd keeps; it would
+// not keep it for Docker's own format.
 func WriteArchive(ctx context.Context, file, ref string, img v1.Image) (digest string, err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -124,8 +124,8 @@ func (a *archive) bytes(name string, data []byte) error {
 	return a.file(name, int64(len(data)), bytes.NewReader(data))
 }
 
-// layer writes a blob once, even if an image has the same layer twice. Reading a
-// remote layer checks its digest.
+// layer writes a blob, only once even if an image has the same layer twice. Reading a remote layer
+// checks its digest.
 func (a *archive) layer(name string, size int64, l v1.Layer) error {
 	if a.seen[name] {
 		return nil

@@ -13,13 +13,13 @@ import (
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
-	// User is the user that the program runs as, by number; "" is root.
+	// User is the number of the user as which the program runs; "" is root.
 	User   string
 	Env    []string
 	Labels map[string]string
 }
 
-// NewImage puts layers, the lowest first, on an empty image.
+// NewImage returns an image with the layers, the lowest first.
 func NewImage(c Config, layers ...v1.Layer) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	file, err := img.ConfigFile()

@@ -27,10 +27,10 @@ type Entry struct {
 	Path string
 	// Mode are the permission bits, with setuid, setgid and sticky as tar has them.
 	Mode int64
-	// Dir makes a directory. Link makes a symbolic link to that target.
+	// Dir means a directory. Link is the target of a symbolic link.
 	Dir  bool
 	Link string
-	// Source is the file of this machine whose content it has; if empty, Data is the content.
+	// Source is the file of this machine with the content; if empty, Data is the content.
 	Source string
 	Data   []byte
 }
@@ -42,10 +42,10 @@ type layer struct {
 	size           int64
 }
 
-// NewLayer makes a layer and keeps its blob in file, which must stay until the image is
-// written. Missing parent directories are added; of two entries with the same path the later
-// one counts. The blob is compressed with zstd: a third of the bytes go to each node, and
-// unpacking there costs less than gzip would.
+// NewLayer makes a layer and stores its blob in file, which must exist until the image is written.
+// Missing parent directories are added; of two entries with the same path the later one is used.
+// The blob is compressed with zstd: each node gets a third of the bytes, and unpacking costs less
+// than with gzip.
 func NewLayer(file string, entries []Entry) (v1.Layer, error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -53,7 +53,7 @@ func NewLayer(file string, entries []Entry) (v1.Layer, error) {
 	}
 	defer f.Close()
 	blob, plain, size := sha256.New(), sha256.New(), &counter{}
-	// One goroutine, so that the same input gives the same blocks.
+	// Use one goroutine, so that the same input gives the same blocks.
 	zw, err := zstd.NewWriter(io.MultiWriter(f, blob, size), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("make layer: %w", err)
@@ -158,10 +158,10 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Digest is the checksum of the blob.
+// Digest returns the checksum of the blob.
 func (l *layer) Digest() (v1.Hash, error) { return l.digest, nil }
 
-// DiffID is the checksum of the tar in the blob.
+// DiffID returns the checksum of the tar in the blob.
 func (l *layer) DiffID() (v1.Hash, error) { return l.diffID, nil }
 
 // Compressed returns the blob.
@@ -195,5 +195,5 @@ func (u *unpacked) Close() error {
 // Size returns the length of the blob in bytes.
 func (l *layer) Size() (int64, error) { return l.size, nil }
 
-// MediaType is the type of a blob that is a tar archive in zstd.
+// MediaType returns the type of a tar archive compressed with zstd.
 func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayerZStd, nil }

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Archive is an image in a file that WriteArchive made. Its manifest is the one in the file, byte
-// for byte, so that a registry knows the image by the digest that nodes know.
+// Archive is an image in a file that WriteArchive wrote. Its manifest is byte for byte the one in
+// the file, so that its digest in a registry is the one on nodes.
 type Archive struct {
 	v1.Image
 	// Ref is the image's reference in the archive.
@@ -53,7 +53,7 @@ func readArchive(f *os.File) (*Archive, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The reader reads no more of the file than the header, so the content begins here.
+		// The reader hasn't read beyond the header, so the content begins here.
 		at, err := f.Seek(0, io.SeekCurrent)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func readArchive(f *os.File) (*Archive, error) {
 	return &Archive{Image: img, Ref: c.desc.Annotations[nameAnnotation], f: f}, nil
 }
 
-// archived is the content of an archive, in the form that the registry library expects of an image.
+// archived is the content of an archive, in the form that the registry library expects for an image.
 type archived struct {
 	members     map[string]*io.SectionReader
 	desc        v1.Descriptor
@@ -91,7 +91,7 @@ type archived struct {
 	rawConfig   []byte
 }
 
-// read gets the manifest and the configuration, and compares the first with its digest.
+// read reads the manifest and the configuration, and compares the manifest with its digest.
 func (c *archived) read() error {
 	var err error
 	if c.rawManifest, err = c.member(blobPath(c.desc.Digest)); err != nil {
@@ -144,10 +144,10 @@ type blob struct {
 	r    *io.SectionReader
 }
 
-// Digest is the checksum of the blob.
+// Digest returns the checksum of the blob.
 func (b *blob) Digest() (v1.Hash, error) { return b.desc.Digest, nil }
 
-// Size is the length of the blob in bytes.
+// Size returns the length of the blob in bytes.
 func (b *blob) Size() (int64, error) { return b.desc.Size, nil }
 
 // MediaType returns the type in the manifest.

@@ -1,5 +1,5 @@
-// Package targettest is a real S3 server for tests.
-// In: versitygw, as "sh hack/versitygw.sh" builds it. Out: its address, and its folder.
+// Package targettest runs a real S3 server for tests.
+// In: versitygw, which "sh hack/versitygw.sh" builds. Out: its address, and its folder.
 package targettest
 
 import (
@@ -29,7 +29,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Gateway is a real S3 server on loopback, with one bucket "backups", and a certificate that only its own authority vouches for.
+// Gateway is a real S3 server on the loopback interface, with one bucket "backups", and a certificate that is signed only by
+// itself.
 type Gateway struct {
 	// Dir has a folder for each bucket.
 	Dir string
@@ -121,7 +122,7 @@ func certify(t testing.TB, cert, key string) {
 	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 }
 
-// Names are the objects and the unfinished uploads below a prefix.
+// Names returns the objects and the unfinished uploads below a prefix.
 func (g *Gateway) Names(t testing.TB, prefix string) []string {
 	t.Helper()
 	var out []string
