@@ -15,11 +15,11 @@ var Version = "v0.1.0-dev"
 // Kubernetes is the release that this paictl installs and is tested with.
 const Kubernetes = "v1.36.3"
 
-// Tag is the version as a tag of an image, which may hold no "+": v0.1.0-dev+1a2b becomes
+// Tag returns the version as a tag of an image, which may hold no "+": v0.1.0-dev+1a2b becomes
 // v0.1.0-dev_1a2b, as Helm writes it.
 func Tag() string { return strings.ReplaceAll(Version, "+", "_") }
 
-// OfTag is the version that has a tag, for people to read.
+// OfTag returns the version that has a tag, for people to read.
 func OfTag(tag string) string { return strings.Replace(tag, "_", "+", 1) }
 
 // Build describes the running binary.
