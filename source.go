@@ -20,7 +20,7 @@ type Program struct {
 	Machine bool
 }
 
-// InCluster are the programs that images are made for. pai-nvml is in the agent's.
+// InCluster returns the programs that images are made for. pai-nvml is in the agent's.
 func InCluster() []Program {
 	return []Program{
 		{Name: "pai-agent", Service: "agent"},
@@ -40,7 +40,7 @@ func InCluster() []Program {
 	}
 }
 
-// Programs are the names of InCluster.
+// Programs returns the names of InCluster.
 func Programs() []string {
 	var out []string
 	for _, p := range InCluster() {

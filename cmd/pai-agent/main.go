@@ -1,4 +1,4 @@
-// Command pai-agent hands the GPUs of its machine to containers.
+// Command pai-agent makes the GPUs of its machine available to containers.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command pai-alert-handler acts on alerts by policies, and on requests of administrators.
+// Command pai-alert-handler executes actions: for alerts, as policies define, and on request of administrators.
 package main
 
 import (

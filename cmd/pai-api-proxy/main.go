@@ -1,4 +1,5 @@
-// Command pai-api-proxy gives a machine of the cluster one address of the Kubernetes API that outlives any master.
+// Command pai-api-proxy provides a machine of the cluster with one address of the Kubernetes API that stays valid when
+// masters fail.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command pai-api-vip gives one of the masters the virtual address of the Kubernetes API.
+// Command pai-api-vip assigns the virtual address of the Kubernetes API to one of the masters.
 package main
 
 import (

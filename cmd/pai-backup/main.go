@@ -1,4 +1,4 @@
-// Command pai-backup saves the cluster that it runs in, once.
+// Command pai-backup makes one backup of the cluster in which it runs.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	// Its image has no certificates of authorities, and servers of S3 have certificates of public ones.
+	// The image has no CA certificates, and servers of S3 have certificates of public authorities.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/openpai/paictl/pkg/cluster/backups"

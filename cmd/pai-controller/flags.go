@@ -106,7 +106,7 @@ func (o *options) complete() error {
 	return nil
 }
 
-// config says where the API server is.
+// config returns the configuration for connecting to the API server.
 func (o *options) config() (*rest.Config, error) {
 	if o.kubeconfig == "" {
 		return rest.InClusterConfig()

@@ -30,10 +30,10 @@ const (
 	measuredBytes = 4 << 20
 )
 
-// gpus reads the figures of a machine's GPUs: paictl's agent, or NVIDIA's dcgm-exporter.
+// gpus reads the measurements of a machine's GPUs: from paictl's agent, or from NVIDIA's dcgm-exporter.
 type gpus struct {
 	pods       typed.PodInterface // the pods of the platform's namespace
-	accessFile string             // with the password of their metrics, or empty
+	accessFile string             // has the password of their metrics, or empty
 	http       *http.Client
 }
 
@@ -95,7 +95,7 @@ var (
 	label  = regexp.MustCompile(`([A-Za-z_]+)="([^"\\]*)"`)
 )
 
-// readGPUs reads the metrics that api.GPU has, by card.
+// readGPUs parses the metrics that api.GPU has, by card.
 func readGPUs(r io.Reader) ([]api.GPU, error) {
 	out, at := []api.GPU{}, map[string]int{}
 	lines := bufio.NewScanner(r)

@@ -18,7 +18,8 @@ import (
 )
 
 func main() {
-	// With thousands of jobs much of its memory would be garbage that waits for its collection: a fifth less is worth the collector's time.
+	// With thousands of jobs, much of the memory would be garbage. Collecting it more often costs some processor time and saves a fifth of
+	// the memory.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
@@ -44,7 +45,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// The log messages of the libraries look like the rest. Their loggers are global, so they are set before anything runs.
+	// The libraries must log in the same format. Their loggers are global, so they are set first.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// newRegistry has the metrics of the program itself; its parts add their own.
+// newRegistry returns a registry with the metrics of the program itself; its parts add their own.
 func newRegistry() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -26,7 +26,7 @@ func newRegistry() *prometheus.Registry {
 	return r
 }
 
-// tellLeader adds whether this replica leads.
+// tellLeader adds a metric that shows whether this replica leads.
 func tellLeader(r prometheus.Registerer, leads func() bool) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "pai_controller_leader", Help: "Whether this replica leads."}, func() float64 {
 		if leads() {

@@ -22,7 +22,7 @@ const (
 	page = 500
 )
 
-// prune removes old data from the archive, and code that no job needs, and copies the archive once a day, while this replica leads.
+// prune removes old data from the archive and unused code, and copies the archive once a day, while this replica leads.
 func prune(ctx context.Context, o *options, config *rest.Config, store archive.Store, leads func() bool, log *slog.Logger) error {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {
@@ -30,7 +30,7 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 	}
 	tick := time.NewTicker(pruneInterval)
 	defer tick.Stop()
-	soon := time.After(copyDelay) // a controller that is started often copies as well
+	soon := time.After(copyDelay) // so that a controller that restarts often makes copies, too
 	for {
 		select {
 		case <-ctx.Done():
@@ -46,7 +46,7 @@ func prune(ctx context.Context, o *options, config *rest.Config, store archive.S
 			continue
 		}
 		if err := pruneOnce(ctx, o, client, store, log); err != nil && ctx.Err() == nil {
-			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // the next turn retries
+			log.ErrorContext(ctx, "the archive was not pruned", "error", err.Error()) // retried in the next round
 		}
 		copyDue(ctx, store, log)
 	}
@@ -89,7 +89,7 @@ func pruneOnce(ctx context.Context, o *options, client metadata.Interface, store
 	return store.PruneAudit(ctx, before, o.auditRows)
 }
 
-// liveCode returns the code of the jobs that exist now. They may not be archived yet.
+// liveCode returns the code of the existing jobs. They may not be in the archive yet.
 func liveCode(ctx context.Context, client metadata.Interface, namespace string) ([]string, error) {
 	frameworks := client.Resource(v1.Resource).Namespace(namespace)
 	var out []string

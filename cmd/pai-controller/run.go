@@ -21,8 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// run works until the context ends, or until something of it fails: then all of it ends, and the kubelet
-// starts it again. It waits for an unavailable API server; only a replica that leads ends then, since another may take over.
+// run runs all parts until the context ends or one of them fails. Then it stops the other parts and returns, and the kubelet
+// restarts the program. If the API server is unavailable, it waits; only the leading replica exits then, because another may
+// take over.
 func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,7 +80,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		Store: watched, Peers: server.Peers{Board: board, Key: key, Leads: c.Leads}, Ready: ready(tokens, c.Filled, answers(watched)), Metrics: registry, MetricsAccess: o.accessFile, Token: own.Value, AuditToken: auditToken.Value,
 		Logs: logs, Use: logs, GPUs: newGPUs(pods, o.accessFile), Jobs: c, Imported: c.LookForGone, Log: log,
 	})
-	// It isn't one of the parts below, because its end must not end the others.
+	// It isn't one of the parts below, because the others must continue when it has finished.
 	go readTokens(ctx, log, tokens)
 	tellLeader(registry, c.Leads)
 	tellBroken(registry, place)
@@ -92,7 +93,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// answers checks that the archive answers: without it no job can finish, and no request can be answered.
+// answers checks that the archive is available: without it, no job can finish and no request can be answered.
 func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
@@ -100,7 +101,7 @@ func answers(store archive.Store) func(context.Context) error {
 	}
 }
 
-// failed waits until the archive can no longer be used.
+// failed waits until the archive fails permanently.
 func failed(ctx context.Context, store archive.Store) error {
 	select {
 	case <-ctx.Done():
@@ -110,7 +111,7 @@ func failed(ctx context.Context, store archive.Store) error {
 	}
 }
 
-// together runs all parts; when one ends, the others end, too. The error is the first one's.
+// together runs all parts. When one returns, it stops the others. The error is that of the first one.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

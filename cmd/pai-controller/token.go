@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// token is the token of an API: the controller's own, or that of the agents that keep logs. It is stored in a Secret, which is created
-// once; all replicas share it, and users who may read the Secret may use the API.
+// token is the token of an API: the controller's own, or that of the agents that store logs. It is stored in a Secret, which is
+// created only once. All replicas share it, and users who may read the Secret may use the API.
 type token struct {
 	secrets typed.SecretInterface
 	name    string
@@ -41,7 +41,7 @@ func (t *token) read(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		have, err = t.secrets.Create(ctx, made, metav1.CreateOptions{})
 	}
-	if apierrors.IsAlreadyExists(err) { // by another replica
+	if apierrors.IsAlreadyExists(err) { // another replica created it
 		have, err = t.secrets.Get(ctx, t.name, metav1.GetOptions{})
 	}
 	if err != nil {

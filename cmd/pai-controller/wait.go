@@ -12,12 +12,12 @@ const (
 	// askAgain is the pause after a failed request to the API server, and sayAgain is how often that is logged.
 	askAgain = 2 * time.Second
 	sayAgain = time.Minute
-	// askTime bounds one request: a server that is gone may never answer.
+	// askTime limits one request: a server that has failed may never answer.
 	askTime = 10 * time.Second
 )
 
-// readTokens reads the tokens. It waits while the API server isn't available or refuses: if the program ended instead, the kubelet would
-// restart it more and more rarely, and it would be missing for minutes after the server is back.
+// readTokens reads the tokens. It waits while the API server is unavailable or refuses: if the program exited instead, the kubelet would
+// restart it with increasing delays, and it would be missing for minutes after the server has returned.
 func readTokens(ctx context.Context, log *slog.Logger, tokens []*token) {
 	for _, t := range tokens {
 		untilDone(ctx, log, t.read)

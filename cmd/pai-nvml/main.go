@@ -1,6 +1,6 @@
 //go:build cgo
 
-// Command pai-nvml writes the properties and the state of its machine's GPUs as a line of JSON every few seconds. pai-agent starts it, and
+// Command pai-nvml prints the properties and the state of its machine's GPUs as a line of JSON every few seconds. pai-agent starts it, and
 // kills it if it hangs. With --split it splits a GPU instead, and exits.
 package main
 

@@ -1,4 +1,5 @@
-// Command pai-peer passes the files of a run of paictl from machine to machine. paictl starts it, and ends it with the run.
+// Command pai-peer passes the files of a run of paictl from machine to machine. paictl starts it, and stops it when the run
+// ends.
 package main
 
 import (

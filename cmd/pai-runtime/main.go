@@ -1,5 +1,5 @@
 // Command pai-runtime is the first process of a job's containers: it prepares the task, starts the
-// user's program and says how it ended.
+// user's program and reports how it exited.
 package main
 
 import (
@@ -99,7 +99,7 @@ func run(args []string) (int, error) {
 	return 2, fmt.Errorf("%q isn't understood\n\n%s", args, usage)
 }
 
-// execute becomes the command, in the task's environment and folder.
+// execute replaces this process with the command, in the task's environment and folder.
 func execute(args []string) (int, error) {
 	environ := os.Environ()
 	switch data, err := os.ReadFile(env.ScriptFile); {
@@ -128,7 +128,7 @@ func execute(args []string) (int, error) {
 	return exit.CannotExecute, fmt.Errorf("%s: %w", path, unix.Exec(path, args, environ))
 }
 
-// serve is the ssh server: it reads its configuration from standard input, and its listener is descriptor 3.
+// serve runs the SSH server. It reads its configuration from standard input, and its listener is descriptor 3.
 func serve() error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
@@ -140,7 +140,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	// The runtime keeps the pipe open: it closes when the runtime ends for any reason.
+	// The runtime keeps the other end of the pipe open, so the pipe closes when the runtime exits for any reason.
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()

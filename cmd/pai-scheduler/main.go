@@ -1,9 +1,10 @@
 //go:build pai_scheduler
 
-// Command pai-scheduler is Kubernetes' kube-scheduler with the plugin that gives gangs of pods their cells, and with an API
-// for people. It takes all of kube-scheduler's flags.
+// Command pai-scheduler is Kubernetes' kube-scheduler with a plugin that allocates cells to gangs of pods, and with an API
+// for people. It accepts all of kube-scheduler's flags.
 //
-// It is built with the libraries of one release of Kubernetes, which kubernetes.mod beside it pins: -modfile names it.
+// It is built with the libraries of one release of Kubernetes, which kubernetes.mod beside it pins; the build uses it with
+// -modfile.
 package main
 
 import (
@@ -52,12 +53,12 @@ const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 // connections is the limit for simultaneous clients of the API.
 const connections = 500
 
-// stopLimit is the time that requests in progress may take when the program is asked to end.
+// stopLimit is the time that requests in progress may take when the program is stopped.
 const stopLimit = 5 * time.Second
 
 func main() { os.Exit(cli.Run(command())) }
 
-// program has the values of the flags, and the objects made of them.
+// program holds the values of the flags, and the objects that are created from them.
 type program struct {
 	gangs.Options
 	listen   string
@@ -65,7 +66,7 @@ type program struct {
 	debug    bool
 	election *gangs.Election
 	log      *slog.Logger
-	// made are the state, from the first profile on.
+	// made is the state that all profiles share; the first profile creates it.
 	made *gangs.Store
 }
 
@@ -131,7 +132,8 @@ func (p *program) complete() error {
 	return nil
 }
 
-// run does the same as kube-scheduler's own command, but watches the lock of its election and runs the state next to it.
+// run does the same as kube-scheduler's own command. In addition it watches the lock of the leader election and runs the
+// state.
 func (p *program) run(ctx context.Context, opts *options.Options) error {
 	if err := p.complete(); err != nil {
 		return err
@@ -174,7 +176,7 @@ func (p *program) run(ctx context.Context, opts *options.Options) error {
 	return err
 }
 
-// plugin makes the plugin of one profile. The state are made with the first.
+// plugin creates the plugin of a profile. The first call creates the state.
 func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework.Handle) (framework.Plugin, error) {
 	if p.made == nil {
 		client, err := client(handle.KubeConfig())
@@ -191,12 +193,13 @@ func (p *program) plugin(ctx context.Context, _ runtime.Object, handle framework
 	return plugin.New(p.made, handle), nil
 }
 
-// client is for bindings: a gang of a thousand pods is bound in seconds, and the API server's own fairness is the limit.
+// client returns a client for bindings with a high rate limit: a gang of a thousand pods is bound in seconds, and the API
+// server's own fairness limits the rate further.
 func client(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 1000, 2000
 	config.UserAgent = "pai-scheduler/" + version.Version
-	// It takes half the work of JSON, at both ends.
+	// Protobuf takes half the work of JSON, at both ends.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // the image has no certificates of authorities
+	_ "golang.org/x/crypto/x509roots/fallback" // the image has no CA certificates
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 

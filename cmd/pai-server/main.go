@@ -1,4 +1,4 @@
-// Command pai-server is the API of the platform for people: they sign in, and submit, look at and stop their jobs, without a kubeconfig.
+// Command pai-server is the platform's API for people: they sign in, and submit, view and stop their jobs, without a kubeconfig.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
-	_ "golang.org/x/crypto/x509roots/fallback" // issuers and directories with a public certificate: the image has no files of authorities
+	_ "golang.org/x/crypto/x509roots/fallback" // for issuers and directories with a public certificate: the image has no CA certificates
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -40,7 +40,7 @@ func program(ctx context.Context, args []string) error {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	// The libraries log in the same format. They share one logger in the process, so it is set first.
+	// The libraries must log in the same format. Their logger is global, so it is set first.
 	klog.SetSlogLogger(log)
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return run(ctx, o, log)

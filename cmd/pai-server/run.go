@@ -26,10 +26,12 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// leaveTime is how long a stopping server still answers. It is no longer ready, but not all clients know that yet.
+// leaveTime is how long a stopping server still answers. It already reports that it isn't ready, but not all clients
+// know that yet.
 const leaveTime = 3 * time.Second
 
-// run works until the context ends, or until something of it fails: then all of it ends, and the kubelet starts it again.
+// run runs all parts until the context ends or one of them fails. Then it stops the other parts and returns, and the
+// kubelet restarts the program.
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	config, err := o.config()
 	if err != nil {
@@ -104,7 +106,7 @@ const shortConnections = 1000
 // proxyConnections limits the connections to the pages of other services.
 const proxyConnections = 500
 
-// serve answers people, once there is a certificate.
+// serve answers requests of people when it has a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, public *servertls.ACME, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
 	if err != nil {
@@ -144,7 +146,8 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 // askAgain is the pause after a failed request to the API server.
 const askAgain = 2 * time.Second
 
-// certificates are the certificates of a folder, or of the platform's own authority. It waits for an unavailable API server.
+// certificates returns the certificates of a folder, or of the platform's own authority. It waits for an unavailable API
+// server.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {
@@ -188,7 +191,7 @@ func health(registry *prometheus.Registry, accessFile string, ready func() error
 	return mux
 }
 
-// plain answers without TLS until the context ends.
+// plain serves HTTP without TLS until the context ends.
 func plain(ctx context.Context, l net.Listener, h http.Handler, connections int, proxies []netip.Prefix, log *slog.Logger) error {
 	return httpserver.Serve(ctx, l, h, httpserver.Options{Connections: connections, Proxies: proxies, Read: 10 * time.Second, Write: 30 * time.Second, Log: log})
 }

@@ -1,4 +1,4 @@
-// Command pai-volume makes and removes the folders of local volumes on a machine.
+// Command pai-volume creates and removes the folders of local volumes on a machine.
 package main
 
 import (

@@ -17,7 +17,7 @@ import (
 func main() {
 	noquery.Over()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The second signal ends the program at once: the first only requests it.
+	// The second signal kills the program: the first one only requests the end.
 	context.AfterFunc(ctx, stop)
 	os.Exit(cmd.Main(ctx, cmdutil.New(version.Version), os.Args[1:]))
 }

@@ -78,7 +78,7 @@ func (c *Clairvoyant) Fewest(most int) (fewest int, ok bool) {
 }
 
 // Follow returns how many jobs wait inside the quota under the policy of a solved model, which depends only on the running and the
-// waiting jobs. The places are those of the model.
+// waiting jobs. The places are the model's.
 func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	h := history{}
 	choose := func(all []history) {
@@ -108,7 +108,7 @@ func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	return h.cost
 }
 
-// stateOf is the state of the model that a history has led to.
+// stateOf returns the state of the model that a history has led to.
 func (c *Clairvoyant) stateOf(s *Solver, h *history) state {
 	var st state
 	for _, r := range h.running {
@@ -135,7 +135,7 @@ func (c *Clairvoyant) keep(open map[string]history, h history) {
 	}
 }
 
-// key is equal for states that differ only in the names of equal places.
+// key returns a text that is equal for states that differ only in the names of equal places.
 func (c *Clairvoyant) key(h *history) string {
 	slices.SortFunc(h.running, func(a, b running) int { return cmp.Compare(a.job, b.job) })
 	parts := make([]string, len(c.places))

@@ -30,7 +30,7 @@ func (m Model) GPUs() int {
 	return all
 }
 
-// Rate is the number of arrivals in the mean time that a job runs.
+// Rate returns the number of arrivals in the mean time that a job runs.
 func (m Model) Rate() float64 {
 	mean := 0.0
 	for i, size := range m.Sizes {
@@ -62,7 +62,7 @@ type event struct {
 	to     []int32
 }
 
-// Solver has the states of a model and the transitions between them.
+// Solver holds the states of a model and the transitions between them.
 type Solver struct {
 	Model
 	states []state
@@ -83,7 +83,7 @@ func NewSolver(m Model) (*Solver, error) {
 	return s, nil
 }
 
-// States is the number of states.
+// States returns the number of states.
 func (s *Solver) States() int { return len(s.states) }
 
 func (s *Solver) add(st state) int32 {
@@ -199,7 +199,7 @@ func FullestFirst(s *Solver, st state) int { return -s.used(st)<<16 - s.squares(
 // EmptiestFirst does the opposite of the latter.
 func EmptiestFirst(s *Solver, st state) int { return -s.used(st)<<16 + s.squares(st) }
 
-// squares is larger if more of the room is in one place.
+// squares returns a number that is larger if more of the room is in one place.
 func (s *Solver) squares(st state) int {
 	sum := 0
 	for p, n := range s.Places {
@@ -281,7 +281,7 @@ func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, val
 	}
 }
 
-// bound is the solver without the choices that p doesn't take.
+// bound returns the solver without the choices that p doesn't take.
 func (s *Solver) bound(p Policy) *Solver {
 	out := *s
 	out.events = make([][]event, len(s.events))

@@ -15,7 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 )
 
-// configMap has the fields of a ConfigMap that the tests read.
+// configMap holds the fields of a ConfigMap that the tests read.
 type configMap struct {
 	Kind     string
 	Metadata struct{ Name string }

@@ -58,7 +58,7 @@ func unpacked(t *testing.T, image string, only ...string) string {
 	return root
 }
 
-// workload has the fields of a Deployment, StatefulSet or DaemonSet that the tests read.
+// workload holds the fields of a Deployment, StatefulSet or DaemonSet that the tests read.
 type workload struct {
 	Kind string
 	Spec struct {

@@ -1,5 +1,5 @@
 // Package amdgputest makes trees of files as the kernel's driver amdgpu shows its GPUs, for tests.
-// In: which GPUs. Out: a folder with sys, as of a machine that has them. No GPU was seen: names and formats are those of the kernel's sources.
+// In: which GPUs. Out: a folder with sys, as of a machine that has them. No GPU was seen: names and formats are from the kernel's sources.
 package amdgputest
 
 import (
@@ -50,7 +50,7 @@ func (tr *Tree) kfd(id, properties string) {
 	tr.Write(filepath.Join(folder, "properties"), properties)
 }
 
-// Folder is the folder of a device, relative to the root.
+// Folder returns the folder of a device, relative to the root.
 func Folder(bus string) string { return filepath.Join("sys/devices/pci0000:00", bus) }
 
 // Card is a GPU.
@@ -89,7 +89,7 @@ func (tr *Tree) Remove(bus string) {
 	require.NoError(tr.t, os.RemoveAll(filepath.Join(tr.Root, Folder(bus))))
 }
 
-// MI300X is a whole card of 192 GB: without a sensor at its edge, with its current power, and with deferred errors.
+// MI300X returns a whole card of 192 GB: without a sensor at its edge, with its current power, and with deferred errors.
 func MI300X(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 5+0x10*index), Device: "74a1", Class: "0x120000", UniqueID: fmt.Sprintf("2d4cb1f0a37e%04x", index), Minor: 128 + 8*index,
@@ -108,7 +108,7 @@ func MI300X(index int) Card {
 	}
 }
 
-// MI250 is one of the two dies of a card, each of which is a separate GPU.
+// MI250 returns one of the two dies of a card, each of which is a separate GPU.
 func MI250(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 0x29+3*index), Device: "740c", Class: "0x038000", UniqueID: fmt.Sprintf("f86ee7b4d0c3%04x", index), Minor: 128 + index,

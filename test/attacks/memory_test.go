@@ -156,7 +156,7 @@ func password(t *testing.T) string {
 	return file
 }
 
-// watchdog finds no API server: its measurements are those of a cluster that is down.
+// watchdog finds no API server: it measures a cluster that is down.
 func watchdog(t *testing.T) target {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")

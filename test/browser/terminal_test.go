@@ -148,7 +148,7 @@ func TestAShellInATask(t *testing.T) {
 	b.keys(kb.Enter)
 	prompt()
 
-	// It stays open while the person looks at the log.
+	// It stays open while the person reads the log.
 	b.press(".tabs a", "Logs")
 	b.has(".screen", "epoch")
 	b.shows("document.querySelector('.shell').hidden")

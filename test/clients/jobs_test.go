@@ -85,7 +85,7 @@ extras: {gangAllocation: false}
 secrets: {word: hunter2}
 `
 
-// readJobs looks at a job while it runs, after its end, and when the history alone has it.
+// readJobs reads a job while it runs, after its end, and when the history alone has it.
 func readJobs(t *testing.T, w *world) {
 	v, gate := w.visit(t, "reader"), w.Gates+"/gate"
 	status, body := v.ask("POST", "/api/v2/jobs", strings.ReplaceAll(file, "GATE", gate))

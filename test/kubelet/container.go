@@ -99,7 +99,7 @@ const (
 	messageFile = "message"
 )
 
-// command is a process that is the first one of new namespaces. When ctx ends it gets SIGTERM, as a container does.
+// command returns a process that is the first one of new namespaces. When ctx ends it gets SIGTERM, as a container does.
 func command(ctx context.Context, folder string, mounts []mount, args []string) (*exec.Cmd, error) {
 	var list strings.Builder
 	for _, m := range mounts {

@@ -41,7 +41,7 @@ func makeNode(ctx context.Context, client kubernetes.Interface, name string, por
 	return nil
 }
 
-// nodeStatus is the status of a machine that has room for many jobs. Its runtime mounts no images, so tasks get the job runtime from
+// nodeStatus returns the status of a machine that has room for many jobs. Its runtime mounts no images, so tasks get the job runtime from
 // an init container.
 func nodeStatus(name string, port int32) corev1.NodeStatus {
 	capacity := corev1.ResourceList{

@@ -122,7 +122,7 @@ func (r *run) report(change func(*corev1.PodStatus)) error {
 	return err
 }
 
-// conflicts is how often a status is written again after a conflict: the scheduler and the job controller write to pods, too.
+// conflicts returns how often a status is written again after a conflict: the scheduler and the job controller write to pods, too.
 func conflicts() wait.Backoff {
 	return wait.Backoff{Steps: 15, Duration: 5 * time.Millisecond, Factor: 1.5}
 }
@@ -130,7 +130,7 @@ func conflicts() wait.Backoff {
 // errReplaced is returned for a pod that was made again under its name.
 var errReplaced = errors.New("another pod has its name")
 
-// running is the status of a pod whose container has started.
+// running returns the status of a pod whose container has started.
 func (r *run) running(s *corev1.PodStatus) {
 	s.Phase, s.PodIP, s.PodIPs, s.StartTime = corev1.PodRunning, r.ip, []corev1.PodIP{{IP: r.ip}}, &r.began
 	s.HostIP, s.HostIPs = nodeAddress, []corev1.HostIP{{IP: nodeAddress}}
@@ -146,7 +146,7 @@ func (r *run) running(s *corev1.PodStatus) {
 	setConditions(s, corev1.ConditionTrue)
 }
 
-// ended is the status of a pod whose container has ended.
+// ended returns the status of a pod whose container has ended.
 func (r *run) ended(s *corev1.PodStatus, e end) {
 	reason := "Completed"
 	s.Phase = corev1.PodSucceeded

@@ -13,7 +13,7 @@ import (
 // path is where containers find programs of this machine, which they run in place of their images' programs.
 const path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environ is the environment of a container.
+// environ returns the environment of a container.
 func (r *run) environ(c *corev1.Container) ([]string, error) {
 	if len(c.EnvFrom) > 0 {
 		return nil, fmt.Errorf("container %s: this kubelet knows no envFrom", c.Name)
@@ -36,7 +36,7 @@ func (r *run) environ(c *corev1.Container) ([]string, error) {
 	return out, nil
 }
 
-// field is the value of a field of the pod.
+// field returns the value of a field of the pod.
 func (r *run) field(name string) (string, error) {
 	if key, ok := strings.CutPrefix(name, "metadata.annotations['"); ok {
 		return r.pod.Annotations[strings.TrimSuffix(key, "']")], nil

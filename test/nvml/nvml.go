@@ -27,7 +27,7 @@ var instances string
 // Driver is the version of the driver that Install installs.
 const Driver = "535.261.03"
 
-// UUIDs are the UUIDs of the two GPUs, in their order.
+// UUIDs returns the UUIDs of the two GPUs, in their order.
 func UUIDs() []string {
 	return []string{"GPU-11111111-2222-3333-4444-000000000000", "GPU-11111111-2222-3333-4444-000000000001"}
 }

@@ -16,7 +16,7 @@ func ResetPeak(t testing.TB, pid int) {
 	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))
 }
 
-// Peak is the most memory that a process has had, in bytes.
+// Peak returns the most memory that a process has had, in bytes.
 func Peak(t testing.TB, pid int) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -119,7 +119,7 @@ func Start(t testing.TB, name string, args ...string) *Process {
 	return p
 }
 
-// PID is the id of the process.
+// PID returns the id of the process.
 func (p *Process) PID() int { return p.pid }
 
 // Write implements io.Writer.
@@ -162,7 +162,7 @@ func (p *Process) String() string {
 	return p.out.String()
 }
 
-// last are its last lines.
+// last returns its last lines.
 func (p *Process) last() string {
 	lines := strings.Split(p.String(), "\n")
 	return strings.Join(lines[max(0, len(lines)-40):], "\n")

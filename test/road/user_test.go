@@ -103,7 +103,7 @@ func (u *user) prepare(ctx context.Context, args []string) *exec.Cmd {
 	return cmd
 }
 
-// row has the fields of a job that are compared.
+// row holds the fields of a job that are compared.
 type row struct {
 	User  string `json:"user"`
 	Name  string `json:"name"`

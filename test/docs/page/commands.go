@@ -16,7 +16,7 @@ type Call struct {
 	Args []string
 }
 
-// Calls are the lines of a block that call a program, in any of its spellings, read as the shell does: parts of pipes
+// Calls returns the lines of a block that call a program, in any of its spellings, read as the shell does: parts of pipes
 // and lists, too. "[--flag]" is optional, and is included; text after two spaces is a remark.
 func (b Block) Calls(program string) ([]Call, error) {
 	var out []Call
@@ -67,7 +67,7 @@ func prose(text string) string {
 	})
 }
 
-// blanks has as many bytes in each line, so positions stay the same.
+// blanks returns as many bytes in each line, so positions stay the same.
 func blanks(lines []string) []string {
 	for i := range lines {
 		lines[i] = strings.Repeat(" ", len(lines[i]))

@@ -19,7 +19,7 @@ var (
 	code    = regexp.MustCompile("`(?:[^`\n]|\n[^`\n])*`") // within a paragraph
 )
 
-// Links are the links of a page's sentences.
+// Links returns the links of a page's sentences.
 func (p Page) Links() []Link {
 	var out []Link
 	text := code.ReplaceAllStringFunc(prose(p.Text), func(s string) string { return strings.Join(blanks(strings.Split(s, "\n")), "\n") })
@@ -38,7 +38,7 @@ func (p Page) Anchors() []string {
 	return out
 }
 
-// Anchor is the name of a heading in a link.
+// Anchor returns the name of a heading in a link.
 func Anchor(heading string) string {
 	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {

@@ -28,7 +28,7 @@ type Block struct {
 	Marks map[string]string
 }
 
-// Place is where a block begins, as editors want it.
+// Place returns the position of a block, in the form that editors accept.
 func (b Block) Place() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
 // Read reads the documents of a repository by patterns of their paths.
@@ -107,7 +107,7 @@ type Step struct {
 
 var heredoc = regexp.MustCompile(`<<-?\s*['"]?([A-Za-z_]+)['"]?`)
 
-// Steps are the commands of a page's blocks of "console", in their order. A line that begins with "$ " is a command,
+// Steps returns the commands of a page's blocks of "console", in their order. A line that begins with "$ " is a command,
 // with the lines of its input; others are its output, and "[…]" stands for any number of them.
 func (p Page) Steps() []Step {
 	var out []Step
@@ -144,7 +144,7 @@ func (p Page) Steps() []Step {
 	return out
 }
 
-// Inputs are the files that the commands of a block write from a document in it, "cat > NAME <<END", by name.
+// Inputs returns the files that the commands of a block write from a document in it, "cat > NAME <<END", by name.
 func (b Block) Inputs() map[string]string {
 	out := map[string]string{}
 	lines := strings.Split(b.Text, "\n")

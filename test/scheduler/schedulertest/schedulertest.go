@@ -142,7 +142,7 @@ func Start(t testing.TB, c *kube.Cluster, o Options) *Scheduler {
 	return s
 }
 
-// configuration is the configuration of the chart, for one process.
+// configuration returns the configuration of the chart, for one process.
 func configuration(kubeconfig string, o Options) string {
 	qps := o.QPS
 	if qps == 0 {
@@ -183,7 +183,7 @@ func (s *Scheduler) Stop() {
 	<-s.process.ended
 }
 
-// PID is the process that was started.
+// PID returns the process that was started.
 func (s *Scheduler) PID() int { return s.process.cmd.Process.Pid }
 
 // Get asks the API for people.

@@ -59,10 +59,10 @@ type Gang struct {
 	Claims bool
 }
 
-// PodName is the name of a pod of the gang.
+// PodName returns the name of a pod of the gang.
 func (g *Gang) PodName(i int) string { return fmt.Sprintf("%s-%d", g.Name, i) }
 
-// Pod is the i-th pod of the gang.
+// Pod returns the i-th pod of the gang.
 func (g *Gang) Pod(i int) *corev1.Pod {
 	spec := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellNumber: %d\naffinityGroup:\n  name: %s\n  members: [{podNumber: %d, leafCellNumber: %d}]\n%s",
 		g.VC, g.Priority, g.GPUs, g.Name, g.Pods, g.GPUs, g.Extra)
