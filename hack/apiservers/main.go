@@ -1,5 +1,6 @@
-// Command apiservers runs API servers, each with its etcd, from which the packages of "make test-more" borrow. It prints
-// "ready" when they have started, and ends with its standard input, so that they don't outlive the run that needs them.
+// Command apiservers runs API servers, each with its etcd, which the packages of "make test-more" borrow. It prints
+// "ready" when they have started, and exits when its standard input is closed, so that they don't outlive the run that
+// needs them.
 package main
 
 import (

@@ -1,9 +1,9 @@
-// build runs "go build" for paictl and the programs that it starts, so that they are smaller than what the go command alone makes:
+// build runs "go build" for paictl and the programs that it starts, so that they are smaller than those that the go command alone builds:
 //
 //	go run ./hack/build -trimpath -o bin/ ./cmd/paictl ./cmd/paictl-history
 //
-// All arguments and the environment are those of go build; TARGET_GOOS and TARGET_GOARCH stand for GOOS and GOARCH, which would be those of
-// this program. It adds two things by an overlay (go help build): the embedded source, charts and modules in compressed files, and a
+// It takes the arguments and the environment of go build. Use TARGET_GOOS and TARGET_GOARCH instead of GOOS and GOARCH, which would apply
+// to this program. It adds two things by an overlay (go help build): the embedded source, charts and modules in compressed files, and a
 // text/template that lets the linker remove unused methods. ADR 70 has the reasons.
 package main
 
@@ -27,7 +27,7 @@ func main() {
 	stop()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
-		os.Exit(failed.ExitCode()) // go build has said why
+		os.Exit(failed.ExitCode()) // go build has already printed why
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	return cmd.Run()
 }
 
-// target is the environment of go build.
+// target returns the environment of go build.
 func target(env []string) []string {
 	for _, name := range []string{"GOOS", "GOARCH"} {
 		if value := os.Getenv("TARGET_" + name); value != "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// modules is the list of the bundle's modules.
+// modules is the list of modules for programs of the bundle.
 const modules = "pkg/cluster/bundle/build/modules.txtar"
 
 // pack returns the compressed files that paictl embeds, by their paths in the module: the source, the charts and the modules of the bundle.

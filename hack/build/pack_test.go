@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Packed files are those of the repository, and packed again they have the same bytes.
+// Packed files are the same as in the repository, and packed again they have the same bytes.
 func TestPackedFilesAreThoseOfTheRepository(t *testing.T) {
 	root := filepath.Join("..", "..")
 	all, err := pack(root)

@@ -23,7 +23,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 )
 
-// reach has the methods that a template can call on values, and on the results of those methods.
+// reach holds the methods that a template can call on values, and on the results of those methods.
 type reach struct {
 	seen    map[seen]bool
 	methods map[string]string // a type that has the method, by its name
@@ -177,7 +177,7 @@ func TestFunctionsWithUnknownResultsAreKnown(t *testing.T) {
 	}
 	slices.Sort(unknown)
 	assert.Equal(t, known, unknown)
-	// ofTemplates looks at results of those that decode; the others return strings or an argument.
+	// ofTemplates inspects the results of functions that decode; other functions return strings or an argument.
 	assert.Equal(t, strings.Fields("fromJson fromJsonArray fromToml fromYaml fromYamlArray include lookup required toJson toToml toYaml toYamlPretty tpl"), ofHelm(t))
 }
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// call is the line of text/template that looks up a method by a name that the template has. Because of it, the linker keeps all exported
-// methods of all types, among them those of all of Kubernetes' clients.
+// call is the line of text/template that looks up a method by a name from a template. Because of it, the linker keeps all exported
+// methods of all types, including those of all of Kubernetes' clients.
 const call = "if method := ptr.MethodByName(fieldName); method.IsValid() {"
 
-// methods returns the names of methods that templates may call: all methods in reach of a chart's templates, which a test compares. The linker
-// keeps methods with these names. Fields and functions aren't limited, and neither are methods that package fmt calls.
+// methods returns the names of methods that templates may call: all methods of values that a chart's templates can reach, which a test checks.
+// The linker keeps methods with these names. Fields and functions aren't limited, and neither are methods that package fmt calls.
 func methods() []string {
 	var out []string
 	for _, names := range []string{
@@ -35,7 +35,7 @@ func methods() []string {
 	return out
 }
 
-// edit returns exec.go of text/template with that line changed: it finds only those methods. The linker knows names that are constants.
+// edit returns exec.go of text/template in which that line finds only these methods. The linker can analyse names that are constants.
 func edit(text string) (string, error) {
 	if n := strings.Count(text, call); n != 1 {
 		return "", fmt.Errorf("the line %q is in it %d times, not once: this release of Go needs another edit in hack/build/template.go, or build paictl with go build", call, n)

@@ -1,5 +1,5 @@
-// Command controlplane builds etcd and the API server of the pinned Kubernetes into a folder, as a bundle without anything
-// else: all that the gate's test of the main road takes from a bundle. A second run has nothing to do.
+// Command controlplane builds etcd and the API server of the pinned Kubernetes into a folder, as a bundle that contains
+// only these: the tests of the gate need no other part of a bundle. A second run has nothing to do.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 // unified is the device of unified memory, which the driver creates only for the first program with CUDA.
 const unified = "dev/nvidia-uvm"
 
-// checkCDI asks for the edits of containers as the agent does, and checks them. It returns nil without edits.
+// checkCDI requests the edits of containers as the agent does, and checks them. It returns nil if there are no edits.
 func (o *options) checkCDI(ctx context.Context, r *report, gpus *gpu.Report) *toolkit.Edits {
 	const subject = "CDI"
 	for _, program := range []string{o.ctk, o.hook} {
@@ -49,7 +49,7 @@ func (o *options) checkCDI(ctx context.Context, r *report, gpus *gpu.Report) *to
 	return edits
 }
 
-// allocatable are the UUIDs that containers can get: those of GPUs, or of the instances of split ones.
+// allocatable returns the UUIDs that containers can get: those of GPUs, or of the instances of split GPUs.
 func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	for _, g := range r.GPUs {
 		switch {
@@ -66,7 +66,7 @@ func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	return uuids, instances
 }
 
-// file is the device file of a GPU, "" without one.
+// file returns the device file of a GPU, or "" if it isn't known.
 func file(g *gpu.GPU) string {
 	if len(g.Files) == 0 {
 		return ""
@@ -74,7 +74,8 @@ func file(g *gpu.GPU) string {
 	return g.Files[0].Container
 }
 
-// faults are the faults of a specification: files that the machine doesn't have, or GPUs that a container gets without asking for them.
+// faults returns the mistakes of a specification: files that the machine doesn't have, or GPUs that a container gets without requesting
+// them.
 func (o *options) faults(e *toolkit.Edits, gpus *gpu.Report) (out []string) {
 	if err := specification(e); err != nil {
 		out = append(out, err.Error())
@@ -126,7 +127,7 @@ func others(path string, g *gpu.GPU, gpus *gpu.Report) bool {
 	return slices.ContainsFunc(gpus.GPUs, func(one gpu.GPU) bool { return one.UUID != g.UUID && file(&one) == path && path != "" })
 }
 
-// specification has the container runtimes' library check the edits.
+// specification checks the edits with the library of the container runtimes.
 func specification(e *toolkit.Edits) error {
 	for _, edits := range append(slices.Collect(maps.Values(e.Devices)), e.Common) {
 		if err := (&cdi.ContainerEdits{ContainerEdits: &edits}).Validate(); err != nil {

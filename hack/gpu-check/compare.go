@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// field is a measurement that both have. They measure at different times, so that values may differ by some tolerance.
+// field is a measurement that both programs have. They measure at different times, so values may differ by a tolerance.
 type field struct {
 	smi, value string // names in --query-gpu and in a report of pai-nvml
 	unit       string
@@ -74,7 +74,8 @@ func (o *options) ask(ctx context.Context) (*gpu.Report, error) {
 	}
 }
 
-// compare compares each GPU of pai-nvml with that of nvidia-smi at the same address. before and after are reports around nvidia-smi's.
+// compare compares each GPU of pai-nvml with nvidia-smi's GPU at the same address. before and after are reports from before and after
+// the run of nvidia-smi.
 func (r *report) compare(m *machine, before, after *gpu.Report, s *smi) {
 	r.equal("driver", "version", after.Driver, s.driver)
 	r.equal("GPUs", "number", strconv.Itoa(len(after.GPUs)), strconv.Itoa(len(s.cards)))
@@ -106,7 +107,7 @@ func (r *report) compare(m *machine, before, after *gpu.Report, s *smi) {
 	r.xids(m, before, after)
 }
 
-// earlier is a GPU of the first report.
+// earlier returns a GPU of the first report.
 func earlier(before *gpu.Report, at string) *gpu.GPU {
 	for i := range before.GPUs {
 		if before.GPUs[i].Bus == at {
@@ -130,7 +131,7 @@ func (r *report) numa(subject string, g *gpu.GPU, m *machine) {
 	r.equal(subject, "NUMA node (kernel's PCI list)", strconv.FormatInt(*g.NUMA, 10), slot)
 }
 
-// measurement accepts a value of nvidia-smi within the tolerance of the interval between both reports.
+// measurement accepts a value of nvidia-smi that is within the tolerance of the values of both reports.
 func (r *report) measurement(subject string, f field, before, after *gpu.GPU, c *card) {
 	theirs, have := c.values[f.smi]
 	first, known := before.Values[f.value]
@@ -202,7 +203,7 @@ func orNone(s string) string {
 	return s
 }
 
-// links compares NVLinks: pai-nvml counts the errors of active links, and has no counters without them.
+// links compares NVLinks. pai-nvml counts the errors of active links, and has no counters without active links.
 func (r *report) links(subject string, g *gpu.GPU, c *card) {
 	_, counted := g.Values[gpu.NVLinkReplays]
 	switch {
@@ -242,7 +243,7 @@ func (r *report) xids(m *machine, reports ...*gpu.Report) {
 	}
 }
 
-// indented is a report as the JSON file has it.
+// indented returns a report as indented JSON, for the file.
 func indented(v any) ([]byte, error) {
 	data, err := json.MarshalIndent(v, "", "  ")
 	return append(data, '\n'), err

@@ -125,7 +125,7 @@ func (o *options) container(ctx context.Context, runtime string, mine *gpu.GPU, 
 	return said.String(), nil
 }
 
-// device is the number of a device file, as MAJOR:MINOR.
+// device returns the number of a device file, as MAJOR:MINOR.
 func device(path string) (string, error) {
 	var is unix.Stat_t
 	if err := unix.Stat(path, &is); err != nil {
@@ -134,7 +134,8 @@ func device(path string) (string, error) {
 	return fmt.Sprintf("%d:%d", unix.Major(is.Rdev), unix.Minor(is.Rdev)), nil
 }
 
-// furnish puts the program and the libraries that it and the driver's library need into a root folder. All others come from the specification.
+// furnish copies the program, and the libraries that it and the driver's library need, into a root folder. All other files come from the
+// specification.
 func (o *options) furnish(ctx context.Context, rootfs string) error {
 	for _, dir := range []string{"etc", "dev", "proc", "sys", "tmp", "usr/lib", "lib64"} {
 		if err := os.MkdirAll(filepath.Join(rootfs, dir), 0o755); err != nil {
@@ -184,7 +185,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.WriteFile(to, data, mode)
 }
 
-// bare is the specification of a container without GPUs: it may make device files, as containers of Kubernetes may, and open no GPU's.
+// bare returns the specification of a container without GPUs: like containers of Kubernetes, it may create device files, but may not
+// open those of GPUs.
 func bare(args []string) *oci.Spec {
 	memory := int64(1) // the major number of null, zero, random and urandom
 	allowed := func(minor int64) oci.LinuxDeviceCgroup {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// cost is the time and memory of a program while it watches the GPUs.
+// cost is the processor time and memory of a program while it watches the GPUs.
 type cost struct {
 	Program string  `json:"program"`
 	Seconds float64 `json:"seconds"`
@@ -27,7 +27,7 @@ type cost struct {
 	Memory  float64 `json:"memory"` // MiB, at most
 }
 
-// checkCost measures pai-nvml and the agent. The agent runs without an API server: it reads the GPUs and answers requests for its measurements.
+// checkCost measures pai-nvml and the agent. The agent runs without an API server: it reads the GPUs and serves its metrics.
 func (o *options) checkCost(ctx context.Context, r *report, gpus *gpu.Report) {
 	if o.measure == 0 {
 		r.add("cost", "pai-nvml and pai-agent", verdictNotRun, "", "--measure=0")
@@ -56,8 +56,8 @@ func (r *report) cost(name string, c cost, err error) {
 	r.Costs = append(r.Costs, c)
 }
 
-// measured runs a program for the time of a measurement. beside runs at the same time. The time includes that of its children; the memory is that of
-// the largest of them.
+// measured runs a program for the time of a measurement. beside runs at the same time. The processor time includes that of its children; the memory
+// is that of the largest of them.
 func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(context.Context) error) (cost, error) {
 	said := &strings.Builder{}
 	cmd.Stderr, cmd.WaitDelay = said, 5*time.Second
@@ -174,7 +174,7 @@ var sample = regexp.MustCompile(`(?m)^(DCGM_\w+)\{([^}]*)\} `)
 
 var uuidLabel = regexp.MustCompile(`UUID="([^"]+)"`)
 
-// measured are the names of the measurements in a text of the agent, by the UUID of the GPU.
+// measured returns the names of the metrics in an output of the agent, by the UUID of the GPU.
 func measured(text string) map[string][]string {
 	out := map[string][]string{}
 	for _, m := range sample.FindAllStringSubmatch(text, -1) {

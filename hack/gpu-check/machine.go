@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine is this machine, without its name.
+// machine describes this machine, without its name.
 type machine struct {
 	System string `json:"system"`
 	Kernel string `json:"kernel"`
@@ -25,7 +25,7 @@ type machine struct {
 	LogRead bool `json:"logRead"`
 }
 
-// noneError says why the machine has no GPU to check.
+// noneError explains why the machine has no GPU to check.
 type noneError struct{ why string }
 
 func (e *noneError) Error() string { return e.why }
@@ -64,7 +64,7 @@ func inspect(root string) (*machine, error) {
 	return m, nil
 }
 
-// word is the content of a small file, "" if it can't be read.
+// word returns the content of a small file, or "" if it can't be read.
 func word(dir, name string) string {
 	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -73,7 +73,7 @@ func word(dir, name string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// system is the name of the distribution.
+// system returns the name of the distribution.
 func system(root string) string {
 	for line := range strings.Lines(word(root, "etc/os-release")) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
@@ -85,7 +85,7 @@ func system(root string) string {
 
 var xidLine = regexp.MustCompile(`NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)`)
 
-// mostLines bounds the lines of the log that are read: the kernel keeps fewer.
+// mostLines limits the number of lines of the log that are read: the kernel keeps fewer.
 const mostLines = 1 << 20
 
 // xids returns the errors of GPUs in the kernel's log, as "BUS XID". Each read of the file returns a line; it doesn't wait for more.
@@ -113,7 +113,8 @@ func xids(file string) (out []string, err error) {
 	return slices.Compact(out), nil
 }
 
-// bus is a PCI address as Linux writes it: nvidia-smi has eight digits for the domain, and capitals; the kernel's log has no function.
+// bus returns a PCI address as Linux writes it: nvidia-smi has eight digits for the domain, and capitals; the kernel's log has no
+// function.
 func bus(text string) string {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if domain, rest, ok := strings.Cut(text, ":"); ok && len(domain) > 4 {

@@ -33,7 +33,7 @@ const (
 	exitNone    = 3
 )
 
-// options are those of the command line.
+// options are the command-line flags.
 type options struct {
 	root, out                               string
 	smi, probe, ctk, hook, agent, cuda, oci string
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return 0
 }
 
-// check runs all checks. Its error is that nothing can be compared.
+// check runs all checks. It returns an error if no comparison is possible.
 func (o *options) check(ctx context.Context) (*report, error) {
 	m, err := inspect(o.root)
 	if err != nil {

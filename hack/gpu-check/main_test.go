@@ -111,7 +111,7 @@ func TestTheReportOfAMachineThatAgrees(t *testing.T) {
 	code, said, report := s.run()
 	assert.Zero(t, code, said)
 	assert.NotContains(t, said, verdictDiffers)
-	_, rest, found := strings.Cut(report, "kernel ") // the kernel and the day are those of this machine
+	_, rest, found := strings.Cut(report, "kernel ") // the kernel and the day are this machine's
 	require.True(t, found)
 	_, rest, _ = strings.Cut(rest, ", ")
 	const golden = "testdata/report.golden"

@@ -14,7 +14,7 @@ import (
 const (
 	verdictEqual   = "equal"
 	verdictDiffers = "differs"
-	verdictMissing = "only one has it" // no fault by itself: drivers and cards report different things
+	verdictMissing = "only one has it" // not a fault by itself: drivers and cards report different values
 	verdictSeen    = "listed"
 	verdictPassed  = "passed"
 	verdictFailed  = "failed"
@@ -46,7 +46,7 @@ func (r *report) add(subject, name, verdict, ours, theirs string) {
 	r.Checks = append(r.Checks, check{subject, name, verdict, ours, theirs})
 }
 
-// equal compares two texts.
+// equal adds a comparison of two texts.
 func (r *report) equal(subject, name, ours, theirs string) {
 	verdict := verdictEqual
 	if ours != theirs {
@@ -55,7 +55,7 @@ func (r *report) equal(subject, name, ours, theirs string) {
 	r.add(subject, name, verdict, ours, theirs)
 }
 
-// secret compares two texts that identify hardware: the report has them only if they differ.
+// secret adds a comparison of two texts that identify hardware. The report contains them only if they differ.
 func (r *report) secret(subject, name, ours, theirs string) {
 	if ours == theirs {
 		r.add(subject, name, verdictEqual, "", "")
@@ -69,7 +69,7 @@ func (r *report) failed() bool {
 	return slices.ContainsFunc(r.Checks, func(c check) bool { return c.Verdict == verdictDiffers || c.Verdict == verdictFailed })
 }
 
-// summary counts the verdicts.
+// summary returns the number of checks by verdict.
 func (r *report) summary() string {
 	count := map[string]int{}
 	for _, c := range r.Checks {
@@ -84,7 +84,7 @@ func (r *report) summary() string {
 	return strings.Join(out, ", ")
 }
 
-// models counts the models: "2 x NVIDIA-H100-80GB-HBM3".
+// models returns the number of GPUs by model: "2 x NVIDIA-H100-80GB-HBM3".
 func (r *report) models() string {
 	var out []string
 	models := slices.Sorted(slices.Values(r.Models))
@@ -99,7 +99,7 @@ func (r *report) models() string {
 	return cmp.Or(strings.Join(out, ", "), "no GPU")
 }
 
-// markdown is the section of docs/hardware.md.
+// markdown returns the section for docs/hardware.md.
 func (r *report) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s, driver %s\n\n", r.models(), cmp.Or(r.Driver, "unknown"))
@@ -123,7 +123,7 @@ func (r *report) markdown() string {
 	return b.String()
 }
 
-// cell is text in a table.
+// cell escapes a text for a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
 }

@@ -39,7 +39,7 @@ type instance struct {
 	uuid   string
 }
 
-// askSMI runs nvidia-smi. Fields that its release doesn't have are left out.
+// askSMI runs nvidia-smi. It omits fields that the installed version doesn't have.
 func (o *options) askSMI(ctx context.Context) (*smi, error) {
 	base := []string{"index", "uuid", "name", "pci.bus_id", "driver_version"}
 	rows, err := o.query(ctx, base)
@@ -102,7 +102,7 @@ func (o *options) query(ctx context.Context, names []string) ([][]string, error)
 	return out, nil
 }
 
-// log is the part of nvidia-smi -q -x that names instances. The query of fields doesn't have them.
+// log is the part of nvidia-smi -q -x with the instances, which the query of fields doesn't report.
 type log struct {
 	GPUs []struct {
 		ID   string `xml:"id,attr"`
@@ -141,7 +141,7 @@ func (o *options) instances(ctx context.Context, s *smi) error {
 	return nil
 }
 
-// names are the UUIDs of instances by that of their GPU, in the order of nvidia-smi -L.
+// names returns the UUIDs of instances by the UUID of their GPU, in the order of nvidia-smi -L.
 func (s *smi) names(ctx context.Context, o *options) map[string][]string {
 	said, err := output(ctx, o.smi, "-L")
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *smi) names(ctx context.Context, o *options) map[string][]string {
 	return out
 }
 
-// of is the GPU at an address.
+// of returns the GPU at an address.
 func (s *smi) of(at string) *card {
 	for i := range s.cards {
 		if s.cards[i].bus == at {
@@ -206,7 +206,7 @@ const (
 	flits      = "CRC Errors"
 )
 
-// output runs a program that may hang with its driver: it isn't waited for then.
+// output runs a program that may hang with its driver. It doesn't wait for a program that hangs.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

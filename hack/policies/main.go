@@ -3,8 +3,8 @@
 //	go run ./hack/policies                          # the table of docs/performance.md
 //	go run ./hack/policies -gpus 512 -seeds 2,3,5   # other jobs, without HiveD's figures
 //
-// All times are virtual, so that the table depends on no machine. HiveD's figures (hived.csv) were measured with the same jobs:
-// microsoft/hivedscheduler 66f26ac, replayed by the same rules.
+// All times are virtual, so the table doesn't depend on the machine. HiveD's figures (hived.csv) were measured with the same
+// jobs: microsoft/hivedscheduler 66f26ac, replayed by the same rules.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// variant holds the time that a killed job loses.
+// variant defines the time that a killed job loses.
 type variant struct {
 	name                string
 	checkpoint, restart int // seconds
@@ -89,7 +89,7 @@ func numbers(list string) ([]int, error) {
 	return out, nil
 }
 
-// compare runs the jobs of all seeds with each policy, as many at a time as there are processors.
+// compare runs the jobs of all seeds with each policy. The number of concurrent runs is that of processors.
 func compare(ctx context.Context, gpus int, v variant, seeds []int, policies []string) ([]row, error) {
 	all := make([][]figures, len(policies))
 	g, ctx := errgroup.WithContext(ctx)

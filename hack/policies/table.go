@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// figures of a run, in the order of the columns of hived.csv behind the seed, then those that HiveD's have not.
+// figures are the results of a run: first those of hived.csv, in the order of its columns after the seed, then those
+// that HiveD doesn't have.
 type figures []float64
 
 const (
@@ -53,7 +54,7 @@ func figuresOf(r *sim.Report) figures {
 	return f
 }
 
-// oneRack is the share of the jobs of a size whose GPUs are all in one rack; NaN without such jobs.
+// oneRack returns the share of the jobs of a size whose GPUs are all in one rack, or NaN if there are no such jobs.
 func oneRack(r *sim.Report, gpus int) float64 {
 	for _, s := range r.Sizes {
 		if s.GPUs == gpus {
@@ -155,7 +156,7 @@ func table(gpus int, v variant, reference figures, rows []row) string {
 	return b.String()
 }
 
-// merged puts policies with the same results into one row.
+// merged combines policies with the same results to one row.
 func merged(rows []row) []row {
 	var out []row
 	for _, r := range rows {
@@ -173,7 +174,7 @@ func (f figures) equal(other figures) bool {
 	return slices.EqualFunc(f, other, func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) })
 }
 
-// against writes figures as parts of HiveD's.
+// against formats figures relative to HiveD's.
 func (r *row) against(reference figures, which ...int) string {
 	if reference == nil || r.name == "HiveD" {
 		return "–"

@@ -21,7 +21,7 @@ const (
 	libraries = sources + "/libraries"
 )
 
-// modules are the files of the libraries by the names under which sources import them.
+// modules are the files of the libraries, by the names under which the sources import them.
 var modules = map[string]string{
 	"preact":               "preact/preact.mjs",
 	"preact/hooks":         "preact/hooks.mjs",
@@ -54,10 +54,10 @@ var modules = map[string]string{
 	"@xterm/addon-fit":           "xterm-addon-fit/addon-fit.mjs",
 }
 
-// adapted are the changes to the files of libraries that the content security policy needs: it forbids style elements and the
+// adapted are the changes to files of libraries that the content security policy requires: it forbids style elements and the
 // attribute style, but not rules and declarations that a script sets.
 var adapted = map[string][]change{
-	// It does this only below a shadow root.
+	// Without the change, the library does this only below a shadow root.
 	"style-mod/style-mod.js": {{"!root.head && root.adoptedStyleSheets", "root.adoptedStyleSheets", 1}},
 	"xterm/xterm.mjs": {
 		{`createElement("style")`, `createElement("portal-style")`, 3}, // terminal.ts defines it
@@ -65,7 +65,7 @@ var adapted = map[string][]change{
 	},
 }
 
-// change replaces a text that a file has some times.
+// change replaces a text that occurs a given number of times in a file.
 type change struct {
 	from, to string
 	times    int
@@ -74,8 +74,8 @@ type change struct {
 // targets are the oldest browsers for which the syntax is written.
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
-// bundle returns the built files by name. The libraries of all pages are in a separate file, which a change of the pages leaves unchanged.
-// The editor, the terminal, the charts and the packing of folders are one file each, which a page loads when it needs it.
+// bundle returns the built files by name. The libraries that all pages use are in a separate file, so that a change of the pages leaves it
+// unchanged. The editor, the terminal, the charts and the packing of folders are one file each, which pages load when they need it.
 func bundle(root string) (map[string][]byte, error) {
 	common := api.BuildOptions{
 		AbsWorkingDir: root, Outdir: filepath.Join(root, built), Bundle: true, Format: api.FormatESModule, Engines: targets,
@@ -94,7 +94,7 @@ func bundle(root string) (map[string][]byte, error) {
 	two := common
 	two.EntryPointsAdvanced = []api.EntryPoint{
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
-		// These are loaded when they are opened.
+		// These are loaded only when a page needs them.
 		{InputPath: sources + "/src/actions.tsx", OutputPath: "actions"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"},
 		{InputPath: sources + "/src/jobform.tsx", OutputPath: "jobform"},
@@ -136,10 +136,10 @@ func bundle(root string) (map[string][]byte, error) {
 	return out, nil
 }
 
-// chunk is the prefix of the names of files with code that several pages need.
+// chunk is the prefix of the names of files with code that several pages use.
 const chunk = "chunk-"
 
-// rename gives these files names that stay the same when their contents change: shared.js is the largest, then comes shared-2.js.
+// rename gives these files names that don't depend on their contents: shared.js is the largest, then comes shared-2.js.
 func rename(files map[string][]byte) {
 	var chunks []string
 	for name := range files {
@@ -161,7 +161,7 @@ func rename(files map[string][]byte) {
 	}
 }
 
-// resolve finds the files of the libraries, and refuses all other packages.
+// resolve resolves imports to the files of the libraries, and refuses all other packages.
 func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 	return api.Plugin{Name: "libraries", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `^[^./]`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {
@@ -176,7 +176,7 @@ func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 	}}
 }
 
-// adapt makes the changes of libraries, and fails if a file doesn't have the text that one replaces.
+// adapt applies the changes to libraries. It fails if a file doesn't contain the text to be replaced.
 func adapt(root string) api.Plugin {
 	return api.Plugin{Name: "adapted", Setup: func(b api.PluginBuild) {
 		for name, changes := range adapted {

@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// library is a package of npm, and the files of it that the portal uses: by their names there, those in the folder of libraries.
+// library is an npm package and the files of it that the portal uses: maps from their names in the package to their names in the
+// folder of libraries.
 type library struct {
 	name, folder string
 	files        map[string]string
@@ -57,8 +58,8 @@ type entry struct {
 	Files     []string `json:"files"`
 }
 
-// fetch lets npm fetch the packages, which checks them against the lock file, and copies the files that the portal uses. No script of
-// a package runs.
+// fetch runs npm, which fetches the packages and checks them against the lock file, and copies the files that the portal uses. No
+// scripts of packages are run.
 func fetch(root string) error {
 	temp, err := os.MkdirTemp("", "portal-libraries")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 // entry is a file of an archive or a package.
 type entry struct {
-	name string // with slashes, without one at the start; a folder's name ends with one
+	name string // with slashes, but not at the start; a folder's name ends with one
 	mode int64
 	data []byte
 }
@@ -45,7 +45,7 @@ func writeTar(w io.Writer, entries []entry, when time.Time) error {
 	return tw.Close()
 }
 
-// tarGz returns a compressed tar whose files are in a folder.
+// tarGz returns a compressed tar in which the files are below a folder.
 func tarGz(folder string, entries []entry, when time.Time) ([]byte, error) {
 	var below []entry
 	for _, e := range entries {

@@ -23,13 +23,13 @@ const module = "github.com/openpai/paictl"
 // allPlatforms are the platforms of paictl.
 var allPlatforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
-// part is a group of files that can be made alone.
+// part is a group of files that can be built separately.
 type part struct {
 	name string
 	make func(ctx context.Context, b *build) error
 }
 
-// parts are in the order in which they are made: each needs only those before it.
+// parts are in build order: each needs only those before it.
 var parts = []part{
 	{"paictl", func(ctx context.Context, b *build) error { return b.programs(ctx) }},
 	{"archives", func(ctx context.Context, b *build) error { return b.archives(ctx) }},
@@ -60,12 +60,12 @@ func (o options) list() []platform {
 	return out
 }
 
-// build is one run.
+// build is one run of the program.
 type build struct {
 	options
 	root string // the root of the repository
 	dir  string // the folder of the release's files
-	work string // for unfinished files
+	work string // folder for unfinished files
 	// commit and when identify the source. All files have the time when.
 	commit string
 	when   time.Time
@@ -77,7 +77,7 @@ type build struct {
 	written []entry
 }
 
-// newBuild looks at the repository and the keys before a long build.
+// newBuild checks the repository and the keys, before a long build.
 func newBuild(ctx context.Context, o options, progress io.Writer) (*build, error) {
 	b := &build{options: o, out: progress, made: map[string]string{}}
 	var err error
@@ -96,7 +96,7 @@ func newBuild(ctx context.Context, o options, progress io.Writer) (*build, error
 	if filepath.IsAbs(o.out) {
 		b.dir = filepath.Join(o.out, b.version)
 	}
-	// Files of an earlier run would get into the list of checksums.
+	// Files of an earlier run would be added to the list of checksums.
 	if err := os.RemoveAll(b.dir); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (b *build) output(ctx context.Context, name string, args ...string) (string
 	return strings.TrimSpace(string(out)), nil
 }
 
-// run runs a long command in the repository, whose output goes to that of this program.
+// run runs a long command in the repository. Its output becomes part of the output of this program.
 func (b *build) run(ctx context.Context, env []string, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.root, b.out, b.out
@@ -188,7 +188,7 @@ func (b *build) run(ctx context.Context, env []string, name string, args ...stri
 	return nil
 }
 
-// environment is this process's, without the variables that change the result of a build.
+// environment returns this process's environment, without the variables that change the result of a build.
 func environment() []string {
 	drop := []string{"GOFLAGS", "GOWORK", "GOEXPERIMENT", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "CC", "CXX", "CFLAGS", "LDFLAGS", "LANG", "SOURCE_DATE_EPOCH"}
 	var env []string
@@ -212,7 +212,7 @@ func (b *build) program(name string, p platform) string {
 	return filepath.Join(b.dir, name+"_"+b.version+"_"+p.os+"_"+p.arch)
 }
 
-// needs fails if a part that another one builds on was left out.
+// needs returns an error if a part on which another one depends was not built.
 func (b *build) needs(name string) error {
 	if slices.Contains(b.only, name) {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bundleManifest is the part of a bundle's manifest that is needed here.
+// bundleManifest holds the fields of a bundle's manifest that are used here.
 type bundleManifest struct {
 	Arch      string
 	Artifacts []struct {
@@ -26,8 +26,8 @@ type bundleManifest struct {
 	}
 }
 
-// bundleArchives packs the bundle of each architecture, and the images of paictl's programs in it. That of this machine's architecture
-// is built, if it isn't finished. Others must be in --bundles, from a machine of that architecture.
+// bundleArchives packs the bundle of each architecture, and the images of paictl's programs in it. The bundle for this machine's
+// architecture is built if it isn't complete. Other bundles must be in --bundles, and come from a machine of their architecture.
 func (b *build) bundleArchives(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (b *build) bundleArchives(ctx context.Context) error {
 	return nil
 }
 
-// readBundle reads a manifest and refuses the bundle of another release.
+// readBundle reads a manifest, and returns an error if the bundle is from another release.
 func readBundle(dir, arch, version string) (bundleManifest, error) {
 	var m bundleManifest
 	file := filepath.Join(dir, "manifest.yaml")
@@ -91,7 +91,8 @@ func readBundle(dir, arch, version string) (bundleManifest, error) {
 	return m, nil
 }
 
-// packBundle writes a tar of a bundle, compressed by zstd. The manifest is its first file, so that a reader knows all others.
+// packBundle writes a tar of a bundle, compressed with zstd. The manifest is its first file, so that a reader knows all other
+// files.
 func packBundle(ctx context.Context, dir string, m bundleManifest, file string, when time.Time) error {
 	paths := []string{}
 	for _, a := range m.Artifacts {

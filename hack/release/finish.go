@@ -144,7 +144,7 @@ func (b *build) json(name, kind string, v any) error {
 	return os.WriteFile(b.file(name, kind), append(data, '\n'), 0o644)
 }
 
-// comment is the signed comment, in the form that pkg/release reads.
+// comment returns the signed comment, in the form that pkg/release reads.
 func comment(version string, when time.Time) string {
 	return fmt.Sprintf("timestamp:%d\tfile:%s\tpaictl:%s", when.Unix(), listFile, version)
 }
@@ -163,8 +163,8 @@ func (b *build) sign(list []byte) error {
 	return os.WriteFile(filepath.Join(b.dir, signatureFile), signature, 0o644)
 }
 
-// provenance returns the statement of how the files were made, in the form of SLSA 1.0. checksums.txt has its checksum, so the
-// signature of the list covers it.
+// provenance returns the statement about how the files were built, in the form of SLSA 1.0. Its checksum is in checksums.txt,
+// so the signature of the list covers it.
 func provenance(b *build, files []released, goVersion string) any {
 	type digest map[string]string
 	type resource struct {

@@ -1,5 +1,5 @@
-// Command release makes the files of a release of paictl in a folder: the same commit gives the same bytes. It is a separate module, so
-// that the libraries that write packages don't become libraries of paictl. docs/releases.md describes the files.
+// Command release builds the files of a release of paictl in a folder: the same commit gives the same bytes. It is a separate module,
+// so that the libraries that write packages don't become dependencies of paictl. docs/releases.md describes the files.
 package main
 
 import (

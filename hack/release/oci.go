@@ -72,7 +72,7 @@ func (l *layout) addJSON(mediaType string, v any) (descriptor, error) {
 	return l.add(mediaType, data), err
 }
 
-// named lists a manifest in the index under a reference, as containerd and skopeo read it.
+// named adds a manifest to the index under a reference, in the form that containerd and skopeo read.
 func (l *layout) named(d descriptor, ref string) {
 	d.Annotations = map[string]string{"io.containerd.image.name": ref, "org.opencontainers.image.ref.name": ref[strings.LastIndex(ref, ":")+1:]}
 	l.index.Manifests = append(l.index.Manifests, d)
@@ -95,7 +95,7 @@ func (l *layout) write(file string, when time.Time) error {
 	return errors.Join(writeTar(f, entries, when), f.Close())
 }
 
-// image makes the image of paictl for the architectures of Linux, behind one index.
+// image builds the image of paictl for Linux: one image per architecture, and an index.
 func (b *build) image(context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *build) image(context.Context) error {
 	return l.write(b.file("paictl-image_"+b.version+".tar", "image"), b.when)
 }
 
-// addImage adds the image of paictl for an architecture, with programs below /usr. It runs as a user without rights, whose home is a volume for keys and settings.
+// addImage adds the image of paictl for an architecture, with programs below /usr. It runs as an unprivileged user, whose home is a volume for keys and settings.
 func (l *layout) addImage(programs []entry, version, commit, arch string, when time.Time) (descriptor, error) {
 	var layer bytes.Buffer
 	files := []entry{
@@ -168,7 +168,7 @@ func (l *layout) addImage(programs []entry, version, commit, arch string, when t
 	return d, err
 }
 
-// charts makes one archive with all charts of services, as "helm push" puts them into a registry.
+// charts writes one archive with all charts of services, in the form in which "helm push" stores them in a registry.
 func (b *build) charts(ctx context.Context) error {
 	dir := filepath.Join(b.work, "charts")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -217,7 +217,7 @@ func (l *layout) addChart(archive []byte) error {
 		SchemaVersion: 2, MediaType: manifestType, Config: &config, Layers: []descriptor{l.add(chartContent, archive)},
 		Annotations: map[string]string{"org.opencontainers.image.title": name, "org.opencontainers.image.version": version},
 	})
-	// A tag may have no "+".
+	// A tag may not contain "+".
 	l.named(d, "docker.io/openpai/charts/"+name+":"+strings.ReplaceAll(version, "+", "_"))
 	return err
 }

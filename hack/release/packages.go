@@ -16,7 +16,7 @@ import (
 	_ "github.com/goreleaser/nfpm/v2/rpm" // registers the format
 )
 
-// packages makes a deb and an rpm for each architecture of Linux.
+// packages builds a deb and an rpm for each architecture of Linux.
 func (b *build) packages(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err
@@ -43,7 +43,8 @@ func (b *build) packages(ctx context.Context) error {
 	return nil
 }
 
-// pack makes a package and its conventional file name. It first writes the entries into dir, because the library reads files.
+// pack returns a package and its conventional file name. It first writes the entries into dir, because the library reads
+// files.
 func pack(format, dir, version, arch string, entries []entry, when time.Time) (string, []byte, error) {
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "paictl", Arch: arch, Platform: "linux", Version: strings.TrimPrefix(version, "v"), Section: "admin", Priority: "optional",

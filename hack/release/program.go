@@ -34,7 +34,7 @@ func (b *build) programs(ctx context.Context) error {
 	return nil
 }
 
-// compile builds a program with the flags of the Makefile, and without a build ID, the only part that the linker derives from paths.
+// compile builds a program with the flags of the Makefile, and without a build ID, the only part of it that depends on paths.
 func (b *build) compile(ctx context.Context, name string, p platform, file string) error {
 	flags := []string{"-s", "-w", "-buildid=", "-X", module + "/pkg/version.Version=" + b.version}
 	if b.public != nil {
@@ -51,7 +51,7 @@ func (b *build) compile(ctx context.Context, name string, p platform, file strin
 	return nil
 }
 
-// pages are the man pages and completions, which paictl of this machine writes once.
+// pages returns the man pages and completions, which paictl, built for this machine, writes once.
 func (b *build) pages(ctx context.Context) ([]entry, error) {
 	if b.written == nil {
 		var err error
@@ -105,7 +105,7 @@ func (b *build) writePages(ctx context.Context) ([]entry, error) {
 	return out, nil
 }
 
-// installation is all programs for a platform with all other installed files, below a prefix such as /usr.
+// installation returns all programs for a platform and all other installed files, below a prefix such as /usr.
 func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	pages, err := b.pages(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *build) installation(ctx context.Context, p platform) ([]entry, error) {
 	return append(pages, programs...), err
 }
 
-// binaries are all programs for a platform, in the folder bin.
+// binaries returns all programs for a platform, in the folder bin.
 func (b *build) binaries(p platform) ([]entry, error) {
 	var out []entry
 	for _, name := range names {

@@ -14,8 +14,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker put there. It has no licenses,
-// because the program contains none.
+// sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker stored in it. It contains no
+// licenses, because the program doesn't contain them.
 func sbom(file, version string, when time.Time) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -70,12 +70,12 @@ func component(m *debug.Module) cdx.Component {
 	return c
 }
 
-// purl is a module's package URL. "+" has a meaning in URLs.
+// purl returns a module's package URL. "+" has a special meaning in URLs.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }
 
-// uuid returns a UUID of version 8 made of a checksum: the same program gets the same one.
+// uuid returns a UUID of version 8 made from a checksum, so that the same program always gets the same one.
 func uuid(sum [32]byte) string {
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80
 	h := hex.EncodeToString(sum[:16])

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// style is how a piece of text looks. Colours are the colours of SVG, "" for the terminal's own.
+// style is the style of a piece of text. Colours are SVG colours, or "" for the terminal's default.
 type style struct {
 	fg, bg               string
 	bold, faint, reverse bool
@@ -101,7 +101,7 @@ func (p piece) write(w io.Writer, y int) {
 		x, y+cellHeight-4, float64(columns)*cellWidth, fg, more, html.EscapeString(p.text))
 }
 
-// pieces takes a line apart. It returns how many columns it has, and the style after it.
+// pieces splits a line. It also returns the number of columns, and the style after the line.
 func pieces(line string, now style) (out []piece, columns int, after style) {
 	var state byte
 	for len(line) > 0 {
@@ -123,7 +123,7 @@ func pieces(line string, now style) (out []piece, columns int, after style) {
 	return out, columns, now
 }
 
-// with is the style after a sequence with these parameters. Unknown ones have no effect.
+// with returns the style after a sequence with these parameters. Unknown ones have no effect.
 func (s style) with(parameters []string) style {
 	for i := 0; i < len(parameters); i++ {
 		n, _ := strconv.Atoi(parameters[i])
@@ -163,7 +163,7 @@ func (s style) with(parameters []string) style {
 	return s
 }
 
-// extended reads a colour of 256 or one by its parts, and how many parameters it takes.
+// extended returns a colour of the 256, or one given by its components, and how many parameters it takes.
 func extended(p []string) (colour string, used int) {
 	number := func(i int) int { n, _ := strconv.Atoi(p[i]); return n }
 	switch {
@@ -175,7 +175,7 @@ func extended(p []string) (colour string, used int) {
 	return "", len(p)
 }
 
-// indexed is a colour of xterm's 256.
+// indexed returns one of xterm's 256 colours.
 func indexed(n int) string {
 	basic := []string{"#1b1d23", "#d55e00", "#009e73", "#e69f00", "#0072b2", "#cc79a7", "#56b4e9", "#d8d8d8", "#6b6f78", "#ff8a4c", "#3fd0a0", "#f0e442", "#56b4e9", "#e8a0c8", "#9fd8ff", "#ffffff"}
 	switch {

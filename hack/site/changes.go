@@ -17,7 +17,7 @@ var kinds = []struct{ word, heading string }{
 	{"Breaking", "Breaking changes"}, {"Security", "Security"}, {"Enhancement", "Enhancements"}, {"Bugfix", "Corrected errors"},
 }
 
-// readChanges makes a page of each folder of the changelog, the newest first. An entry is a file.
+// readChanges returns a page for each folder of the changelog, the newest first. Each file is an entry.
 func readChanges(v version) ([]*doc, error) {
 	folders, err := os.ReadDir(filepath.Join(v.root, "changelog"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func readChanges(v version) ([]*doc, error) {
 // seeAlso is the reference at the end of an entry: a path from the root of the repository.
 var seeAlso = regexp.MustCompile(`(See |, |and )((?:[\w-]+/)*[\w-]+\.md)\b`)
 
-// changesOf makes a page of the entries of a folder, which has no text without entries.
+// changesOf returns a page with the entries of a folder; its text is empty if there are no entries.
 func changesOf(v version, folder string) (*doc, error) {
 	number, date, _ := strings.Cut(path.Base(folder), "_")
 	d := &doc{Name: folder, Title: "Changes in " + number, v: v}

@@ -26,7 +26,7 @@ type builtLink struct {
 	fetched bool // the browser loads it with the page
 }
 
-// checker finds links that lead nowhere, and requests to other hosts.
+// checker finds dead links, and requests to other hosts.
 type checker struct {
 	dir   string // of the version
 	site  string // of all versions; links between versions leave dir
@@ -56,7 +56,7 @@ func check(dir, site string, docs []*doc) ([]string, error) {
 	return slices.Compact(append(out, styles...)), err
 }
 
-// place is the file and the line of a link. A link that the page's source doesn't have is one of the layout.
+// place returns the file and the line of a link. A link that isn't in the page's source belongs to the layout.
 func (d *doc) place(href string) string {
 	for _, l := range d.Links {
 		if l.Href == href {
@@ -66,7 +66,7 @@ func (d *doc) place(href string) string {
 	return "hack/site/theme, in " + d.Out()
 }
 
-// page reads a page of the site, once.
+// page reads a page of the site, and caches it.
 func (c *checker) page(name string) (*built, error) {
 	if p, ok := c.pages[name]; ok {
 		return p, nil
@@ -116,7 +116,7 @@ func (c *checker) wrong(from string, l builtLink) (string, error) {
 	if u.Path == "" {
 		target = from
 	}
-	// A link to another version may lead out of the folder, but not out of the site.
+	// A link to another version may leave the folder, but not the site.
 	file := filepath.Join(c.dir, filepath.FromSlash(target))
 	if within, err := filepath.Rel(c.site, file); err != nil || !filepath.IsLocal(within) {
 		return "leads out of the site", nil //nolint:nilerr // that is the finding
@@ -141,7 +141,7 @@ func (c *checker) wrong(from string, l builtLink) (string, error) {
 
 var loads = regexp.MustCompile(`(?:url\(|@import)\s*["']?([^"')\s;]+)`)
 
-// styles are files that style sheets load from other hosts.
+// styles returns the files that style sheets load from other hosts.
 func (c *checker) styles() ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(c.dir, "*.css"))
 	if err != nil {

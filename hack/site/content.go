@@ -40,17 +40,17 @@ func (d *doc) content(versions []versionLink) []byte {
 	}
 	head, err := json.Marshal(f)
 	if err != nil {
-		panic(err) // it has texts only
+		panic(err) // it contains only texts
 	}
 	return append(append(head, "\n\n"...), withoutNotes(d.Text)...)
 }
 
 var (
-	// contents is the paragraph of a long page that lists its sections: the site has them at its side.
+	// contents matches the paragraph of a long page that lists its sections: the site shows them beside the page.
 	contents = regexp.MustCompile(`(?s)\n\*\*(?:Contents:|目录：)\*\*.*?\n\n`)
-	// note is a comment on separate lines, for the tests.
+	// note matches a comment on separate lines, which is for the tests.
 	note = regexp.MustCompile(`(?ms)^<!--.*?-->\n`)
-	// wide is a line break within a Chinese sentence, which a browser would show as a space.
+	// wide matches a line break within a Chinese sentence, which a browser would show as a space.
 	wide   = regexp.MustCompile(`([\p{Han}，。；：、）」])\n([\p{Han}（「])`)
 	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
 )

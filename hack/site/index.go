@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// indexFile is the index of the search. It is a script, because pages that are opened as files may load scripts, but no other data.
+// indexFile is the search index. It is a script, because pages that are opened as files may load scripts, but no other data.
 const indexFile = "search-index.js"
 
 // index is the index of the search.
@@ -108,7 +108,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// textOf is the text in an element, without that of the layout. Blocks are separated by blanks.
+// textOf returns the text in an element, without that of the layout. Blocks are separated by blanks.
 func textOf(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data

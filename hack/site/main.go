@@ -1,6 +1,6 @@
 // Command site writes the documents as a site of static files, which also works without a server and without a network. Hugo, which
-// hack/tools/hugo pins, renders the pages with the layout in theme; this program chooses the pages, gives Hugo the settings that the Markdown
-// doesn't say, writes the index of the search, and fails if a link in the result is dead.
+// hack/tools/hugo pins, renders the pages with the layout in theme. This program chooses the pages, passes the settings that the Markdown
+// doesn't contain to Hugo, writes the search index, and fails if a link in the result is dead.
 package main
 
 import (

@@ -25,7 +25,7 @@ type navPage struct {
 	Chinese *navPage `json:"chinese,omitempty"`
 }
 
-// chinese are the titles of groups.
+// chinese are the Chinese titles of groups.
 var chinese = map[string]string{
 	"Newcomers": "新用户", "Researchers": "研究人员", "Operators": "运维人员", "Contributors": "贡献者",
 	"How to": "操作指南", "Commands": "命令", "Decisions": "设计决策", "Changes": "变更",
@@ -41,8 +41,8 @@ func newGroup(name string) group {
 
 var section = regexp.MustCompile(`^## (.+)$`)
 
-// navigation are the groups of the list at the side of each page. They are the sections of docs/README.md, where a test requires a
-// link to each page: how-to pages, commands and decisions are groups below.
+// navigation returns the groups of the list beside each page. They are the sections of docs/README.md, for which a test requires a
+// link to each page; how-to pages, commands and decisions are groups below.
 func navigation(docs []*doc) []group {
 	var out []group
 	i := slices.IndexFunc(docs, func(d *doc) bool { return d.Name == "docs/README.md" })
@@ -70,7 +70,7 @@ func navigation(docs []*doc) []group {
 	return slices.DeleteFunc(out, func(g group) bool { return len(g.Pages)+len(g.Groups) == 0 })
 }
 
-// entry is a page as the navigation shows it.
+// entry returns the entry of a page in the navigation.
 func (d *doc) entry(docs []*doc) navPage {
 	p := navPage{Title: d.Title, URL: "/" + d.Out()}
 	if i := slices.IndexFunc(docs, func(o *doc) bool { return o.Name == d.Other }); i >= 0 {
@@ -79,7 +79,7 @@ func (d *doc) entry(docs []*doc) navPage {
 	return p
 }
 
-// add adds the page of a link to a group, or to the group in it that the page's folder is for.
+// add adds the page of a link to a group, or to the subgroup for the page's folder.
 func (g *group) add(docs []*doc, target string) {
 	target, _, _ = strings.Cut(target, "#")
 	i := slices.IndexFunc(docs, func(d *doc) bool { return d.Out() == target })
@@ -104,7 +104,7 @@ func (g *group) add(docs []*doc, target string) {
 	}
 }
 
-// append adds a page that the group doesn't have.
+// append adds a page unless the group already has it.
 func (g *group) append(p navPage) {
 	if !slices.ContainsFunc(g.Pages, func(o navPage) bool { return o.URL == p.URL }) {
 		g.Pages = append(g.Pages, p)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/docs/page"
 )
 
-// address is the project's address at its forge: that of the module.
+// address is the project's address at its host, which is also the module path.
 const address = "https://github.com/openpai/paictl"
 
 // first are the pages from which links lead to all others.
@@ -40,7 +40,7 @@ type docLink struct {
 	Href string // as the page of the site has it
 }
 
-// Out is the path of a page in the site.
+// Out returns the path of a page in the site.
 func (d *doc) Out() string { return pageOut(d.Name) }
 
 // Chinese reports whether a page is a Chinese translation.
@@ -58,7 +58,7 @@ func pageOut(name string) string {
 	return dir + base + ".html"
 }
 
-// shown are the kinds of files that browsers show. Others get a name by which they show them as text.
+// shown are the kinds of files that browsers display. Others get a name under which browsers display them as text.
 var shown = []string{".json", ".png", ".svg", ".txt"}
 
 func fileOut(name string) string {
@@ -110,7 +110,7 @@ func read(v version) ([]*doc, error) {
 
 var title = regexp.MustCompile(`(?m)^# (.+)$`)
 
-// newDoc makes a page of the site from Markdown, and returns the documents that it links.
+// newDoc makes a page of the site from Markdown, and returns the documents to which it links.
 func newDoc(v version, name, text string) (d *doc, next []string) {
 	d = &doc{Name: name, v: v}
 	d.Title = name
@@ -136,8 +136,8 @@ func newDoc(v version, name, text string) (d *doc, next []string) {
 	return d, next
 }
 
-// link returns a link as the site has it, and the file of the repository that it leads to. A link to nowhere stays as it is: check
-// reports it.
+// link returns a link in the form for the site, and the file of the repository to which it leads. It doesn't change a dead link:
+// check reports it.
 func (d *doc) link(target string) (href, file string) {
 	file, anchor, _ := strings.Cut(target, "#")
 	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") || file == "" {
@@ -179,7 +179,7 @@ func relative(from, to string) string {
 
 var marks = strings.NewReplacer("`", "", "*", "")
 
-// plain is a heading without its marks.
+// plain returns a heading without markup.
 func plain(heading string) string {
 	return marks.Replace(regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1"))
 }

@@ -16,7 +16,7 @@ import (
 //go:embed all:theme
 var theme embed.FS
 
-// site has all pages: the documents of the checkout, and below them those of each release.
+// site holds all pages: the documents of the checkout, and below them those of each release.
 type site struct {
 	root, out, hugo string
 	progress        io.Writer
@@ -25,7 +25,7 @@ type site struct {
 	pages    int
 }
 
-// names are the versions that the site has.
+// names returns the names of the versions on the site.
 func (s *site) names() (out []string) {
 	for _, v := range s.versions {
 		out = append(out, v.Name)
@@ -66,7 +66,7 @@ func (s *site) build(ctx context.Context) error {
 	return s.check(docs)
 }
 
-// check returns an error that lists the dead links of all versions, which link each other.
+// check returns an error that lists the dead links of all versions, which link to each other.
 func (s *site) check(docs [][]*doc) error {
 	var dead []error
 	for i, v := range s.versions {
@@ -84,14 +84,14 @@ func (s *site) check(docs [][]*doc) error {
 	return errors.Join(dead...)
 }
 
-// write has Hugo render the documents of one version.
+// write renders, with Hugo, the documents of one version.
 func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*doc) error {
 	if err := os.CopyFS(work, sub(theme, "theme")); err != nil {
 		return err
 	}
 	v := s.versions[at]
 	for i, d := range docs[at] {
-		// Hugo would treat other pages beside one that is called index.md as its parts.
+		// If a page were called index.md, Hugo would treat the pages beside it as its parts.
 		if err := put(filepath.Join(work, "content", fmt.Sprintf("page-%d.md", i)), d.content(s.others(at, d, docs))); err != nil {
 			return err
 		}
@@ -116,7 +116,8 @@ func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*d
 	return err
 }
 
-// others are the links from a page to the same page of each version, or to its first page if the version doesn't have the page.
+// others returns the links from a page to the same page of each version, or to its first page if the version doesn't have the
+// page.
 func (s *site) others(at int, d *doc, docs [][]*doc) []versionLink {
 	var out []versionLink
 	for i, v := range s.versions {

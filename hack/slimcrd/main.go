@@ -1,4 +1,4 @@
-// slimcrd takes the descriptions out of the pod template in a custom resource definition: they are
+// slimcrd removes the descriptions from the pod template in a custom resource definition: they are
 // Kubernetes' own, and four fifths of the file.
 // In: the definition's file. Out: the same file.
 package main
@@ -44,7 +44,7 @@ func slim(file string) error {
 		for _, field := range pod {
 			quiet(field.(map[string]any))
 		}
-		// Go's types write it, always empty.
+		// Encoding Go's types writes this field, always with null.
 		if err := unstructured.SetNestedMap(pod, map[string]any{"type": "string", "format": "date-time", "nullable": true},
 			"metadata", "properties", "creationTimestamp"); err != nil {
 			return err
@@ -66,7 +66,7 @@ func slim(file string) error {
 func quiet(schema map[string]any) {
 	delete(schema, "description")
 	if schema["x-kubernetes-int-or-string"] == true && schema["pattern"] != nil {
-		// An amount. Pods take fractions as numbers, too; the pattern holds for texts.
+		// The field is a quantity. Pods accept numbers with fractions, too; the pattern applies to texts.
 		delete(schema, "anyOf")
 		delete(schema, "x-kubernetes-int-or-string")
 		schema["x-kubernetes-preserve-unknown-fields"] = true

@@ -21,11 +21,11 @@ type result struct {
 	Commit string `json:"commit"` // ten digits of its hash
 	Date   string `json:"date"`   // 2026-11-30
 	Text   string `json:"text"`
-	// Source is the page that a result is from that no report has.
+	// Source is the page that documents a result if no report has it.
 	Source string `json:"source,omitempty"`
 }
 
-// results are all that are known, one for each row and run.
+// results are all known results, one for each row and run.
 type results []result
 
 func readResults(file string) (results, error) {
@@ -54,7 +54,7 @@ func (all results) write(file string) error {
 	return os.WriteFile(file, append(data, '\n'), 0o644)
 }
 
-// of returns the result of a run on a row.
+// of returns the result of a run for a row.
 func (all results) of(row, run string) (result, bool) {
 	i := slices.IndexFunc(all, func(r result) bool { return r.Row == row && r.Run == run })
 	if i < 0 {
@@ -63,7 +63,7 @@ func (all results) of(row, run string) (result, bool) {
 	return all[i], true
 }
 
-// add replaces results by newer ones, and returns the rows that changed.
+// add replaces results with newer ones, and returns the rows that changed.
 func (all *results) add(some []result) []string {
 	var changed []string
 	for _, r := range some {
@@ -77,7 +77,7 @@ func (all *results) add(some []result) []string {
 	return changed
 }
 
-// report has the needed fields of a report of hack/tier.
+// report holds the needed fields of a report of hack/tier.
 type report struct {
 	Tier     string    `json:"tier"`
 	Commit   string    `json:"commit"`
@@ -114,7 +114,8 @@ func readReport(file string) (*report, error) {
 	return r, json.Unmarshal(data, r)
 }
 
-// usable reports why a report can't be used: its run was not whole, or its files are not those of its commit.
+// usable returns an error if a report can't be used: its run was incomplete, or its files differ from those of its
+// commit.
 func (r *report) usable(ctx context.Context, root string) error {
 	switch {
 	case !slices.Contains(runs, r.Tier):
@@ -136,7 +137,7 @@ func (r *report) usable(ctx context.Context, root string) error {
 	return nil
 }
 
-// results are those of a report: one for each row that its platform belongs to.
+// results returns the results in a report: one for each row that its platform matches.
 func (r *report) results() []result {
 	text := fmt.Sprintf("passed, %d tests", r.Tests)
 	broken := 0

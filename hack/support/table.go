@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// runs are the columns of results, by their name in a report. The last one is for runs that no report describes.
+// runs are the columns of results, by their names in a report. The last one is for runs without a report.
 var runs = []string{"gate", "more", "hosts", other}
 
 const other = "other"
@@ -15,7 +15,7 @@ const other = "other"
 // row is a line of a table of the page.
 type row struct{ name, title string }
 
-// table is a part of the page, between the marks of its name.
+// table is a part of the page, between the marks with its name.
 type table struct {
 	name string
 	head string
@@ -45,7 +45,7 @@ func rowNames() []string {
 	return out
 }
 
-// text is the table with its results.
+// text returns the table with its results.
 func (t table) text(all results) string {
 	var b strings.Builder
 	b.WriteString(t.head)
@@ -70,7 +70,7 @@ func cell(r result, known bool) string {
 	return text
 }
 
-// filled returns a page with the tables between its marks, "<!-- table: NAME -->" and "<!-- end -->".
+// filled returns a page with new tables between its marks, "<!-- table: NAME -->" and "<!-- end -->".
 func filled(page string, all results) (string, error) {
 	for _, t := range tables {
 		begin := "<!-- table: " + t.name + " -->\n"

@@ -17,7 +17,8 @@ type figure struct {
 	now, then  int64
 }
 
-// figures prints the size of the repository, compared with the last commit of main before this one. Nothing fails for it.
+// figures prints the size of the repository, compared with the last commit of main before this one. It never fails a
+// tier.
 func figures(ctx context.Context, r *runner) error {
 	if err := r.compare(ctx); err != nil {
 		r.report.Figures = "figures: " + err.Error()
@@ -68,7 +69,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("%9d  %-36s %+d", f.now, f.name+f.unit, f.now-f.then)
 }
 
-// before returns the last commit of main before the checked one, and its name in the report.
+// before returns the last commit of main before the tested one, and its name for the report.
 func before(ctx context.Context) (commit, name string, err error) {
 	head, err := git(ctx, nil, "rev-parse", "HEAD")
 	if err != nil {
@@ -88,7 +89,8 @@ func before(ctx context.Context) (commit, name string, err error) {
 	return commit, "the commit before", nil
 }
 
-// measure returns the figures of a checkout with these files, a name on each line. program is a file to build paictl into.
+// measure returns the figures of a checkout with these files, one name per line. program is the path for the paictl that
+// it builds.
 func (r *runner) measure(ctx context.Context, dir, files, program string) ([]figure, error) {
 	var lines, tests int64
 	packages := map[string]bool{}

@@ -23,11 +23,11 @@ type event struct {
 	Elapsed    float64 // seconds
 }
 
-// maxAgain is the largest number of failed tests of a run that run a second time. More failures than that are not chance.
+// maxAgain is the maximum number of failed tests that are run again. If more fail, that isn't chance.
 const maxAgain = 3
 
-// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a test failed
-// that isn't quarantined and also fails alone.
+// goTest runs "go test" with the arguments, prints its output and adds the results to the report. It returns an error if a test that
+// isn't quarantined failed, and failed again when it ran alone.
 func (r *runner) goTest(ctx context.Context, s suite) error {
 	if len(s.packages) == 0 {
 		return nil // go test would test the package of the current folder
@@ -50,7 +50,7 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 			return err
 		}
 	}
-	// The rest of each package must pass without the excused tests: a failed test may hide a crash after it.
+	// The rest of each package must pass without the excused tests: a failed test may have hidden a crash after it.
 	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
 		if _, err := r.test(ctx, s.part(pkg, "-skip", r.skipped(pkg, run.failed[pkg]))); err != nil {
 			return fmt.Errorf("%s fails also without the tests that failed by chance or are quarantined: %w", pkg, err)
@@ -65,7 +65,8 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	return nil
 }
 
-// skipped returns the tests that the rest of a package doesn't repeat: those that failed, and tests on hosts that passed, since each takes minutes.
+// skipped returns the tests that are not repeated when the rest of a package is: those that failed, and tests on hosts that passed, since each
+// takes minutes.
 func (r *runner) skipped(pkg string, failed []string) []string {
 	if !onHosts(pkg) {
 		return failed
@@ -94,7 +95,7 @@ func (s suite) part(pkg, flag string, tests []string) suite {
 	return s
 }
 
-// test makes one call.
+// test runs "go test" once.
 func (r *runner) test(ctx context.Context, s suite) (*outcome, error) {
 	args := append([]string{"test", "-json"}, s.flags...)
 	if s.fresh || r.fresh {
@@ -139,7 +140,7 @@ type outcome struct {
 	skipped  []skip
 	tests    []event         // the top-level tests that ended
 	running  map[string]bool // tests that began and have not ended, by package and name
-	hopeless bool            // something failed that no second run excuses
+	hopeless bool            // a failure that a second run doesn't excuse
 	passed   func(e event, cached bool)
 }
 
@@ -300,7 +301,7 @@ func (p *printer) unfinished(pkg string) {
 	}
 }
 
-// reason is the message of a test that skipped itself, without its place.
+// reason returns the message of a test that skipped itself, without its place.
 func reason(lines []string) string {
 	var said []string
 	for _, l := range lines {

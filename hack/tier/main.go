@@ -263,7 +263,7 @@ func modules(flags string) (out string) {
 	return out
 }
 
-// cache is the folder of tools and bundles that are built once.
+// cache returns the folder of tools and bundles that are built once.
 func cache() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

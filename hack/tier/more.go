@@ -60,7 +60,7 @@ func packagesOf(tier string) func(context.Context, *runner) error {
 	}
 }
 
-// script runs a script that ends with status 75 if this machine can't do its work.
+// script runs a script. Status 75 means that this machine can't run it.
 func script(file, missing string) func(context.Context, *runner) error {
 	return func(ctx context.Context, r *runner) error {
 		err := r.exec(ctx, "sh", file)
@@ -71,7 +71,7 @@ func script(file, missing string) func(context.Context, *runner) error {
 	}
 }
 
-// bundle is the folder of the bundle that tests use.
+// bundle returns the folder of the bundle that tests use.
 func (r *runner) bundle() string {
 	if dir := os.Getenv("PAICTL_BUNDLE"); dir != "" {
 		if absolute, err := filepath.Abs(dir); err == nil {
@@ -81,7 +81,7 @@ func (r *runner) bundle() string {
 	return filepath.Join(cache(), "bundle")
 }
 
-// bundleOf is the folder of the bundle or of the control plane that the tier of this run uses.
+// bundleOf returns the folder of the bundle, or of the control plane, that the tier of this run uses.
 func (r *runner) bundleOf() string {
 	if r.tier == "gate" {
 		return r.controlPlane()
@@ -89,9 +89,9 @@ func (r *runner) bundleOf() string {
 	return r.bundle()
 }
 
-// makeBundle builds the bundle and adds it to the environment of the tests. Go's cache of test results doesn't look into
-// the bundle, but it depends on the variables that a test reads: a changed bundle gets another name. Charts and programs of
-// paictl don't count, since they change with each commit and only tests on hosts use them.
+// makeBundle builds the bundle and adds it to the environment of the tests. Go's test cache doesn't track the bundle, but
+// it depends on the variables that a test reads, so a changed bundle gets another name. Charts and programs of paictl
+// aren't part of the name, since they change with each commit and only tests on hosts use them.
 func (r *runner) makeBundle(ctx context.Context) error {
 	dir := r.bundle()
 	// Two tiers may run at a time, in two worktrees: the second waits until the first has made the bundle.
@@ -138,7 +138,7 @@ func nameOf(manifest string) string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 }
 
-// tools are the servers that tests use, each with the script that builds it if needed, and prints its path.
+// tools are the servers that tests use, each with the script that builds it if needed and prints its path.
 var tools = map[string]string{
 	"PAICTL_TEST_S3":          "hack/versitygw.sh",
 	"PAICTL_TEST_OPENPAI_SDK": "hack/openpai-js-sdk.sh",
@@ -165,8 +165,8 @@ func servers(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// apiServers starts the API servers that packages borrow: one for each package that "go test" runs at a time. They end with
-// this process.
+// apiServers starts the API servers that packages borrow: one for each package that "go test" runs at a time. They are
+// stopped when this process exits.
 func apiServers(ctx context.Context, r *runner) error {
 	program, err := filepath.Abs("bin/apiservers")
 	if err != nil {
@@ -178,7 +178,7 @@ func apiServers(ctx context.Context, r *runner) error {
 	dir := filepath.Join(cache(), "apiservers")
 	cmd := r.command(ctx, nil, program, dir, r.bundle(), strconv.Itoa(runtime.GOMAXPROCS(0)))
 	cmd.Stdout = nil
-	// Nothing is written into it: the servers end when this process does, and with it the other end.
+	// It is never written to: when this process exits, the pipe is closed, and the servers stop.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -196,19 +196,19 @@ func apiServers(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// scripted tests start the program over and over, or read tens of thousands of objects. The race detector would make them
-// several times as slow, and they have no races of interest.
+// scripted matches tests that start the program many times, or read tens of thousands of objects. The race detector would
+// make them several times as slow, and they use no concurrency of interest.
 const scripted = "^(TestScripts(OnAServer|WithTasks)?|TestALargeClusterTakesLittleMemory)$"
 
 // simulated is the package whose tests of later tiers run thousands of scripts on simulated machines, with both ends of SSH in one process. The race
-// detector makes them ten times as slow. It watches the tests of the gate only, which do the same things at once.
+// detector makes them ten times as slow. It is used only for the tests of the gate, which have the same concurrency.
 const simulated = module + "/pkg/cluster"
 
 // longest are the packages that take longest. They start first.
 var longest = []string{module + "/pkg/server/assembly"}
 
-// onRace returns the packages that run with the race detector, the longest first: all that do several things at once.
-// Packages below test start programs, which the race detector can't observe.
+// onRace returns the packages that run with the race detector, the longest first: all that use concurrency. Packages
+// below test start programs, which the race detector can't observe.
 func (r *runner) onRace(ctx context.Context) ([]string, error) {
 	env := []string{"CGO_ENABLED=1"}
 	out, err := r.output(ctx, env, "go", "list", "-f", "{{.ImportPath}} {{.Dir}}", "./...")
@@ -231,7 +231,8 @@ func racedTests(ctx context.Context, r *runner) error {
 		return err
 	}
 	s := suite{
-		// SQLite is C, translated to Go, and the race detector makes it five times as slow. Our calls of it are watched.
+		// SQLite is C translated to Go, and the race detector makes it five times as slow. Our calls of it are
+		// instrumented.
 		flags:    []string{"-race", "-gcflags=modernc.org/...=-dwarf=false -race=false", "-skip", scripted, "-vet=off", "-timeout", "80m"},
 		env:      []string{"CGO_ENABLED=1", "CGO_CFLAGS=-O2 -g -Wno-deprecated-declarations"}, // NVML has many deprecated calls
 		packages: r.rest(packages),
@@ -272,7 +273,7 @@ func hasScripts(pkg string) bool {
 	})
 }
 
-// rest returns those of the packages that didn't pass in this step of the run that this one continues.
+// rest returns those of the packages that didn't pass in this step of the run that is being continued.
 func (r *runner) rest(packages []string) []string {
 	if r.since == nil {
 		return packages
@@ -289,7 +290,7 @@ func (r *runner) onHosts(ctx context.Context, folder string, flags []string) err
 	return r.goTest(ctx, suite{flags: append(flags, "-vet=off"), env: env, fresh: true, packages: []string{module + "/" + folder}})
 }
 
-// remaining returns the flags that skip tests on hosts which passed in the run that this one continues.
+// remaining returns the flags that skip tests on hosts that passed in the run that is being continued.
 func (r *runner) remaining() []string {
 	if r.since == nil || len(r.since.PassedTests) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// platform is the system on which a tier ran: hack/support makes the support matrix of it. Sandbox hosts have the control groups and the architecture
-// of their machine, and its distribution unless PAICTL_TEST_RELEASE names another one.
+// platform is the system on which a tier ran; hack/support builds the support matrix from it. Sandbox hosts have the control groups and the
+// architecture of their machine, and its distribution unless PAICTL_TEST_RELEASE names another one.
 type platform struct {
 	System string `json:"system,omitempty"` // such as "debian 12"
 	Cgroup string `json:"cgroup,omitempty"` // v1, also on hybrid machines, since containers are then in v1; or v2
@@ -21,7 +21,7 @@ type platform struct {
 	Kubernetes string `json:"kubernetes,omitempty"`
 }
 
-// thisPlatform describes this machine by its files below root.
+// thisPlatform determines the platform of this machine from files below root.
 func thisPlatform(root string) platform {
 	p := platform{Arch: runtime.GOARCH}
 	text, _ := os.ReadFile(filepath.Join(root, "etc", "os-release"))
@@ -37,7 +37,7 @@ func thisPlatform(root string) platform {
 	return p
 }
 
-// codenames has the systems of the codenames that PAICTL_TEST_RELEASE may have.
+// codenames holds the systems of the codenames that PAICTL_TEST_RELEASE may have.
 var codenames = map[string]string{"bookworm": "debian 12", "trixie": "debian 13", "jammy": "ubuntu 22.04", "noble": "ubuntu 24.04"}
 
 // systemOfHosts returns the system of sandbox hosts: that of the release, if one is given.
@@ -52,7 +52,7 @@ func systemOfHosts(own, release string) (string, error) {
 	return system, nil
 }
 
-// setting returns a value of a file of variables of a shell.
+// setting returns a value from a file of shell variables.
 func setting(text, key string) string {
 	m := regexp.MustCompile(`(?m)^` + key + `=["']?([^"'\n]*)`).FindStringSubmatch(text)
 	if m == nil {

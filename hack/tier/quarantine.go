@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// quarantineFile lists tests that fail by chance. They run, and their failure is printed, but it fails no tier.
+// quarantineFile lists unreliable tests. They run, and their failures are printed, but don't fail a tier.
 const quarantineFile = "test/quarantine.txt"
 
-// The quarantine holds few tests at a time, and each for a week at most: it is repaired or deleted.
+// The quarantine holds only a few tests at a time, each for at most a week: by then the test is repaired or deleted.
 const (
 	maxQuarantined = 5
 	maxDays        = 7
@@ -86,7 +86,7 @@ func (q quarantine) check(now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// lost returns an error if a package below root has no test of the name that is quarantined.
+// lost returns an error if a package below root doesn't have the test that is quarantined.
 func (q quarantine) lost(root string) error {
 	var errs []error
 	for _, e := range q {

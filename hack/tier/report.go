@@ -38,13 +38,13 @@ type report struct {
 	// that passed.
 	Packages    map[string]float64 `json:"packages"`
 	PassedTests map[string]float64 `json:"passedTests,omitempty"`
-	// Passed has the packages that passed whole and without a skip that depends on the machine, by step.
+	// Passed has the packages whose tests all passed, without a skip that depends on the machine, by step.
 	Passed  map[string][]string `json:"passed,omitempty"`
 	Slowest []event             `json:"slowest"`
 	Figures string              `json:"figures,omitempty"`
 
 	file string
-	step string // that runs
+	step string // the current step
 }
 
 type stepResult struct {
@@ -128,7 +128,7 @@ func (p *report) resume(old *report) {
 	maps.Copy(p.Passed, old.Passed)
 }
 
-// stamp is the time in the name of a report.
+// stamp returns the time in the name of a report.
 func stamp(file string) string {
 	_, s, _ := strings.Cut(filepath.Base(file), "-")
 	_, s, _ = strings.Cut(s, "-")
@@ -178,7 +178,7 @@ func (p *report) add(run *outcome) {
 	p.Slowest = p.Slowest[:min(len(p.Slowest), 15)]
 }
 
-// flaky moves a test from the failed ones to those that failed by chance.
+// flaky moves a test from the failed ones to the unreliable ones.
 func (p *report) flaky(pkg, test string) {
 	name := pkg + " " + test
 	p.Failed = slices.DeleteFunc(p.Failed, func(s string) bool { return s == name })

@@ -38,12 +38,13 @@ func owned() []string {
 	return []string{fmt.Sprintf("GIT_CONFIG_COUNT=%d", n+1), fmt.Sprintf("GIT_CONFIG_KEY_%d=safe.directory", n), fmt.Sprintf("GIT_CONFIG_VALUE_%d=*", n)}
 }
 
-// gitsOwn reports whether git sets a variable for its hooks, which would lead git in a test to this checkout.
+// gitsOwn reports whether git sets a variable for its hooks. Such a variable would make git in a test use this
+// checkout.
 func gitsOwn(name string) bool {
 	return slices.Contains([]string{"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}, name)
 }
 
-// treeOf returns git's hash of the files of the checkout, committed or not, but those that git ignores.
+// treeOf returns git's hash of the files of the checkout, committed or not, without those that git ignores.
 func treeOf(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "paictl-tier-")
 	if err != nil {
@@ -51,7 +52,7 @@ func treeOf(ctx context.Context) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	index := filepath.Join(dir, "index")
-	// A copy of the index saves reading all files.
+	// With a copy of the index, git needn't read all files.
 	if own, err := git(ctx, nil, "rev-parse", "--git-path", "index"); err == nil {
 		b, err := os.ReadFile(own)
 		if err == nil {

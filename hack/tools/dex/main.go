@@ -1,5 +1,5 @@
-// Command dex is an issuer of OpenID Connect for tests: Dex's own server, with its store in memory and a directory behind it. Dex's own program
-// has an API of gRPC too, whose module isn't published at this version.
+// Command dex is an OpenID Connect issuer for tests: Dex's own server, with its store in memory and a directory as its backend. Dex's own
+// program also has a gRPC API, whose module isn't published at this version.
 package main
 
 import (
@@ -27,16 +27,16 @@ import (
 type settings struct {
 	Issuer string `json:"issuer"` // https://127.0.0.1:PORT/dex
 	Listen string `json:"listen"`
-	// Cert and Key are files of the server's certificate.
+	// Cert and Key are the files of the server's certificate.
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
-	// Clients are programs that people sign in to.
+	// Clients are programs to which people sign in.
 	Clients []struct {
 		ID           string   `json:"id"`
 		Secret       string   `json:"secret"`
 		RedirectURIs []string `json:"redirectURIs"`
 	} `json:"clients"`
-	// LDAP is the directory with the people, in Dex's own words.
+	// LDAP is the configuration of the directory, in Dex's format.
 	LDAP json.RawMessage `json:"ldap"`
 }
 

@@ -1,6 +1,6 @@
 // Command revive runs revive, the part of golangci-lint that needs no types, with the rules of .golangci.yml on the Go files
-// that are named on standard input, a folder's files on each line. It takes seconds to build and to run. revive's own command
-// needs a module that some proxies don't have.
+// that are named on standard input, one folder per line. It takes seconds to build and to run. revive's own command needs a
+// module that some proxies don't have.
 package main
 
 import (
