@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -21,8 +22,16 @@ func readGo(name string, text []byte) ([]passage, error) {
 		return nil, nil
 	}
 	var out []passage
+	documented := map[*ast.CommentGroup]string{}
+	if !strings.HasSuffix(name, "_test.go") {
+		documented = documentedBy(file)
+	}
 	for _, group := range file.Comments {
-		out = append(out, readComment(files, group)...)
+		found := readComment(files, group)
+		if len(found) > 0 {
+			found[0].documents = documented[group]
+		}
+		out = append(out, found...)
 	}
 	if !strings.HasSuffix(name, "_test.go") {
 		l := literals{files: files}
@@ -30,6 +39,33 @@ func readGo(name string, text []byte) ([]passage, error) {
 		out = append(out, l.out...)
 	}
 	return out, nil
+}
+
+// documentedBy returns the kinds of the declarations that comments document: func, type, var or const. It has only comments that begin
+// with the name of the declaration.
+func documentedBy(file *ast.File) map[*ast.CommentGroup]string {
+	out := map[*ast.CommentGroup]string{}
+	add := func(doc *ast.CommentGroup, name *ast.Ident, kind token.Token) {
+		if doc != nil && strings.HasPrefix(doc.Text(), name.Name+" ") {
+			out[doc] = kind.String()
+		}
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			add(d.Doc, d.Name, token.FUNC)
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					add(cmp.Or(s.Doc, d.Doc), s.Name, d.Tok)
+				case *ast.ValueSpec:
+					add(cmp.Or(s.Doc, d.Doc), s.Names[0], d.Tok)
+				}
+			}
+		}
+	}
+	return out
 }
 
 func readComment(files *token.FileSet, group *ast.CommentGroup) []passage {

@@ -19,6 +19,8 @@ type passage struct {
 	area  area
 	text  string
 	marks []mark
+	// documents is the kind of the Go declaration that the passage documents; "" if it documents none.
+	documents string
 }
 
 // A mark is the offset in a passage at which a line of its file begins.
@@ -30,6 +32,8 @@ type sentence struct {
 	line int
 	area area
 	text string
+	// documents is the kind of the declaration for the first sentence of its comment, otherwise "".
+	documents string
 }
 
 // add appends the text of a line.
@@ -71,14 +75,18 @@ func (p *passage) sentences(file string) []sentence {
 		end := endOfSentence(p.text, start)
 		lead := len(p.text[start:end]) - len(strings.TrimLeft(p.text[start:end], " \t\n"))
 		if text := normalise(p.text[start:end]); strings.Contains(text, " ") {
-			out = append(out, sentence{file: file, line: p.line(start + lead), area: p.area, text: text})
+			next := sentence{file: file, line: p.line(start + lead), area: p.area, text: text}
+			if start == 0 {
+				next.documents = p.documents
+			}
+			out = append(out, next)
 		}
 		start = end
 	}
 	return out
 }
 
-// endOfSentence is the offset after the sentence of text that begins at start. A full stop in code or after an
+// endOfSentence returns the offset after the sentence of text that begins at start. A full stop in code or after an
 // abbreviation doesn't end one.
 func endOfSentence(text string, start int) int {
 	for at := start; ; {

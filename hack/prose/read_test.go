@@ -96,3 +96,12 @@ func TestValuesAndSchemasOfChartsAreDocuments(t *testing.T) {
 	assert.Equal(t, []string{`The "port" of pods.`}, texts(readText(t, "templates/charts/a/values.schema.json", "{\n\"description\": \"The \\\"port\\\" of pods.\"}\n")))
 	assert.Empty(t, readText(t, "test/values.yaml", "# The port of pods.\n"))
 }
+
+func TestCommentsKnowWhatTheyDocument(t *testing.T) {
+	found := readText(t, "a.go", "package a\n\n// A one. The second sentence.\nfunc A() {}\n\n// Of another name.\nfunc B() {}\n\n// C is a type.\ntype C struct {\n\t// A field here.\n\tA int\n}\n\nvar (\n\t// D is set.\n\tD int\n)\n")
+	var got []string
+	for _, s := range found {
+		got = append(got, s.text+" "+s.documents)
+	}
+	assert.Equal(t, []string{"A one. func", "The second sentence. ", "Of another name. ", "C is a type. type", "A field here. ", "D is set. var"}, got)
+}

@@ -16,6 +16,7 @@ type rule struct {
 	find, but  *regexp.Regexp
 	statements bool
 	clauses    bool
+	documents  []string
 }
 
 type rules []rule
@@ -71,6 +72,8 @@ func (r *rule) set(lines map[string][]string) (err error) {
 			r.statements = true
 		case "clauses":
 			r.clauses = true
+		case "documents":
+			r.documents = strings.Fields(values[0])
 		default:
 			err = fmt.Errorf("%q isn't a part of a rule", key)
 		}
@@ -86,6 +89,9 @@ func (rs rules) check(s sentence) []finding {
 	var out []finding
 	lower := strings.ToLower(s.text)
 	for _, r := range rs {
+		if r.documents != nil && !slices.Contains(r.documents, s.documents) {
+			continue
+		}
 		for _, m := range r.matches(lower) {
 			out = append(out, finding{sentence: s, rule: r.name, found: strings.Trim(lower[m[0]:m[1]], " ,;:.()"), write: r.write})
 		}
