@@ -27,7 +27,7 @@ type navPage struct {
 
 // chinese are the Chinese titles of groups.
 var chinese = map[string]string{
-	"Newcomers": "新用户", "Researchers": "研究人员", "Operators": "运维人员", "Contributors": "贡献者",
+	"Newcomers": "新手", "Researchers": "研究人员", "Operators": "运维人员", "Contributors": "贡献者",
 	"How to": "操作指南", "Commands": "命令", "Decisions": "设计决策", "Changes": "变更",
 }
 

@@ -91,7 +91,7 @@ func TestTheNavigationHasTheSectionsOfTheFirstPage(t *testing.T) {
 	nav := navigation(docs)
 	require.Len(t, nav, 2)
 	assert.Equal(t, "Newcomers", nav[0].Title)
-	assert.Equal(t, "新用户", nav[0].Chinese)
+	assert.Equal(t, "新手", nav[0].Chinese)
 	assert.Equal(t, []navPage{{Title: "One x", URL: "/docs/one.html"}}, nav[0].Pages)
 	assert.Equal(t, []navPage{{Title: "Fix it", URL: "/docs/how-to/fix.html"}}, nav[0].Groups[0].Pages)
 	decisions := nav[1].Groups[0]
