@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,6 +68,30 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 			l.mustUp()
 		})
 	}
+}
+
+// While another master joins, etcd elects a leader, and the API server may be too slow for kubeadm's 10 s.
+func TestAMachineJoinsAgainIfTheAPIServerWasSlow(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1, 1)
+	joins := func() (n int) {
+		for _, call := range l.host("w1").calls() {
+			if strings.HasPrefix(call, "kubeadm join") {
+				n++
+			}
+		}
+		return n
+	}
+	l.host("w1").write("/.fake/fail/kubeadm-join-slow", "1\n2\n3\n4\n")
+	o := l.up(t.Context())
+	require.ErrorContains(t, o.err, "1 of 2 hosts failed")
+	assert.Equal(t, 3, joins())
+	l.forgetCalls()
+	o = l.mustUp()
+	assert.Equal(t, 2, joins())
+	assert.True(t, slices.ContainsFunc(o.events, func(e engine.Event) bool {
+		return e.Kind == engine.EventWarning && e.Host == "w1" && strings.Contains(e.Message, "kubeadm join is run again")
+	}))
 }
 
 // TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host:

@@ -143,8 +143,23 @@ func (p *join) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []en
 		}
 	}
 	body += "rm -rf \"$S/restore\"\n" + Clear(p.want.Spec) + engine.Heredoc("k_join "+shell.Quote(IgnoredChecks(p.want.Spec))+" "+shell.Quote(applied), conf)
-	_, err = r.Script(ctx, n, engine.PhaseJoin, "apply", body)
-	return err
+	for try := 1; ; try++ {
+		_, err = r.Script(ctx, n, engine.PhaseJoin, "apply", body)
+		if !slowAPI(err) || try == joinTries {
+			return err
+		}
+		r.Emit(engine.Event{Kind: engine.EventWarning, Host: n.Hostname, Phase: engine.PhaseJoin,
+			Message: "the API server didn't answer kubeadm within its 10 s, as when another master joins; kubeadm join is run again"})
+	}
+}
+
+// joinTries is how often a machine tries to join if the API server is too slow for kubeadm.
+const joinTries = 3
+
+// slowAPI reports whether kubeadm gave up its first request to the API server. It changes the cluster only after that request, and the
+// script of the phase removes the files that it has written.
+func slowAPI(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "cannot get Node") && strings.Contains(err.Error(), "context deadline exceeded")
 }
 
 // IsUnknown asks for the node by its name, before a machine that runs as a member is reset because it is not in a list.
