@@ -20,7 +20,7 @@ const (
 	// pageTime bounds how long a browser sees proxied pages without another ticket. Its session may end earlier.
 	pageTime = 24 * time.Hour
 
-	// TicketProtocol, followed by a ticket, is a subprotocol of a browser's WebSocket to a task.
+	// TicketProtocol is, followed by a ticket, a subprotocol of a browser's WebSocket to a task.
 	TicketProtocol = "pai-ticket."
 
 	mostTickets = 2000
