@@ -120,20 +120,37 @@ func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bo
 	return keepAction(u)
 }
 
-// follow begins the step of a policy after one that succeeded.
-func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
-	if a.Status.Phase != v1.PhaseSucceeded || a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
-		return nil
+// numbered returns the number of a policy's step; ok is false if no policy made the Action.
+func numbered(a *v1.Action) (at int, ok bool) {
+	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
+		return 0, false
 	}
 	named := policy.Policy{Name: a.Spec.By.Name}
-	incident := a.Labels[LabelIncident]
 	at, err := strconv.Atoi(a.Labels[LabelStep])
-	if err != nil || at < 0 || a.Name != named.ActionName(incident, at) {
-		return nil //nolint:nilerr // a policy didn't make it
+	return at, err == nil && at >= 0 && a.Name == named.ActionName(a.Labels[LabelIncident], at)
+}
+
+// nextStep returns the name of the step of a policy after one that succeeded; ok is false if no step follows.
+func nextStep(a *v1.Action) (name string, ok bool) {
+	at, ok := numbered(a)
+	if !ok || a.Status.Phase != v1.PhaseSucceeded || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
+		return "", false
 	}
-	if _, known := h.actions.Get(named.ActionName(incident, at+1)); known {
+	named := policy.Policy{Name: a.Spec.By.Name}
+	return named.ActionName(a.Labels[LabelIncident], at+1), true
+}
+
+// follow begins the step of a policy after one that succeeded.
+func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
+	next, ok := nextStep(a)
+	if !ok {
 		return nil
 	}
+	if _, known := h.actions.Get(next); known {
+		return nil
+	}
+	at, _ := numbered(a)
+	incident := a.Labels[LabelIncident]
 	spec := v1.ActionSpec{Job: a.Spec.Job, Machine: a.Spec.Machine, Reason: a.Spec.Reason, DryRun: a.Spec.DryRun}
 	p := h.o.Policies.ByName(a.Spec.By.Name)
 	if p != nil && at+1 >= len(p.Steps) {
@@ -144,7 +161,7 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 		return h.abandon(ctx, a, at+1, p, spec, now)
 	}
 	// The step after a dry run is one as well: the machine isn't drained.
-	_, err = h.create(ctx, p, incident, at+1, spec, nil)
+	_, err := h.create(ctx, p, incident, at+1, spec, nil)
 	return err
 }
 

@@ -19,7 +19,7 @@ const (
 
 // prune removes finished Actions after their time, and the oldest ones if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	for _, a := range removable(all, h.o.Policies.Keep.D(), mostKept, now) {
+	for _, a := range removable(all, h.o.Policies.Keep.D(), mostKept, now, h.holds) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
@@ -29,15 +29,20 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 }
 
 // removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
-// only if its alert still fires, because the alert would make it again, or if an earlier step would. The first step of an incident is removed
+// only if its alert still fires, because the alert would make it again, or if the step before it would. The first step of an incident is removed
 // after the others: it shows that the incident's number is in use, and another incident with that number would find its steps done.
-func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (out []*v1.Action) {
+// holds reports whether a machine is cordoned for an Action.
+func removable(all []*v1.Action, keep time.Duration, most int, now time.Time, holds func(*v1.Action) bool) (out []*v1.Action) {
 	known := latest{}
 	excess := -most
+	leads := map[string]bool{} // the names of steps that the step before would make again
 	for _, a := range all {
 		known.add(a)
 		if a.Status.Phase.Final() {
 			excess++
+		}
+		if next, ok := nextStep(a); ok && (now.Sub(a.Status.EndTime.Time) <= followed || holds(a)) {
+			leads[next] = true
 		}
 	}
 	fires, further := map[string]bool{}, map[string]bool{}
@@ -58,7 +63,7 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time) (o
 			continue
 		}
 		if now.Sub(lastAlert(a)) < keep {
-			needed := counts(a, now) || fires[incident(a)] && (first || a.Status.EndTime != nil && now.Sub(a.Status.EndTime.Time) <= followed)
+			needed := counts(a, now) || leads[a.Name] || first && fires[incident(a)]
 			if excess <= 0 || needed {
 				continue
 			}

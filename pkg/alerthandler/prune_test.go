@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
@@ -33,13 +34,13 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 		action("a later step of it", "a-2", "1", 80*time.Hour),
 		action("an earlier incident", "a-1", "0", 20*time.Hour),
 		action("ended", "b-1", "0", 19*time.Hour, ended),
-		action("began to fire", "d-1", "0", 30*time.Minute),
-		action("its second step", "d-1", "1", 20*time.Minute),
+		action("p-d-1-1", "d-1", "0", 30*time.Minute),
+		action("p-d-1-2", "d-1", "1", 20*time.Minute),
 		action("acts", "e-1", "0", 100*time.Hour, func(a *v1.Action) { a.Status.Phase = v1.PhaseActing }),
 		action("of a person", "", "", 10*time.Minute, func(a *v1.Action) { a.Labels, a.Spec.By = nil, v1.Requester{Kind: v1.ByOperator, Name: "root"} }),
 	}
 	names := func(most int) (out []string) {
-		for _, a := range removable(all, 24*time.Hour, most, now) {
+		for _, a := range removable(all, 24*time.Hour, most, now, cordonedForNone) {
 			out = append(out, a.Name)
 		}
 		return out
@@ -47,6 +48,30 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it"}, names(100))
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident"}, names(5))
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
+}
+
+func cordonedForNone(*v1.Action) bool { return false }
+
+// However many Actions are finished, a step is kept that the step before would make again: a machine that was returned would be drained again.
+func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	step := func(number string, ago time.Duration) *v1.Action {
+		at := metav1.NewTime(now.Add(-ago))
+		p := policy.Policy{Name: "p"}
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: p.ActionName("a-1", int(number[0]-'0')), CreationTimestamp: at, Annotations: map[string]string{AnnotationAlertEnded: annotation(now)},
+			Labels: map[string]string{LabelPolicy: "p", LabelIncident: "a-1", LabelStep: number}},
+			Spec:   v1.ActionSpec{Do: v1.OperationDrain, By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}},
+			Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
+	}
+	recent := []*v1.Action{step("0", 11*time.Hour), step("1", 10*time.Hour), step("2", 9*time.Hour)}
+	require.Empty(t, removable(recent, 24*time.Hour, 0, now, cordonedForNone), "the first one is kept as long as a later one")
+	old := []*v1.Action{step("0", 15*time.Hour), step("1", 14*time.Hour), step("2", 13*time.Hour)}
+	require.Equal(t, old[1:], removable(old, 24*time.Hour, 0, now, cordonedForNone))
+	require.Empty(t, removable(old, 24*time.Hour, 0, now, func(*v1.Action) bool { return true }), "the machine is still cordoned")
+	mixed := []*v1.Action{step("0", 15*time.Hour), step("1", 13*time.Hour), step("2", 11*time.Hour)}
+	require.Equal(t, mixed[1:], removable(mixed, 24*time.Hour, 0, now, cordonedForNone), "neither is made again")
+	mixed[1] = step("1", 11*time.Hour)
+	require.Equal(t, mixed[1:2], removable(mixed, 24*time.Hour, 0, now, cordonedForNone))
 }
 
 // The first step of an incident is kept as long as a later one: otherwise the next incident of the alert would have its number, and find its steps done.
@@ -59,10 +84,10 @@ func TestTheFirstStepIsRemovedLast(t *testing.T) {
 			Spec: v1.ActionSpec{By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}}, Status: v1.ActionStatus{Phase: phase, EndTime: &at}}
 	}
 	first, second := action("0", 25*time.Hour, v1.PhaseSucceeded), action("1", 23*time.Hour, v1.PhaseSucceeded)
-	require.Empty(t, removable([]*v1.Action{first, second}, 24*time.Hour, 100, now))
-	require.Empty(t, removable([]*v1.Action{first, action("1", 25*time.Hour, v1.PhasePending)}, 24*time.Hour, 100, now))
-	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, 24*time.Hour, 0, now))
-	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, 24*time.Hour, 100, now))
+	require.Empty(t, removable([]*v1.Action{first, second}, 24*time.Hour, 100, now, cordonedForNone))
+	require.Empty(t, removable([]*v1.Action{first, action("1", 25*time.Hour, v1.PhasePending)}, 24*time.Hour, 100, now, cordonedForNone))
+	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, 24*time.Hour, 0, now, cordonedForNone))
+	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, 24*time.Hour, 100, now, cordonedForNone))
 }
 
 // However many Actions are finished, those are kept that limits count: a flood of alerts that come and go doesn't hide the effects of policies.
@@ -82,7 +107,7 @@ func TestActionsThatLimitsCountAreKept(t *testing.T) {
 		action("an old restart", v1.OperationRestartMachine, 25*time.Hour, true), action("a restart", v1.OperationRestartMachine, 23*time.Hour, true),
 		action("a stop of the day", v1.OperationStopJob, 2*time.Hour, true), action("a stop of the hour", v1.OperationStopJob, 50*time.Minute, true),
 		action("a stop without effect", v1.OperationStopJob, 40*time.Minute, false),
-	}, 24*time.Hour, 0, now) {
+	}, 24*time.Hour, 0, now, cordonedForNone) {
 		names = append(names, a.Name)
 	}
 	require.Equal(t, []string{"an old restart", "a stop of the day", "a stop without effect"}, names)
