@@ -110,6 +110,17 @@ func (c *Config) Enabled() bool {
 	return c.SMTP.Host != "" || len(c.Webhooks) > 0 || c.PersonalWebhooks
 }
 
+// keys returns the keys of the receivers that it lists.
+func (c *Config) keys() (out []string) {
+	for _, address := range c.Administrators {
+		out = append(out, Receiver{Address: address}.Key())
+	}
+	for i := range c.Webhooks {
+		out = append(out, Receiver{Webhook: c.Webhooks[i].Name}.Key())
+	}
+	return out
+}
+
 // Read reads a configuration, and its secrets from the files of a folder, which paictl names after their paths. An empty folder means
 // that it has no secrets.
 func Read(data []byte, credentials string) (*Config, error) {

@@ -68,6 +68,9 @@ type Ledger struct {
 	Entries map[string]Entry `json:"entries"`
 	// Mails are the times of the messages of the last hour, by receiver.
 	Mails map[string][]int64 `json:"mails,omitempty"`
+	// Configured has the receivers of the configuration, with the time at which each was added. Earlier events aren't for them. Nil in a record of a former
+	// release.
+	Configured map[string]int64 `json:"configured"`
 }
 
 // NewLedger returns a record that begins now: earlier events have no notices.
@@ -124,8 +127,26 @@ func (l *Ledger) due(all []Notice) (out []Notice) {
 	return out
 }
 
-// forgets reports whether the record no longer has notices of that time to that receiver.
-func (l *Ledger) forgets(n *Notice) bool { return n.At.Unix() < max(l.Since, l.Of[n.To.Key()]) }
+// forgets reports whether the record no longer has notices of that time to that receiver, or whether the receiver was added later.
+func (l *Ledger) forgets(n *Notice) bool {
+	key := n.To.Key()
+	return n.At.Unix() < max(l.Since, l.Of[key], l.Configured[key])
+}
+
+// configure records the receivers of the configuration, and reports whether some were added or removed. The receivers at the beginning of a record
+// get all its events.
+func (l *Ledger) configure(keys []string, now time.Time) (changed bool) {
+	was, first := l.Configured, l.Configured == nil
+	l.Configured = make(map[string]int64, len(keys))
+	for _, key := range keys {
+		at, known := was[key]
+		if !known && !first {
+			at = now.Unix()
+		}
+		l.Configured[key] = at
+	}
+	return first || !maps.Equal(was, l.Configured)
+}
 
 // finish records the end of a notice.
 func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
@@ -162,9 +183,15 @@ func (l *Ledger) revert(b *Batch) {
 }
 
 // prune removes old entries, and the oldest ones of the receivers with the most if there are too many. Since or Of is then
-// later than the events of removed entries, so that none is sent again. It reports whether there were too many.
+// later than the events of removed entries, so that none is sent again. It reports whether there were too many. Times after now, which a wrong clock has
+// left, become now: otherwise no event would have a notice until then.
 func (l *Ledger) prune(now time.Time) (full bool) {
-	l.Since = max(l.Since, now.Add(-rememberFor).Unix())
+	l.Since = min(max(l.Since, now.Add(-rememberFor).Unix()), now.Unix())
+	for _, times := range []map[string]int64{l.Of, l.Configured} {
+		for key, at := range times {
+			times[key] = min(at, now.Unix())
+		}
+	}
 	for key, e := range l.Entries {
 		if e.Event < l.Since && e.Until < now.Unix() {
 			delete(l.Entries, key)
@@ -180,7 +207,7 @@ func (l *Ledger) prune(now time.Time) (full bool) {
 	}
 	hour := now.Add(-time.Hour).Unix()
 	for to, times := range l.Mails {
-		if times = slices.DeleteFunc(times, func(t int64) bool { return t <= hour }); len(times) == 0 {
+		if times = slices.DeleteFunc(times, func(t int64) bool { return t <= hour || t > now.Add(time.Hour).Unix() }); len(times) == 0 {
 			delete(l.Mails, to)
 		} else {
 			l.Mails[to] = times

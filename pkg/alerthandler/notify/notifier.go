@@ -125,6 +125,9 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	n.ledger.prune(n.o.Now())
+	if n.ledger.configure(n.o.Config.keys(), n.o.Now()) {
+		n.unsaved = true
+	}
 	n.overflown(ctx)
 	if n.unsaved {
 		if err := n.save(ctx); err != nil {
@@ -155,8 +158,12 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 		if name != "" {
 			channel, label = n.o.Webhooks[name], name
 		}
-		if err := n.channel(ctx, channel, label, label, list); err != nil {
+		left, err := n.channel(ctx, channel, label, label, list, n.o.Now().Add(channelTime))
+		if err != nil {
 			return firstBackoff, err
+		}
+		if left {
+			after = 0
 		}
 	}
 	if err := n.ownWebhooks(ctx, own); err != nil {
@@ -243,8 +250,8 @@ func channelOf(r Receiver) string {
 	return labelMail
 }
 
-// ownTime bounds how long a round serves people's own webhooks: one that never answers doesn't delay the notices of others for long.
-const ownTime = 20 * time.Second
+// channelTime bounds how long a round serves one channel, or people's own webhooks: a slow one doesn't delay the notices of others for long.
+const channelTime = 20 * time.Second
 
 // ownWebhooks sends messages to people's own webhooks. Those that a round has no time for are served first in the next one.
 func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) error {
@@ -255,14 +262,14 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 	if at, _ := slices.BinarySearch(people, n.next); at < len(people) {
 		people = slices.Concat(people[at:], people[:at])
 	}
-	end := n.o.Now().Add(ownTime)
+	end := n.o.Now().Add(channelTime)
 	over := func() bool { return !n.o.Now().Before(end) || ctx.Err() != nil }
 	for _, name := range people {
 		n.next = name
 		if over() {
 			return nil
 		}
-		if err := n.channel(ctx, n.o.Own(name), labelOwn, labelOwn+" "+name, own[name]); err != nil {
+		if _, err := n.channel(ctx, n.o.Own(name), labelOwn, labelOwn+" "+name, own[name], end); err != nil {
 			return err
 		}
 	}
@@ -270,37 +277,64 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 	return nil
 }
 
-// channel sends the messages of one channel, which key names. An error means that the record can't be written.
-func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch) error {
+// mostBroken is how many receivers may break their connections, one after the other, before the channel counts as broken.
+const mostBroken = 2
+
+// channel sends the messages of one channel, which key names, and reports whether some are left at the end of its time. An error means that the
+// record can't be written. A receiver that breaks the connection waits alone: the others get a new one.
+func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch, end time.Time) (left bool, err error) {
 	key = "channel " + key
-	var ready []Batch
-	for _, b := range list {
-		if !n.waits("to " + b.To.Key()) {
-			ready = append(ready, b)
+	if channel == nil || n.waits(key) {
+		return false, nil
+	}
+	broken := 0
+	for {
+		ready := n.ready(list)
+		if len(ready) == 0 || ctx.Err() != nil {
+			return false, nil
 		}
-	}
-	if channel == nil || len(ready) == 0 || n.waits(key) {
-		return nil
-	}
-	for len(ready) > 0 && ctx.Err() == nil {
+		if !n.o.Now().Before(end) {
+			return true, nil
+		}
 		part := ready[:min(chunk, len(ready))]
-		ready = ready[len(part):]
 		session, err := channel.Open(ctx)
 		if err != nil {
 			n.failed(ctx, label, key, err)
-			return nil
+			return false, nil
 		}
-		ok, err := n.send(ctx, session, label, key, part)
+		sent, lost, err := n.send(ctx, session, label, key, part, end)
 		session.Close()
-		if err != nil || !ok {
-			return err
+		if err != nil {
+			return false, err
+		}
+		list = ready[sent:]
+		if lost == nil {
+			broken = 0
+			continue
+		}
+		if sent > 1 {
+			broken = 0
+		}
+		if broken++; broken >= mostBroken {
+			n.failed(ctx, label, key, lost)
+			return false, nil
 		}
 	}
-	return nil
 }
 
-// send sends some messages over one connection, between two writes of the record. It reports whether the connection is still good.
-func (n *Notifier) send(ctx context.Context, s Session, label, channel string, part []Batch) (ok bool, err error) {
+// ready returns the messages whose receivers don't wait.
+func (n *Notifier) ready(list []Batch) (out []Batch) {
+	for _, b := range list {
+		if !n.waits("to " + b.To.Key()) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// send sends some messages over one connection, between two writes of the record. It returns how many it has tried until the end of the channel's time, and
+// why the connection was lost by the last one of them, if it was.
+func (n *Notifier) send(ctx context.Context, s Session, label, channel string, part []Batch, end time.Time) (tried int, lost, err error) {
 	for i := range part {
 		n.ledger.begin(&part[i], n.o.Now())
 	}
@@ -310,18 +344,17 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 				n.ledger.revert(&part[i])
 			}
 		}
-		return false, err
+		return 0, nil, err
 	}
-	ok = true
 	for i := range part {
 		b := &part[i]
-		if !ok || ctx.Err() != nil {
+		if lost != nil || ctx.Err() != nil || i > 0 && !n.o.Now().Before(end) {
 			n.ledger.revert(b)
 			continue
 		}
+		tried++
 		err := s.Send(ctx, b.To.Address, n.o.Config.message(b))
-		switch {
-		case err == nil:
+		if err == nil {
 			for k := range b.Notices {
 				n.ledger.finish(&b.Notices[k], ResultSent, n.o.Now())
 				delete(n.pending, b.Notices[k].key())
@@ -329,22 +362,20 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 			delete(n.backoff, channel)
 			delete(n.backoff, "to "+b.To.Key())
 			n.o.Counters.Told(label, ResultSent, len(b.Notices))
-		case errors.Is(err, ErrUnknown):
-			n.failed(ctx, label, channel, err)
-			ok = false
-		case errors.Is(err, ErrRefused):
-			n.ledger.revert(b)
-			n.failed(ctx, label, "to "+b.To.Key(), err)
-		default:
-			n.ledger.revert(b)
-			n.failed(ctx, label, channel, err)
-			ok = false
+			continue
 		}
+		if !errors.Is(err, ErrUnknown) {
+			n.ledger.revert(b)
+		}
+		if !errors.Is(err, ErrRefused) {
+			lost = err
+		}
+		n.failed(ctx, label, "to "+b.To.Key(), err)
 	}
 	// The record is written even if the term ends here.
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	return ok, n.save(rest)
+	return tried, lost, n.save(rest)
 }
 
 // save writes the record. If that fails, the record in memory is still the latest, and is written in the next round; unless another replica

@@ -35,7 +35,10 @@ type scene struct {
 	// down is the answer of Open, and answer that of Send.
 	down, answer error
 	// killed is called after each message has been sent.
-	killed   func()
+	killed func()
+	// breaks are the addresses at which the server breaks the connection; slow is how long a message takes.
+	breaks   map[string]bool
+	slow     time.Duration
 	counts   map[string]int
 	failures int
 	saveErr  error
@@ -45,6 +48,10 @@ func (s *scene) Open(context.Context) (Session, error) { return s, s.down }
 func (*scene) Close()                                  {}
 
 func (s *scene) Send(_ context.Context, address string, m *Message) error {
+	s.now = s.now.Add(s.slow)
+	if s.breaks[address] {
+		return errors.New("EOF")
+	}
 	if s.answer == nil || errors.Is(s.answer, ErrUnknown) {
 		s.sent, s.last = append(s.sent, address+": "+m.Subject), m
 	}
@@ -282,6 +289,102 @@ func TestAMailServerThatIsAway(t *testing.T) {
 			require.Len(t, s.sent, 2)
 		})
 	}
+}
+
+// A receiver at which the mail server breaks the connection waits alone: it costs the others nothing, however their names sort.
+func TestAReceiverThatBreaksTheConnection(t *testing.T) {
+	s := newScene(t)
+	s.breaks = map[string]bool{"ann@example.org": true}
+	s.job(1, "ann")
+	s.job(2, "bob")
+	r := s.replica()
+	r.round()
+	require.Equal(t, []string{"bob@example.org: job bob/train2 will be stopped at 2026-11-30 12:00 UTC"}, s.sent)
+	for i, end := 3, s.now.Add(2*time.Hour); s.now.Before(end); i++ {
+		s.job(i, fmt.Sprintf("carl%d", i))
+		r.round()
+		require.Len(t, s.sent, i-1, "nobody else waits")
+		s.now = s.now.Add(firstBackoff)
+	}
+	require.Less(t, s.failures, 12)
+	s.breaks, s.sent = nil, nil
+	s.now = s.now.Add(lastBackoff)
+	r.round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 will be stopped at 2026-11-30 12:00 UTC"}, s.sent)
+
+	s = newScene(t)
+	s.breaks = map[string]bool{"ann@example.org": true, "bob@example.org": true}
+	for i, name := range []string{"ann", "bob", "carl"} {
+		s.job(i, name)
+	}
+	s.replica().round()
+	require.Empty(t, s.sent, "the server is broken")
+}
+
+// A slow channel doesn't delay the messages of another one for long, and none of its own is lost.
+func TestASlowChannel(t *testing.T) {
+	s := newScene(t)
+	s.config.PerHour, s.slow = 100, 15*time.Second
+	for i := range 12 {
+		s.job(i, fmt.Sprintf("ann%d", i))
+	}
+	r := s.replica()
+	began := s.now
+	require.Equal(t, time.Second, r.round())
+	require.Len(t, s.sent, 2)
+	require.Equal(t, 30*time.Second, s.now.Sub(began))
+	for range 5 {
+		r.round()
+	}
+	require.Len(t, s.sent, 12)
+	require.Equal(t, map[string]int{"mail sent": 12}, s.counts)
+}
+
+// A receiver that is added to the configuration gets no notices of earlier events.
+func TestAReceiverThatIsAddedLater(t *testing.T) {
+	s := newScene(t)
+	s.config.Administrators = []string{"ops@example.org"}
+	s.replica().round()
+	drain := func(i int) {
+		a := s.job(i, "ann")
+		a.Spec.Do, a.Spec.Job, a.Spec.Machine = v1.OperationDrain, nil, &v1.Machine{Name: fmt.Sprintf("n%d", i)}
+		s.end(a, v1.PhaseSucceeded, "done", true)
+	}
+	s.now = s.now.Add(time.Minute)
+	drain(1)
+	s.replica().round()
+	s.now = s.now.Add(time.Minute)
+	s.config.Administrators = []string{"ops@example.org", "more@example.org"}
+	s.config.Webhooks = []Webhook{{Name: "chat"}}
+	s.replica().round()
+	require.Len(t, s.sent, 1)
+	s.now = s.now.Add(time.Minute)
+	drain(2)
+	s.replica().round()
+	require.Len(t, s.sent, 4)
+
+	old, err := ParseLedger([]byte(fmt.Sprintf(`{"since": %d, "entries": {}}`, start.Unix())))
+	require.NoError(t, err)
+	require.True(t, old.configure([]string{"webhook/chat"}, s.now))
+	require.False(t, old.forgets(&Notice{To: Receiver{Webhook: "chat"}, At: start.Add(time.Second)}), "a record of a former release doesn't say since when")
+	require.False(t, old.configure([]string{"webhook/chat"}, s.now))
+}
+
+// A clock that was days ahead for a while doesn't end all notices until then.
+func TestAClockThatWasAhead(t *testing.T) {
+	s := newScene(t)
+	s.config.Administrators = []string{"ops@example.org"}
+	s.now = s.now.Add(240 * time.Hour)
+	s.job(1, "ann")
+	s.replica().round()
+	require.Len(t, s.sent, 1)
+	s.now = start.Add(time.Hour)
+	s.world.Actions = nil
+	s.replica().round()
+	s.now = s.now.Add(time.Minute)
+	s.job(2, "ann")
+	s.replica().round()
+	require.Len(t, s.sent, 2)
 }
 
 // After a day a notice is given up, and counted.

@@ -20,10 +20,11 @@ func (w *Webhook) request(m *notify.Message) (address string, body []byte, err e
 	var content map[string]any
 	switch w.c.Type {
 	case notify.TypeSlack:
-		content = map[string]any{"blocks": []any{
-			map[string]any{"type": "section", "text": map[string]any{"type": "plain_text", "text": cut(m.Subject, 3000), "emoji": false}},
-			map[string]any{"type": "section", "text": map[string]any{"type": "plain_text", "text": cut(m.Text, 3000), "emoji": false}},
-		}, "text": escaped.Replace(m.Subject)}
+		var blocks []any
+		for _, text := range append([]string{m.Subject}, pieces(m.Text, mostSlack)...) {
+			blocks = append(blocks, map[string]any{"type": "section", "text": map[string]any{"type": "plain_text", "text": text, "emoji": false}})
+		}
+		content = map[string]any{"blocks": blocks, "text": escaped.Replace(m.Subject)}
 	case notify.TypeTeams:
 		run := func(text string, strong bool) any {
 			inline := map[string]any{"type": "TextRun", "text": text}
@@ -86,10 +87,24 @@ func sign(key, text string) string {
 // escaped escapes the characters by which Slack recognizes links and mentions.
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// cut bounds a text in characters.
-func cut(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+// mostSlack is how many characters Slack accepts in the text of a block. A message may have 50 blocks, more than a notice needs.
+const mostSlack = 3000
+
+// pieces divides a text after lines into pieces of at most most characters. A longer line is divided, too.
+func pieces(text string, most int) (out []string) {
+	r := []rune(text)
+	for len(r) > most {
+		at := most
+		for i := most; i > 0; i-- {
+			if r[i-1] == '\n' {
+				at = i
+				break
+			}
+		}
+		out, r = append(out, string(r[:at])), r[at:]
 	}
-	return text
+	if strings.TrimSpace(string(r)) != "" {
+		out = append(out, string(r))
+	}
+	return out
 }

@@ -25,8 +25,10 @@ import (
 )
 
 const (
-	// timeout bounds the connection to a server, and each message.
+	// timeout bounds a request to a webhook, and the connection to a mail server before its greeting.
 	timeout = 15 * time.Second
+	// mailTimeout bounds the greeting and login of a mail server, and each mail: against spam, some servers delay each of their answers.
+	mailTimeout = 2 * time.Minute
 	// closing is the reply of a mail server that closes the connection.
 	closing = 421
 )
@@ -38,7 +40,7 @@ type Mail struct {
 }
 
 // NewMail returns the channel of a checked configuration.
-func NewMail(c *notify.SMTP) *Mail { return &Mail{c: *c, timeout: timeout} }
+func NewMail(c *notify.SMTP) *Mail { return &Mail{c: *c, timeout: mailTimeout} }
 
 func (m *Mail) tls() (*tls.Config, error) {
 	out := &tls.Config{ServerName: m.c.Host, MinVersion: tls.VersionTLS12}
@@ -85,7 +87,7 @@ func (m *Mail) Open(ctx context.Context) (notify.Session, error) {
 // dial connects with a deadline, because a server that never greets would otherwise block forever. The connection is closed when ctx ends.
 func (m *Mail) dial(s *mailSession, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}

@@ -70,6 +70,27 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
+// Slack refuses blocks with more than 3000 characters: a long digest has several, and all of its lines.
+func TestALongMessageToSlack(t *testing.T) {
+	line := strings.Repeat("é", 150) + "\n"
+	long := &notify.Message{ID: "1", Subject: "100 events", Text: strings.Repeat(line, 90) + strings.Repeat("x", 7000)}
+	_, body, err := hook(t, notify.TypeSlack, "https://hooks.example.org/1").request(long)
+	require.NoError(t, err)
+	var got struct {
+		Blocks []struct{ Text struct{ Text string } }
+	}
+	require.NoError(t, json.Unmarshal(body, &got))
+	var all strings.Builder
+	for _, b := range got.Blocks[1:] {
+		require.NotEmpty(t, b.Text.Text)
+		require.LessOrEqual(t, len([]rune(b.Text.Text)), 3000)
+		all.WriteString(b.Text.Text)
+	}
+	require.Equal(t, long.Text, all.String())
+	require.True(t, strings.HasSuffix(got.Blocks[1].Text.Text, "é\n"))
+	require.Less(t, len(got.Blocks), 50)
+}
+
 // Signatures of Feishu and DingTalk cover the time and the secret.
 func TestSignatures(t *testing.T) {
 	w := hook(t, notify.TypeDingTalk, "https://oapi.example.org/robot/send?access_token=x")
