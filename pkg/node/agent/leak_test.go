@@ -50,6 +50,7 @@ func TestMemoryThatNoOneHasMakesAGPUSick(t *testing.T) {
 	o.passes(2 * time.Minute)
 	assert.Contains(t, o.reason(3), "no process and no job uses it; paictl node gpu reset")
 	assert.Equal(t, "1", metric())
+	o.after = eight
 	assert.True(t, o.give(3, repair.Reset).Done)
 	assert.Empty(t, o.reason(3))
 	o.uses(20_000, &none)

@@ -48,6 +48,7 @@ func TestAnOrderIsCarriedOutAtMostOnceThoughTheAgentIsKilled(t *testing.T) {
 	assert.Contains(t, answers[0].Message, "the result is unknown")
 
 	o.vendor = simulated{vendor: nvidia{}}
+	o.after = eight
 	assert.True(t, o.give(5, repair.Reset).Done, "ordered again")
 	seen := o.node()
 	seen.Annotations[repair.Answers] = ""
@@ -62,6 +63,8 @@ func TestAnAnswerThatCouldntBeToldIsToldLater(t *testing.T) {
 	o.breaks(5, 48)
 	require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: "one", GPU: 5, Action: repair.Reset, At: o.gpus.now()}))
 	seen := o.node()
+	o.after = eight
+	defer o.reporting()()
 	cut := fake.NewClientset() // it knows no Node
 	require.Error(t, o.answerRequests(t.Context(), cut, seen))
 	require.NoError(t, o.answerRequests(t.Context(), o.client, seen))

@@ -50,6 +50,7 @@ type monitor struct {
 	silentSince time.Time
 	news        bool   // a GPU was added, or had an error that didn't make it sick, and changed isn't closed yet
 	seen        bool   // a report has arrived
+	reports     int    // how many have arrived
 	missed      string // the number of missing GPUs, and why
 	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
 	changed chan struct{}
@@ -180,6 +181,28 @@ func (m *monitor) see(r *gpu.Report) {
 	}
 	m.judge()
 	m.store(before)
+	m.reports++
+}
+
+// measured waits until a report has arrived that was begun after the call: the first one may have been begun before.
+func (m *monitor) measured(ctx context.Context, limit time.Duration) error {
+	count := func() int {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.reports
+	}
+	for first, end := count(), time.Now().Add(limit); count() < first+2; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if !time.Now().Before(end) {
+			_, why := m.answered()
+			return fmt.Errorf("no report of the GPUs within %s: %s", limit, cmp.Or(why, "the program that reads them doesn't answer"))
+		}
+	}
+	return nil
 }
 
 // placed returns the GPUs of a report that have an address, without duplicates: a lost GPU may report no values.

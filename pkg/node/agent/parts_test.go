@@ -71,6 +71,7 @@ func TestASickGPUIsSickInAllItsParts(t *testing.T) {
 	assert.Equal(t, map[string]string{"0": "", "1": ""}, o.podsInMetrics(), "no one of several is its user")
 	require.NoError(t, o.Driver.records.remove("u"))
 	require.NoError(t, o.Driver.records.remove("v"))
+	o.after = func() *gpu.Report { return reportOf(2) }
 	assert.True(t, o.give(1, repair.Reset).Done)
 }
 

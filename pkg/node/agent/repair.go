@@ -154,7 +154,7 @@ func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error)
 // resetting is how long a reset may take.
 const resetting = time.Minute
 
-// reset resets a GPU that isn't allocated to a pod.
+// reset resets a GPU that isn't allocated to a pod, and checks it.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 	switch {
 	case g.Lost:
@@ -166,11 +166,18 @@ func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 		return "", err
 	}
 	defer d.records.release(g.card)
-	ctx, cancel := context.WithTimeout(ctx, resetting)
+	bounded, cancel := context.WithTimeout(ctx, resetting)
 	defer cancel()
-	said, err := d.vendor.reset(ctx, g)
-	if err == nil {
-		d.gpus.wasReset(g.Index)
+	said, err := d.vendor.reset(bounded, g)
+	if err != nil {
+		return said, err
 	}
-	return said, err
+	d.gpus.wasReset(g.Index)
+	if err := d.gpus.measured(ctx, nextReport); err != nil {
+		return "", fmt.Errorf("it was reset, but isn't checked: %w", err)
+	}
+	if now, _ := d.gpus.cardOf(g.Index); now.reason != "" {
+		return "", fmt.Errorf("it was reset, but still has a fault: %s", now.reason)
+	}
+	return said, nil
 }

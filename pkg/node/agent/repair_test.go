@@ -3,7 +3,9 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -23,6 +25,8 @@ type ordered struct {
 	*machine
 	client kubernetes.Interface
 	number int
+	// after are the GPUs while one is reset, and afterwards; nil if nothing reports them.
+	after func() *gpu.Report
 }
 
 func newOrdered(t *testing.T) *ordered {
@@ -43,6 +47,9 @@ func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 	o.number++
 	id := fmt.Sprint("order-", o.number)
 	require.NoError(o.t, repair.Add(o.t.Context(), o.client, "n1", repair.Request{ID: id, GPU: index, Action: action, At: o.gpus.now()}))
+	if action == repair.Reset {
+		defer o.reporting()()
+	}
 	require.NoError(o.t, o.answerRequests(o.t.Context(), o.client, o.node()))
 	answers, err := repair.ReadAnswers(o.node())
 	require.NoError(o.t, err)
@@ -53,6 +60,28 @@ func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 	}
 	o.t.Fatalf("no answer to %s: %v", id, answers)
 	return repair.Answer{}
+}
+
+func eight() *gpu.Report { return reportOf(8) }
+
+// reporting reports the GPUs until the returned function is called.
+func (o *ordered) reporting() (stop func()) {
+	if o.after == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+				o.gpus.see(o.after())
+			}
+		}
+	})
+	return func() { close(done); running.Wait() }
 }
 
 func (o *ordered) reason(index int32) string {
@@ -123,6 +152,7 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
 	require.Contains(t, o.reason(5), "XID 48")
+	o.after = eight
 	a := o.give(5, repair.Reset)
 	assert.True(t, a.Done, "%s", a.Message)
 	assert.Empty(t, o.reason(5))
@@ -131,6 +161,29 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	next.see(reportOf(8))
 	all, _ := next.devices()
 	assert.Empty(t, all[5].reason, "also for the agent's next life")
+}
+
+// The answer to a reset says whether the GPU works again: programs return the machine to service on it.
+func TestAGPUThatIsStillBrokenAfterItsReset(t *testing.T) {
+	o := newOrdered(t)
+	o.breaks(5, 48)
+	o.after = func() *gpu.Report {
+		r := reportOf(8)
+		r.GPUs[5].Values[gpu.RowRemapFailed] = 1
+		return r
+	}
+	a := o.give(5, repair.Reset)
+	assert.False(t, a.Done)
+	assert.Contains(t, a.Message, "it was reset, but still has a fault: it can no longer replace damaged memory")
+	assert.Empty(t, o.Driver.records.held)
+
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrdered(t)
+		o.breaks(5, 48)
+		a := o.give(5, repair.Reset)
+		assert.False(t, a.Done)
+		assert.Contains(t, a.Message, "it was reset, but isn't checked: no report of the GPUs within 20s")
+	})
 }
 
 func TestNoClaimGetsAGPUWhileItIsReset(t *testing.T) {
@@ -238,6 +291,8 @@ func TestTwoOrdersAreCarriedOutOnceEachThoughNoOneIsTold(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(1, 74)
 	o.breaks(2, 74)
+	o.after = eight
+	defer o.reporting()()
 	for i := range int32(2) {
 		require.NoError(t, repair.Add(t.Context(), o.client, "n1", repair.Request{ID: fmt.Sprint(i), GPU: i + 1, Action: repair.Reset, At: o.gpus.now()}))
 	}
