@@ -31,6 +31,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	"github.com/openpai/paictl/pkg/job/jobtest"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
@@ -140,7 +141,7 @@ func (w *world) node(name string) *corev1.Node {
 	w.t.Helper()
 	n, err := w.Client.CoreV1().Nodes().Create(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	require.NoError(w.t, err)
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: checks.ConditionGPUsUnhealthy, Status: corev1.ConditionFalse}}
 	n, err = w.Client.CoreV1().Nodes().UpdateStatus(w.t.Context(), n, metav1.UpdateOptions{})
 	require.NoError(w.t, err)
 	start = time.Now()

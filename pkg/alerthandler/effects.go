@@ -154,11 +154,18 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 		return errMoved
 	}
 	requests, err := repair.Read(n)
-	if err == nil {
-		for _, r := range requests {
-			if r.ID == string(a.UID) {
-				return nil // it waits for its answer
-			}
+	if err != nil {
+		requests = nil // the agent carries out none of them
+	}
+	answers, err := repair.ReadAnswers(n)
+	if err != nil {
+		answers = nil
+	}
+	for _, r := range requests {
+		answered := slices.ContainsFunc(answers, func(a repair.Answer) bool { return a.ID == r.ID })
+		switch other := r.GPU == *m.GPU && !answered && h.o.Now().Sub(r.At) <= repair.Valid; {
+		case r.ID == string(a.UID), other: // it waits for its answer, or for that to a person's request, which it would replace
+			return nil
 		}
 	}
 	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: a.Spec.By.Text()})

@@ -37,6 +37,37 @@ func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
 	require.ErrorIs(t, h.restart(t.Context(), a, &step.Machine{UID: "n4", Version: "8"}), errMoved)
 }
 
+// An order for a GPU replaces no other one that the agent still carries out: a person may have given it.
+func TestAnOrderToResetWaitsForAPersonsOrder(t *testing.T) {
+	now, gpu := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), int32(2)
+	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3"}})
+	h := &Handler{core: core, o: Options{Now: func() time.Time { return now }}}
+	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "broken-1", UID: "a1"}, Spec: v1.ActionSpec{Do: v1.OperationResetGPU, Machine: &v1.Machine{Name: "node3", UID: "n3", GPU: &gpu}}}
+	ids := func() (out []string) {
+		n, err := core.CoreV1().Nodes().Get(t.Context(), "node3", metav1.GetOptions{})
+		require.NoError(t, err)
+		requests, err := repair.Read(n)
+		require.NoError(t, err)
+		for _, r := range requests {
+			out = append(out, r.ID)
+		}
+		return out
+	}
+	require.NoError(t, repair.Add(t.Context(), core, "node3", repair.Request{ID: "ann", GPU: 2, Action: repair.Reset, At: now}))
+	require.NoError(t, h.reset(t.Context(), a))
+	require.Equal(t, []string{"ann"}, ids())
+	n, err := core.CoreV1().Nodes().Get(t.Context(), "node3", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, repair.WriteAnswers(t.Context(), core, n, []repair.Answer{{ID: "ann", Done: true}}))
+	require.NoError(t, h.reset(t.Context(), a))
+	require.NoError(t, h.reset(t.Context(), a))
+	require.Equal(t, []string{"a1"}, ids())
+	require.NoError(t, repair.Add(t.Context(), core, "node3", repair.Request{ID: "bob", GPU: 2, Action: repair.Reset, At: now}))
+	now = now.Add(repair.Valid + time.Second)
+	require.NoError(t, h.reset(t.Context(), a))
+	require.Equal(t, []string{"a1"}, ids(), "no agent answered it in its time")
+}
+
 // A machine that stays out is still marked with all alerts for which it is cordoned.
 func TestAMachineThatStaysOutKeepsItsMark(t *testing.T) {
 	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", ResourceVersion: "8"}, Spec: corev1.NodeSpec{Unschedulable: true}})

@@ -79,6 +79,7 @@ type Handler struct {
 	// notifier sends notices; nil if no channel is configured.
 	notifier *notify.Notifier
 	weekly   *weekly
+	clock    clock // belongs to the goroutine that leads
 }
 
 // jobFacts holds the fields of a Framework that decisions need.

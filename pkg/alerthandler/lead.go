@@ -24,6 +24,8 @@ import (
 const (
 	// look is the longest time between two rounds over all Actions, which also remove old Actions.
 	look = time.Minute
+	// least is the shortest time between two rounds.
+	least = 200 * time.Millisecond
 	// retry is the time before a failed step is repeated.
 	retry = 5 * time.Second
 )
@@ -31,7 +33,7 @@ const (
 // Lead acts until ctx ends. Only one replica may, the one that holds the lease.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
-	h.tries = tries{}
+	h.tries, h.clock = tries{}, clock{}
 	var all sync.WaitGroup
 	defer all.Wait()
 	if h.notifier != nil {
@@ -39,6 +41,11 @@ func (h *Handler) Lead(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		after := h.round(ctx)
+		select { // each write of a status would begin another round at once
+		case <-ctx.Done():
+			return
+		case <-time.After(least):
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -17,9 +17,44 @@ const (
 	mostActions = 10_000
 )
 
+// kept says which finished Actions are kept.
+type kept struct {
+	// time is how long they are kept, and most how many are, besides those that are needed.
+	time time.Duration
+	most int
+	// steady reports whether the clock was right for long enough that each alert that fires was repeated.
+	steady bool
+	// holds reports whether a machine is cordoned for an Action.
+	holds func(*v1.Action) bool
+}
+
+// clock detects that the machine's clock was set.
+type clock struct {
+	at   time.Time // by the machine's clock
+	real time.Time // by one that nobody sets
+	set  time.Time // when the handler began to lead, or when the clock was set; by the same one
+}
+
+const (
+	// drift is how far a clock may move between two rounds without having been set.
+	drift = time.Minute
+	// settles is longer than Alertmanager needs to repeat all alerts that fire.
+	settles = 30 * time.Minute
+)
+
+// steady reports whether the clock wasn't set for settles.
+func (c *clock) steady(now time.Time) bool {
+	real, now := time.Now(), now.Round(0)
+	if c.real.IsZero() || (now.Sub(c.at)-real.Sub(c.real)).Abs() > drift {
+		c.set = real
+	}
+	c.at, c.real = now, real
+	return real.Sub(c.set) >= settles
+}
+
 // prune removes finished Actions after their time, and the oldest ones if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	for _, a := range removable(all, h.o.Policies.Keep.D(), mostKept, now, h.holds) {
+	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(now), holds: h.holds}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
@@ -31,17 +66,16 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 // removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
 // only if its alert still fires, because the alert would make it again, or if the step before it would. The first step of an incident is removed
 // after the others: it shows that the incident's number is in use, and another incident with that number would find its steps done.
-// holds reports whether a machine is cordoned for an Action.
-func removable(all []*v1.Action, keep time.Duration, most int, now time.Time, holds func(*v1.Action) bool) (out []*v1.Action) {
+func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	known := latest{}
-	excess := -most
+	excess := -keep.most
 	leads := map[string]bool{} // the names of steps that the step before would make again
 	for _, a := range all {
 		known.add(a)
 		if a.Status.Phase.Final() {
 			excess++
 		}
-		if next, ok := nextStep(a); ok && (now.Sub(a.Status.EndTime.Time) <= followed || holds(a)) {
+		if next, ok := nextStep(a); ok && (now.Sub(a.Status.EndTime.Time) <= followed || keep.holds(a)) {
 			leads[next] = true
 		}
 	}
@@ -62,11 +96,10 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time, ho
 		if !a.Status.Phase.Final() || first && further[incident(a)] {
 			continue
 		}
-		if now.Sub(lastAlert(a)) < keep {
-			needed := counts(a, now) || leads[a.Name] || first && fires[incident(a)]
-			if excess <= 0 || needed {
-				continue
-			}
+		unsure := !keep.steady && fires[incident(a)]
+		needed := unsure || counts(a, now) || leads[a.Name] || first && fires[incident(a)]
+		if (unsure || now.Sub(lastAlert(a)) < keep.time) && (needed || excess <= 0) {
+			continue
 		}
 		excess--
 		out = append(out, a)
@@ -74,7 +107,15 @@ func removable(all []*v1.Action, keep time.Duration, most int, now time.Time, ho
 	return out
 }
 
-// counts reports whether a limit counts an Action: those of an hour do, and a machine is restarted once for its cordon.
+// told is longer than the notices of a job are sent: without the Action that has stopped it, its owner would get another one.
+const told = 48 * time.Hour
+
+// counts reports whether a limit counts an Action, or the notices of its job need it. Limits count those of an hour, and a machine is restarted
+// once for its cordon.
 func counts(a *v1.Action, now time.Time) bool {
-	return a.Begun() && (a.Spec.Do == v1.OperationRestartMachine || now.Sub(a.Status.StartTime.Time) <= time.Hour)
+	if !a.Begun() {
+		return false
+	}
+	ago := now.Sub(a.Status.StartTime.Time)
+	return a.Spec.Do == v1.OperationRestartMachine || ago <= time.Hour || a.Spec.Do.ForJobs() && ago <= told
 }

@@ -2,6 +2,7 @@ package alerthandler
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,7 +41,7 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 		action("of a person", "", "", 10*time.Minute, func(a *v1.Action) { a.Labels, a.Spec.By = nil, v1.Requester{Kind: v1.ByOperator, Name: "root"} }),
 	}
 	names := func(most int) (out []string) {
-		for _, a := range removable(all, 24*time.Hour, most, now, cordonedForNone) {
+		for _, a := range removable(all, keeping(most), now) {
 			out = append(out, a.Name)
 		}
 		return out
@@ -50,7 +51,45 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
 }
 
-func cordonedForNone(*v1.Action) bool { return false }
+// keeping keeps Actions for a day, and most of them; no machine is cordoned.
+func keeping(most int) kept {
+	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }}
+}
+
+// After the clock was set, or while the handler has just begun, nobody knows yet which alerts are still repeated. Their Actions are kept, and so all steps.
+func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	step := func(number string) *v1.Action {
+		at := metav1.NewTime(now.Add(-time.Hour))
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "p-a-1-" + number, CreationTimestamp: at, Annotations: map[string]string{AnnotationLastAlert: annotation(now)},
+			Labels: map[string]string{LabelPolicy: "p", LabelIncident: "a-1", LabelStep: number}},
+			Spec: v1.ActionSpec{By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}}, Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
+	}
+	all, ahead := []*v1.Action{step("0"), step("1")}, now.Add(240*time.Hour)
+	keep := keeping(0)
+	require.Equal(t, all[1:], removable(all, keep, ahead))
+	keep.steady = false
+	require.Empty(t, removable(all, keep, ahead))
+
+	synctest.Test(t, func(t *testing.T) {
+		var c clock
+		offset := time.Duration(0)
+		steady := func() bool { return c.steady(time.Now().Round(0).Add(offset)) }
+		require.False(t, steady(), "it has just begun")
+		time.Sleep(settles)
+		require.True(t, steady())
+		offset = 240 * time.Hour
+		time.Sleep(time.Minute)
+		require.False(t, steady())
+		time.Sleep(settles - time.Minute)
+		require.False(t, steady())
+		offset = 0
+		require.False(t, steady())
+		time.Sleep(settles)
+		offset = 30 * time.Second
+		require.True(t, steady(), "it drifts")
+	})
+}
 
 // However many Actions are finished, a step is kept that the step before would make again: a machine that was returned would be drained again.
 func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
@@ -64,14 +103,14 @@ func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 			Status: v1.ActionStatus{Phase: v1.PhaseSucceeded, EndTime: &at}}
 	}
 	recent := []*v1.Action{step("0", 11*time.Hour), step("1", 10*time.Hour), step("2", 9*time.Hour)}
-	require.Empty(t, removable(recent, 24*time.Hour, 0, now, cordonedForNone), "the first one is kept as long as a later one")
+	require.Empty(t, removable(recent, keeping(0), now), "the first one is kept as long as a later one")
 	old := []*v1.Action{step("0", 15*time.Hour), step("1", 14*time.Hour), step("2", 13*time.Hour)}
-	require.Equal(t, old[1:], removable(old, 24*time.Hour, 0, now, cordonedForNone))
-	require.Empty(t, removable(old, 24*time.Hour, 0, now, func(*v1.Action) bool { return true }), "the machine is still cordoned")
+	require.Equal(t, old[1:], removable(old, keeping(0), now))
+	require.Empty(t, removable(old, kept{time: 24 * time.Hour, steady: true, holds: func(*v1.Action) bool { return true }}, now), "the machine is still cordoned")
 	mixed := []*v1.Action{step("0", 15*time.Hour), step("1", 13*time.Hour), step("2", 11*time.Hour)}
-	require.Equal(t, mixed[1:], removable(mixed, 24*time.Hour, 0, now, cordonedForNone), "neither is made again")
+	require.Equal(t, mixed[1:], removable(mixed, keeping(0), now), "neither is made again")
 	mixed[1] = step("1", 11*time.Hour)
-	require.Equal(t, mixed[1:2], removable(mixed, 24*time.Hour, 0, now, cordonedForNone))
+	require.Equal(t, mixed[1:2], removable(mixed, keeping(0), now))
 }
 
 // The first step of an incident is kept as long as a later one: otherwise the next incident of the alert would have its number, and find its steps done.
@@ -84,10 +123,10 @@ func TestTheFirstStepIsRemovedLast(t *testing.T) {
 			Spec: v1.ActionSpec{By: v1.Requester{Kind: v1.ByPolicy, Name: "p"}}, Status: v1.ActionStatus{Phase: phase, EndTime: &at}}
 	}
 	first, second := action("0", 25*time.Hour, v1.PhaseSucceeded), action("1", 23*time.Hour, v1.PhaseSucceeded)
-	require.Empty(t, removable([]*v1.Action{first, second}, 24*time.Hour, 100, now, cordonedForNone))
-	require.Empty(t, removable([]*v1.Action{first, action("1", 25*time.Hour, v1.PhasePending)}, 24*time.Hour, 100, now, cordonedForNone))
-	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, 24*time.Hour, 0, now, cordonedForNone))
-	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, 24*time.Hour, 100, now, cordonedForNone))
+	require.Empty(t, removable([]*v1.Action{first, second}, keeping(100), now))
+	require.Empty(t, removable([]*v1.Action{first, action("1", 25*time.Hour, v1.PhasePending)}, keeping(100), now))
+	require.Equal(t, []*v1.Action{second}, removable([]*v1.Action{first, second}, keeping(0), now))
+	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, keeping(100), now))
 }
 
 // However many Actions are finished, those are kept that limits count: a flood of alerts that come and go doesn't hide the effects of policies.
@@ -105,10 +144,11 @@ func TestActionsThatLimitsCountAreKept(t *testing.T) {
 	var names []string
 	for _, a := range removable([]*v1.Action{
 		action("an old restart", v1.OperationRestartMachine, 25*time.Hour, true), action("a restart", v1.OperationRestartMachine, 23*time.Hour, true),
-		action("a stop of the day", v1.OperationStopJob, 2*time.Hour, true), action("a stop of the hour", v1.OperationStopJob, 50*time.Minute, true),
+		action("a drain of the day", v1.OperationDrain, 2*time.Hour, true), action("a drain of the hour", v1.OperationDrain, 50*time.Minute, true),
+		action("a stop of the day", v1.OperationStopJob, 22*time.Hour, true),
 		action("a stop without effect", v1.OperationStopJob, 40*time.Minute, false),
-	}, 24*time.Hour, 0, now, cordonedForNone) {
+	}, keeping(0), now) {
 		names = append(names, a.Name)
 	}
-	require.Equal(t, []string{"an old restart", "a stop of the day", "a stop without effect"}, names)
+	require.Equal(t, []string{"an old restart", "a drain of the day", "a stop without effect"}, names)
 }

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// restarting returns the name of another Action that restarts the machine or requeues the job, or "".
+// restarting returns the name of another Action that restarts the machine, requeues the job, or resets the GPU, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
 	for _, other := range restartsOf(a, all) {
 		if other.Status.Phase == v1.PhaseActing {
@@ -17,10 +17,10 @@ func restarting(a *v1.Action, all []*v1.Action) string {
 	return ""
 }
 
-// restartedSince returns the name of another Action that has restarted the machine since the alert began that a policy acts on, or "". An alert
-// that fires after a restart has begun may be about a fault of the next boot.
+// restartedSince returns the name of another Action that has restarted the machine, or reset the GPU, since the alert began that a policy acts on, or
+// "". An alert that fires after a restart has begun may be about a fault of the next boot.
 func restartedSince(a *v1.Action, all []*v1.Action) string {
-	if a.Spec.By.Kind != v1.ByPolicy || a.Spec.Do != v1.OperationRestartMachine {
+	if a.Spec.By.Kind != v1.ByPolicy || a.Spec.Do != v1.OperationRestartMachine && a.Spec.Do != v1.OperationResetGPU {
 		return ""
 	}
 	since := alertBegan(a, all)
@@ -51,15 +51,23 @@ func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark) string {
 	return ""
 }
 
-// restartsOf returns the other Actions that restart the same machine or requeue the same job, and have an effect.
+// restartsOf returns the other Actions that restart the same machine or requeue the same job, and aren't dry runs. For the reset of a GPU, it returns
+// those that reset it.
 func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
 	for _, other := range all {
 		restarts := other.Spec.Do == v1.OperationRestartMachine || other.Spec.Do == v1.OperationRequeueJob
+		if a.Spec.Do == v1.OperationResetGPU {
+			restarts = other.Spec.Do == a.Spec.Do && sameGPU(a.Spec.Machine, other.Spec.Machine)
+		}
 		if other.Name != a.Name && restarts && !other.Spec.DryRun && sameTarget(&a.Spec, &other.Spec) {
 			out = append(out, other)
 		}
 	}
 	return out
+}
+
+func sameGPU(a, b *v1.Machine) bool {
+	return a != nil && b != nil && a.GPU != nil && b.GPU != nil && *a.GPU == *b.GPU
 }
 
 // alertBegan returns when the first step of a policy's Action was created: the alert fired then.

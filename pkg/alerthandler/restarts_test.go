@@ -53,6 +53,33 @@ func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
 }
 
+// Two alerts are about one GPU, as those for XID 48 and its memory. The reset for one of them counts for the other one, and they don't overlap.
+func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
+	reset := func(name string, gpu int32, phase v1.Phase) *v1.Action {
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at}, Status: v1.ActionStatus{Phase: phase, StartTime: &at},
+			Spec: v1.ActionSpec{Do: v1.OperationResetGPU, Machine: &v1.Machine{Name: "node3", UID: "n3", GPU: &gpu}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}}}
+	}
+	a := reset("a", 2, v1.PhasePending)
+	for _, c := range []struct {
+		other             *v1.Action
+		resetting, wasSet bool
+	}{
+		{reset("b", 2, v1.PhaseActing), true, false},
+		{reset("b", 2, v1.PhaseSucceeded), false, true},
+		{reset("b", 2, v1.PhaseFailed), false, false},
+		{reset("b", 5, v1.PhaseActing), false, false},
+		{reset("b", 5, v1.PhaseSucceeded), false, false},
+	} {
+		require.Equal(t, c.resetting, restarting(a, []*v1.Action{c.other, a}) != "")
+		require.Equal(t, c.wasSet, restartedSince(a, []*v1.Action{c.other, a}) != "")
+	}
+	restart := reset("c", 2, v1.PhaseActing)
+	restart.Spec.Do = v1.OperationRestartMachine
+	require.Empty(t, restarting(a, []*v1.Action{restart, a}))
+	require.Empty(t, restarting(restart, []*v1.Action{reset("b", 2, v1.PhaseActing), restart}))
+}
+
 // A policy doesn't restart a machine again until it was returned.
 func TestTheRestartsOfACordonedMachineEnd(t *testing.T) {
 	at := func(minutes int) *metav1.Time {

@@ -6,9 +6,22 @@ import (
 	_ "time/tzdata"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openpai/paictl/pkg/alerthandler/step"
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
+
+// What has begun while the clock was ahead counts until that time has passed: it may have begun just now.
+func TestLimitsCountWhatBeganWhileTheClockWasAhead(t *testing.T) {
+	ahead := metav1.NewTime(start.Add(240 * time.Hour))
+	began := onMachine(v1.OperationDrain, func(a *v1.Action) { a.Name, a.Spec.Machine = "broken-2", &v1.Machine{Name: "node9", UID: "n9"} })
+	began.Status = v1.ActionStatus{Phase: v1.PhaseSucceeded, StartTime: &ahead, EndTime: &ahead}
+	l := step.Limits{MachinesPerHour: 1, MachinesOut: 100}
+	machines := step.Machines{Total: 20}
+	require.Equal(t, step.Limit{Wait: "it waits: policies may put 1 machine out of service an hour", After: time.Hour}, l.Check(onMachine(v1.OperationDrain), []*v1.Action{began}, machines, start))
+	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), []*v1.Action{began}, machines, ahead.Add(time.Hour)))
+}
 
 // Some clocks change at midnight, so that a day has no hour after it. Hours that don't exist on a day are left out, and no other hour takes their place.
 func TestHoursWhenTheClockChanges(t *testing.T) {

@@ -27,11 +27,11 @@ type Facts struct {
 	Hours *Hours
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
-	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine or requeues the
-	// job, or "".
+	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, requeues the
+	// job, or resets the GPU, or "".
 	Restarts   bool
 	Restarting string
-	// Restarted is another Action that has restarted the machine or requeued the job since the alert began that a policy acts on, or "".
+	// Restarted is another Action that has restarted the machine, requeued the job, or reset the GPU since the alert began that a policy acts on, or "".
 	Restarted string
 	// Announced is the next Action of a policy that has announced another attempt of the same job; nil if none has. Withdrawn says why a person has
 	// withdrawn one for which this Action waited, or is "".

@@ -208,6 +208,7 @@ func (l Limits) newCount(a *v1.Action, now time.Time) *count {
 func (c *count) add(a *v1.Action) bool {
 	acts := c.now
 	switch s := &a.Status; {
+	case s.StartTime != nil && s.StartTime.After(c.now): // the clock was ahead: it may have begun just now
 	case s.StartTime != nil:
 		acts = s.StartTime.Time
 	case s.ActTime != nil && s.ActTime.After(c.now):

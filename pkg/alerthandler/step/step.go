@@ -120,7 +120,7 @@ func (d *decision) begin() Next {
 	if d.f.Unheard != "" {
 		return d.pause(d.f.Unheard, time.Minute)
 	}
-	if verb := map[v1.Operation]string{v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues"}[spec.Do]; verb != "" && d.f.Restarting != "" {
+	if verb := map[v1.Operation]string{v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets"}[spec.Do]; verb != "" && d.f.Restarting != "" {
 		return d.pause(fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, verb, d.a.Spec.Target()), again)
 	}
 	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
@@ -163,6 +163,10 @@ func (d *decision) unready() string {
 		return "while the action " + d.f.Restarting + " restarts it"
 	case d.f.Machine.Sick != "":
 		return "until its agent finds no fault: " + d.f.Machine.Sick
+	case !d.f.Machine.Ready:
+		return "until its kubelet is ready"
+	case d.a.Spec.Machine.GPU != nil && !d.f.Machine.Agent:
+		return "until its agent reports its GPUs"
 	}
 	return ""
 }
@@ -273,6 +277,10 @@ func (d *decision) reached() (string, bool) {
 	case v1.OperationRestartMachine:
 		if d.restarted() {
 			return name + " has restarted since the alert began, by the action " + d.f.Restarted, true
+		}
+	case v1.OperationResetGPU:
+		if d.restarted() {
+			return name + " was reset since the alert began, by the action " + d.f.Restarted, true
 		}
 	}
 	return "", false

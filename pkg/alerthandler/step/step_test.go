@@ -51,7 +51,7 @@ func canceled(a *v1.Action) {
 }
 
 func facts() *step.Facts {
-	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3"}, DrainTimeout: 30 * time.Minute}
+	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3", Ready: true, Agent: true}, DrainTimeout: 30 * time.Minute}
 }
 
 // The first look at a request ends it, starts it, or waits.
@@ -92,6 +92,10 @@ func TestTheFirstStep(t *testing.T) {
 		}), v1.PhaseActing, step.EffectUncordon, ""},
 		{"a person ends any cordon", onMachine(v1.OperationUncordon, byAdmin), with(func(f *step.Facts) { f.Machine.Unschedulable = true }), v1.PhaseActing, step.EffectUncordon, ""},
 		{"a GPU is reset", onMachine(v1.OperationResetGPU), facts(), v1.PhaseActing, step.EffectReset, "GPU 2 of node3"},
+		{"another Action resets it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 resets GPU 2 of node3"},
+		{"another Action has reset it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseSucceeded, "", "was reset since the alert began, by the action broken-2"},
+		{"another Action has reset it, and it is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "broken-2", "GPU 2: XID 48" }), v1.PhaseActing, step.EffectReset, ""},
+		{"a person resets it again", onMachine(v1.OperationResetGPU, byAdmin), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseActing, step.EffectReset, ""},
 		{"no GPU", onMachine(v1.OperationResetGPU, func(a *v1.Action) { a.Spec.Machine.GPU = nil }), facts(), v1.PhaseRefused, "", "no GPU"},
 		{"no target", stop(func(a *v1.Action) { a.Spec.Job = nil }), facts(), v1.PhaseRefused, "", "no job"},
 		{"an operation of a later version", onMachine("explode"), facts(), v1.PhaseRefused, "", "unknown"},
