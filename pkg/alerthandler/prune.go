@@ -30,9 +30,9 @@ type kept struct {
 
 // clock detects that the machine's clock was set.
 type clock struct {
-	at   time.Time // by the machine's clock
-	real time.Time // by one that nobody sets
-	set  time.Time // when the handler began to lead, or when the clock was set; by the same one
+	at        time.Time // of the last round, by the machine's clock
+	monotonic time.Time // the same, by a clock that can't be set
+	set       time.Time // when the handler began to lead, or when the clock was set, by the latter
 }
 
 const (
@@ -44,12 +44,12 @@ const (
 
 // steady reports whether the clock wasn't set for settles.
 func (c *clock) steady(now time.Time) bool {
-	real, now := time.Now(), now.Round(0)
-	if c.real.IsZero() || (now.Sub(c.at)-real.Sub(c.real)).Abs() > drift {
-		c.set = real
+	monotonic, now := time.Now(), now.Round(0)
+	if c.monotonic.IsZero() || (now.Sub(c.at)-monotonic.Sub(c.monotonic)).Abs() > drift {
+		c.set = monotonic
 	}
-	c.at, c.real = now, real
-	return real.Sub(c.set) >= settles
+	c.at, c.monotonic = now, monotonic
+	return monotonic.Sub(c.set) >= settles
 }
 
 // prune removes finished Actions after their time, and the oldest ones if there are too many.

@@ -321,7 +321,7 @@ func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	require.Empty(t, s.sent, "the server is broken")
 }
 
-// A slow channel doesn't delay the messages of another one for long, and none of its own is lost.
+// A slow channel doesn't delay the messages of another one for long, and all of its messages arrive.
 func TestASlowChannel(t *testing.T) {
 	s := newScene(t)
 	s.config.PerHour, s.slow = 100, 15*time.Second

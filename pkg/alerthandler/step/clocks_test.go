@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// What has begun while the clock was ahead counts until that time has passed: it may have begun just now.
+// An Action that began while the clock was ahead counts until that time has passed: it may have begun just now.
 func TestLimitsCountWhatBeganWhileTheClockWasAhead(t *testing.T) {
 	ahead := metav1.NewTime(start.Add(240 * time.Hour))
 	began := onMachine(v1.OperationDrain, func(a *v1.Action) { a.Name, a.Spec.Machine = "broken-2", &v1.Machine{Name: "node9", UID: "n9"} })
