@@ -130,6 +130,10 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	f.Announced, f.Withdrawn = announced(a, all, now)
+	if at := a.Status.NoticeTime; h.notifier != nil && a.Spec.Job != nil && at != nil {
+		d, known := h.notifier.Delivery(a.UID, at.Time)
+		f.Notice = &step.Notice{Unknown: !known, Waits: d.Waits, Sent: d.Sent}
+	}
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package road
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,9 +111,12 @@ type row struct {
 	State string `json:"state"`
 }
 
-// sees waits until "paictl job list" shows these jobs of all users, the newest first: lists follow a job's state a moment later.
+// sees waits until "paictl job list" shows these jobs of all users: lists follow a job's state a moment later. The order isn't compared, because those of
+// the same second have none.
 func (u *user) sees(want []row) {
 	u.t.Helper()
+	byName := func(a, b row) int { return cmp.Compare(a.User+"/"+a.Name, b.User+"/"+b.Name) }
+	want = slices.SortedFunc(slices.Values(want), byName)
 	var list struct {
 		Items []row `json:"items"`
 	}
@@ -121,6 +125,7 @@ func (u *user) sees(want []row) {
 		text := u.does("job", "list", "--all-users", "-o", "json")
 		list.Items = nil
 		require.NoError(u.t, json.Unmarshal([]byte(text), &list), text)
+		slices.SortFunc(list.Items, byName)
 		if slices.Equal(want, list.Items) {
 			return
 		}

@@ -50,6 +50,8 @@ type Notice struct {
 	By     time.Time
 	// Subject is one line, Text the body of a mail.
 	Subject, Text string
+	// Before is the Action that the notice announces; empty for others.
+	Before types.UID
 	// body makes the Text when it is sent, if that is much work.
 	body func() string
 }
@@ -171,8 +173,8 @@ func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	switch {
 	case s.Phase == v1.PhaseNoticed && s.NoticeTime != nil && s.ActTime != nil:
 		n = c.planned(a, w)
-		n.ID, n.At, n.Urgent, n.By = id+"planned", s.NoticeTime.Time, true, s.ActTime.Time
-		n.Keep = s.ActTime.Add(rememberFor) // the result is only for those who got it
+		n.ID, n.At, n.Urgent, n.By, n.Before = id+"planned", s.NoticeTime.Time, true, a.Acts(w.Now), a.UID
+		n.Keep = n.By.Add(rememberFor) // the result is only for those who got it
 	case acted(a) && a.Spec.Do == v1.OperationRequeueJob:
 		n = c.requeued(a, w)
 		n.ID, n.At = id+"requeued", s.StartTime.Time

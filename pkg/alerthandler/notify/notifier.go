@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const (
@@ -72,6 +75,10 @@ type Notifier struct {
 	pending map[string]Notice
 	// next is the person whose own webhook is served first.
 	next string
+
+	mu         sync.Mutex
+	deliveries map[types.UID]Delivery // nil before the first round
+	looked     time.Time              // when the round began that they are from
 }
 
 type backoff struct {
@@ -85,6 +92,7 @@ func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*back
 // Run sends until ctx ends. touched has one entry if the world has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	n.ledger, n.unsaved, n.pending = nil, false, nil // another one may have written it
+	n.deliver(nil, time.Time{})
 	n.began = n.o.Now()
 	for ctx.Err() == nil {
 		after, err := n.Round(ctx)
@@ -134,7 +142,9 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 			return firstBackoff, err
 		}
 	}
-	due := n.settle(ctx, n.ledger.due(n.o.Config.Notices(world)))
+	all := n.o.Config.Notices(world)
+	defer func() { n.deliver(all, world.Now) }()
+	due := n.settle(ctx, n.ledger.due(all))
 	if n.unsaved {
 		if err := n.save(ctx); err != nil {
 			return firstBackoff, err

@@ -291,6 +291,41 @@ func TestAMailServerThatIsAway(t *testing.T) {
 	}
 }
 
+// If no mail could be sent until the end of the grace, the notice names a new time, and says so to the handler.
+func TestANoticeAfterItsTime(t *testing.T) {
+	s := newScene(t)
+	s.down = errors.New("away")
+	a := s.job(1, "ann")
+	a.Spec.GraceSeconds = 4 * 3600
+	noticed := a.Status.NoticeTime.Time
+	r := s.replica()
+	_, known := r.n.Delivery(a.UID, noticed)
+	require.False(t, known)
+	s.now = s.now.Add(time.Second)
+	r.round()
+	d, known := r.n.Delivery(a.UID, noticed)
+	require.True(t, known)
+	require.Equal(t, Delivery{Waits: true}, d)
+	_, known = r.n.Delivery("another", s.now)
+	require.False(t, known, "the round didn't see it")
+	s.now = s.now.Add(5 * time.Hour)
+	s.down = nil
+	r.round()
+	require.Equal(t, []string{"ann@example.org: job ann/train1 will be stopped at 2026-11-30 17:00 UTC"}, s.sent)
+	d, _ = r.n.Delivery(a.UID, noticed)
+	require.Equal(t, Delivery{Sent: s.now.Truncate(time.Second)}, Delivery{d.Waits, d.Sent.UTC()})
+	require.Equal(t, s.now.Add(4*time.Hour), a.Acts(s.now))
+
+	b := s.job(2, "nobody")
+	s.now = s.now.Add(time.Second)
+	r.round()
+	d, known = r.n.Delivery(b.UID, b.Status.NoticeTime.Time)
+	require.True(t, known)
+	require.Equal(t, Delivery{}, d, "someone without an address isn't waited for")
+	b.Spec.By.Kind = v1.ByPerson
+	require.Equal(t, b.Status.ActTime.Time, b.Acts(s.now.Add(9*time.Hour)))
+}
+
 // A receiver at which the mail server breaks the connection waits alone: it costs the others nothing, however their names sort.
 func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	s := newScene(t)

@@ -57,7 +57,7 @@ func paragraphs(list ...string) string {
 
 // planned says before an operation what is to happen, and how to prevent it.
 func (c *Config) planned(a *v1.Action, w *World) Notice {
-	when := at(a.Status.ActTime.Time)
+	when := at(a.Acts(w.Now))
 	if a.Spec.Job == nil {
 		return Notice{Subject: c.subject("%s of %s at %s", a.Spec.Do.Verb(), line(a.Spec.Target()), when), Text: paragraphs(
 			fmt.Sprintf("The %s of %s is planned for %s.", a.Spec.Do.Verb(), line(a.Spec.Target()), when),

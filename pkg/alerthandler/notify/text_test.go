@@ -25,7 +25,7 @@ func TestNoticesAboutMachinesAreSentences(t *testing.T) {
 		{v1.OperationUncordon, v1.PhaseCanceled, "uncordon of n1 at 2026-11-30 09:00 UTC", "uncordon of n1 was canceled"},
 	} {
 		a := &v1.Action{Spec: v1.ActionSpec{Do: w.do, Machine: &v1.Machine{Name: "n1", GPU: &gpu}}, Status: v1.ActionStatus{Phase: w.phase, ActTime: &act}}
-		n := c.planned(a, nil)
+		n := c.planned(a, &World{})
 		require.Equal(t, w.planned, n.Subject)
 		n = c.result(a)
 		require.Equal(t, w.result, n.Subject)

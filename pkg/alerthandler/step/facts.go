@@ -25,6 +25,8 @@ type Facts struct {
 	Stays string
 	// Hours are the hours in which the Action may begin.
 	Hours *Hours
+	// Notice is the delivery of the notice before the end of a job; nil if none is sent.
+	Notice *Notice
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
 	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, requeues the
@@ -106,6 +108,14 @@ type Pod struct {
 	Leaving bool
 	// Refused is the API server's last answer to its eviction, if it refused it.
 	Refused string
+}
+
+// Notice is the delivery of a notice.
+type Notice struct {
+	// Unknown reports whether it isn't known yet, as after the start of the handler, and Waits whether no message could be sent yet.
+	Unknown, Waits bool
+	// Sent is when it was sent; zero if it wasn't.
+	Sent time.Time
 }
 
 // Answer is the answer of an agent.

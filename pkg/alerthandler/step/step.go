@@ -113,6 +113,9 @@ func (d *decision) begin() Next {
 		if left := d.status.ActTime.Sub(d.now.Time); left > 0 {
 			return d.wait(v1.PhaseNoticed, "it will "+d.plan()+" at "+d.status.ActTime.UTC().Format(time.RFC3339), left)
 		}
+		if why, after := d.unnoticed(); why != "" {
+			return d.pause(why, after)
+		}
 	}
 	if from := d.f.Hours.Next(d.now.Time); from.After(d.now.Time) {
 		return d.pause("it waits for the hours of its policy, which begin at "+from.Format(time.RFC3339), from.Sub(d.now.Time))
@@ -133,6 +136,31 @@ func (d *decision) begin() Next {
 	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
+}
+
+// unnoticed says why a policy doesn't stop a job after the grace: its owner didn't get the notice, or got it too late to do anything. after is when to look
+// again.
+func (d *decision) unnoticed() (why string, after time.Duration) {
+	n := d.f.Notice
+	if n == nil || d.a.Spec.Do != v1.OperationStopJob || d.a.Spec.By.Kind != v1.ByPolicy {
+		return "", 0
+	}
+	if n.Unknown {
+		return "it waits until the handler has read which notices were sent", again
+	}
+	if n.Waits {
+		return "it waits: the notice to the job's owner couldn't be sent yet; see the log of the alert handler", again
+	}
+	if n.Sent.IsZero() {
+		return "", 0
+	}
+	noticed := *d.a
+	noticed.Status = d.status
+	acts := noticed.Acts(n.Sent)
+	if left := acts.Sub(d.now.Time); left > 0 {
+		return fmt.Sprintf("it waits: its notice was sent late, and it will %s at %s", d.plan(), acts.UTC().Format(time.RFC3339)), left
+	}
+	return "", 0
 }
 
 // limited reports whether a limit keeps an Action from beginning.

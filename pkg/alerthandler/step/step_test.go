@@ -171,6 +171,40 @@ func TestAfterTheGrace(t *testing.T) {
 	require.Equal(t, v1.PhaseCanceled, step.Decide(withdrawn, f, start.Add(time.Hour)).Status.Phase)
 }
 
+// A policy stops a job only when its owner got the notice, and early enough to do something. A person's request isn't delayed.
+func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
+	a, f := stop(grace(time.Hour)), facts()
+	a.Spec.NotAfter = metav1.NewTime(start.Add(24 * time.Hour))
+	a.Status = step.Decide(a, f, start).Status
+	over := start.Add(time.Hour)
+	for _, c := range []struct {
+		notice *step.Notice
+		at     time.Time
+		phase  v1.Phase
+		effect step.Effect
+		text   string
+	}{
+		{nil, over, v1.PhaseActing, step.EffectStopJob, ""},
+		{&step.Notice{}, over, v1.PhaseActing, step.EffectStopJob, ""},
+		{&step.Notice{Sent: start.Add(time.Minute)}, over, v1.PhaseActing, step.EffectStopJob, ""},
+		{&step.Notice{Unknown: true}, over, v1.PhaseNoticed, "", "it waits until the handler has read which notices were sent"},
+		{&step.Notice{Waits: true}, over, v1.PhaseNoticed, "", "it waits: the notice to the job's owner couldn't be sent yet"},
+		{&step.Notice{Waits: true}, start.Add(25 * time.Hour), v1.PhaseExpired, "", "it expired"},
+		{&step.Notice{Sent: over}, over.Add(59 * time.Minute), v1.PhaseNoticed, "", "its notice was sent late, and it will stop ann/train at 2026-11-30T11:00:00Z"},
+		{&step.Notice{Sent: over}, over.Add(time.Hour), v1.PhaseActing, step.EffectStopJob, ""},
+	} {
+		f.Notice = c.notice
+		n := step.Decide(a, f, c.at)
+		require.Equal(t, c.phase, n.Status.Phase, n.Status.Message)
+		require.Equal(t, c.effect, n.Effect)
+		require.Contains(t, n.Status.Message, c.text)
+	}
+	person := stop(grace(time.Hour), byAdmin)
+	person.Status = a.Status
+	f.Notice = &step.Notice{Waits: true}
+	require.Equal(t, v1.PhaseActing, step.Decide(person, f, over).Status.Phase)
+}
+
 // A policy returns a machine only when its agent finds no fault: another GPU of it may be broken, too. A person may return it at once.
 func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	a, f := onMachine(v1.OperationUncordon), facts()

@@ -260,6 +260,22 @@ func (p Phase) Ended() string {
 // Begun reports whether the operation began: it has or may have had an effect.
 func (a *Action) Begun() bool { return a.Status.StartTime != nil }
 
+// tooLate is the time before an Action acts within which a notice of it comes too late.
+const tooLate = 2 * time.Minute
+
+// Acts returns when an Action in its grace acts if its notice is sent at a time. If that is too late, the grace begins again: a mail server may be away for
+// hours. The notice of another operation than the stop of a job by a policy isn't waited for.
+func (a *Action) Acts(told time.Time) time.Time {
+	at := a.Status.ActTime
+	switch {
+	case at == nil:
+		return time.Time{}
+	case a.Spec.Do == OperationStopJob && a.Spec.By.Kind == ByPolicy && told.After(at.Add(-tooLate)):
+		return told.Add(a.Spec.Grace())
+	}
+	return at.Time
+}
+
 // Grace returns the time between notice and operation.
 func (s *ActionSpec) Grace() time.Duration { return time.Duration(s.GraceSeconds) * time.Second }
 
