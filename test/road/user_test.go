@@ -111,8 +111,8 @@ type row struct {
 	State string `json:"state"`
 }
 
-// sees waits until "paictl job list" shows these jobs of all users: lists follow a job's state a moment later. The order isn't compared, because those of
-// the same second have none.
+// sees waits until "paictl job list" shows these jobs of all users: lists follow a job's state a moment later. It doesn't compare the order, because jobs
+// that were submitted within a second are in any order.
 func (u *user) sees(want []row) {
 	u.t.Helper()
 	byName := func(a, b row) int { return cmp.Compare(a.User+"/"+a.Name, b.User+"/"+b.Name) }
