@@ -49,10 +49,10 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 // overdue is how long an announced requeue may be late, until other Actions no longer wait for it: its alert may have ended without a message.
 const overdue = time.Minute
 
-// announced returns the next Action of a policy that has announced another attempt of the same job, and says why a person has withdrawn one since this
-// Action was made: the notice to the owner was about all broken GPUs of the job.
+// announced returns the next Action of a policy that has announced another attempt of the same job, or the end of it by the same policy. It also says why a
+// person has canceled one since this Action was made: the notice to the owner was about all alerts of the job.
 func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announced, withdrawn string) {
-	if a.Spec.Do != v1.OperationRequeueJob || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil {
+	if !a.Spec.Do.ForJobs() || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil {
 		return nil, ""
 	}
 	for _, other := range restartsOf(a, all) {

@@ -206,3 +206,38 @@ func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 		}
 	}
 }
+
+// Several alerts of one policy are about one job. One stop is announced, and the others wait for it; another policy has its own.
+func TestOneStopIsForAllAlertsOfAJob(t *testing.T) {
+	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
+	h, _ := ofJob(t)
+	h.o.Policies.Policies = append(h.o.Policies.Policies, policy.Policy{Name: "costly"})
+	h.o.Policies.Limits.StopsPerHour, h.o.Policies.Limits.StopsPerHourPerVirtualCluster = 2, 2
+	var all []*v1.Action
+	for i, name := range []string{"broken", "broken", "broken", "costly"} {
+		a := requeueAction(now)
+		a.Name, a.UID, a.Labels = fmt.Sprintf("%s-%d-1-1", name, i), types.UID(fmt.Sprint("a", i)), map[string]string{LabelPolicy: name, LabelIncident: fmt.Sprintf("%d-1", i), LabelStep: "0"}
+		a.CreationTimestamp, a.Spec.GraceSeconds, a.Spec.NotAfter = metav1.NewTime(now), 600, metav1.NewTime(now.Add(24*time.Hour))
+		a.Spec.Do, a.Spec.By.Name = v1.OperationStopJob, name
+		all = append(all, a)
+	}
+	round := func() map[v1.Phase]int {
+		by := map[v1.Phase]int{}
+		for _, a := range all {
+			f, err := h.facts(t.Context(), a, all, now)
+			require.NoError(t, err)
+			f.Forbidden = nil
+			a.Status = step.Decide(a, f, now).Status
+			by[a.Status.Phase]++
+		}
+		return by
+	}
+	require.Equal(t, map[v1.Phase]int{v1.PhaseNoticed: 2, v1.PhasePending: 2}, round())
+	require.Equal(t, "it waits: the action broken-0-1-1 will stop ann/train at 2026-11-30T09:10:00Z", all[1].Status.Message)
+	all[0].Spec.Canceled = alertEnded
+	require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 1, v1.PhaseNoticed: 2, v1.PhasePending: 1}, round())
+	all[1].Spec.Canceled = "root1: it is mine"
+	now = now.Add(time.Minute)
+	round()
+	require.Equal(t, map[v1.Phase]int{v1.PhaseCanceled: 3, v1.PhaseNoticed: 1}, round(), "the other policy's isn't withdrawn")
+}

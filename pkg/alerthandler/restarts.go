@@ -7,7 +7,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// restarting returns the name of another Action that restarts the machine, requeues the job, or resets the GPU, or "".
+// restarting returns the name of another Action that restarts the machine, stops or requeues the job, or resets the GPU, or "".
 func restarting(a *v1.Action, all []*v1.Action) string {
 	for _, other := range restartsOf(a, all) {
 		if other.Status.Phase == v1.PhaseActing {
@@ -52,12 +52,15 @@ func spent(a *v1.Action, all []*v1.Action, mark *v1.Mark) string {
 }
 
 // restartsOf returns the other Actions that restart the same machine or requeue the same job, and aren't dry runs. For the reset of a GPU, it returns
-// those that reset it.
+// the other resets of the GPU, and for the stop of a job the other stops by the same policy or person.
 func restartsOf(a *v1.Action, all []*v1.Action) (out []*v1.Action) {
 	for _, other := range all {
 		restarts := other.Spec.Do == v1.OperationRestartMachine || other.Spec.Do == v1.OperationRequeueJob
-		if a.Spec.Do == v1.OperationResetGPU {
+		switch a.Spec.Do {
+		case v1.OperationResetGPU:
 			restarts = other.Spec.Do == a.Spec.Do && sameGPU(a.Spec.Machine, other.Spec.Machine)
+		case v1.OperationStopJob:
+			restarts = other.Spec.Do == a.Spec.Do && other.Spec.By == a.Spec.By
 		}
 		if other.Name != a.Name && restarts && !other.Spec.DryRun && sameTarget(&a.Spec, &other.Spec) {
 			out = append(out, other)

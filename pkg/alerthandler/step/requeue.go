@@ -41,11 +41,11 @@ func (d *decision) requeued() (string, bool) {
 	return "", false
 }
 
-// joins returns the next step of a policy's Action if another one requeues the job, or has announced that: one notice and one place in the limits are for
-// all broken GPUs of a job. A person who cancels the announced one means all of them.
+// joins returns the next step of a policy's Action if another one stops or requeues the job, or has announced that: one notice and one place in the limits
+// are for all alerts of a job. A person who cancels the announced one cancels all.
 func (d *decision) joins() (Next, bool) {
 	spec := &d.a.Spec
-	if spec.Do != v1.OperationRequeueJob || spec.By.Kind != v1.ByPolicy || spec.DryRun || d.status.NoticeTime != nil {
+	if !spec.Do.ForJobs() || spec.By.Kind != v1.ByPolicy || spec.DryRun || d.status.NoticeTime != nil {
 		return Next{}, false
 	}
 	first := d.f.Announced
@@ -53,9 +53,9 @@ func (d *decision) joins() (Next, bool) {
 	case d.f.Withdrawn != "":
 		return d.end(v1.PhaseCanceled, d.f.Withdrawn), true
 	case d.f.Restarting != "":
-		return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s requeues %s", d.f.Restarting, spec.Target()), again), true
+		return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, doing[spec.Do], spec.Target()), again), true
 	case first == nil || d.f.Hours.Next(d.now.Add(spec.Grace())).Before(first.At):
 		return Next{}, false
 	}
-	return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s will requeue %s at %s", first.Action, spec.Target(), first.At.UTC().Format(time.RFC3339)), max(first.At.Sub(d.now.Time), again)), true
+	return d.wait(v1.PhasePending, fmt.Sprintf("it waits: the action %s will %s %s at %s", first.Action, spec.Do.Verb(), spec.Target(), first.At.UTC().Format(time.RFC3339)), max(first.At.Sub(d.now.Time), again)), true
 }

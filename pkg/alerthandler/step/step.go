@@ -123,7 +123,7 @@ func (d *decision) begin() Next {
 	if d.f.Unheard != "" {
 		return d.pause(d.f.Unheard, time.Minute)
 	}
-	if verb := map[v1.Operation]string{v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets"}[spec.Do]; verb != "" && d.f.Restarting != "" {
+	if verb := doing[spec.Do]; verb != "" && d.f.Restarting != "" {
 		return d.pause(fmt.Sprintf("it waits: the action %s %s %s", d.f.Restarting, verb, d.a.Spec.Target()), again)
 	}
 	if spec.By.Kind == v1.ByPolicy && d.status.Phase == v1.PhaseNoticed {
@@ -136,6 +136,11 @@ func (d *decision) begin() Next {
 	}
 	d.status.Phase, d.status.StartTime = v1.PhaseActing, &d.now
 	return d.act()
+}
+
+// doing lists the verbs of the operations that don't overlap on one target.
+var doing = map[v1.Operation]string{
+	v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets", v1.OperationStopJob: "stops",
 }
 
 // unnoticed says why a policy doesn't stop a job after the grace: its owner didn't get the notice, or got it too late to do anything. after is when to look
