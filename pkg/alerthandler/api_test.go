@@ -155,7 +155,7 @@ func (w *world) pod(node, name string) {
 	require.NoError(w.t, err)
 }
 
-// machinesWork ends pods that are evicted, as kubelets do, and answers requests to reset GPUs, as agents do.
+// machinesWork ends evicted pods, as kubelets do, and responds to requests to reset GPUs, as agents do.
 func (w *world) machinesWork(resets *atomic.Int64) {
 	ctx := w.t.Context()
 	done := make(chan struct{})
@@ -258,7 +258,7 @@ func (w *world) request(change func(*v1.Action)) *v1.Action {
 	return a
 }
 
-// An idle job is stopped once, however often Alertmanager repeats the alert, and says why. Others are left alone.
+// An idle job is stopped once, however often Alertmanager repeats the alert, and its Framework says why. Other jobs keep running.
 func TestAnIdleJobIsStopped(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -300,8 +300,7 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job,
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 
-// A handler that is killed after any request, or before its answer, leaves the rest to the next one: the end is the same, and nothing happens
-// twice.
+// If a handler is killed after any request or before its response, the next handler does the rest: the result is the same, and nothing happens twice.
 func TestKilledAnywhere(t *testing.T) {
 	w := open(t)
 	var resets atomic.Int64
@@ -445,7 +444,7 @@ func TestForgedAndStaleRequests(t *testing.T) {
 	require.False(t, now.Spec.Unschedulable)
 }
 
-// The API server refuses a request that changes after it was made, and one with the wrong target.
+// The API server rejects a change to the request of an Action, and a request with the wrong target.
 func TestTheDefinitionRefuses(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")

@@ -23,7 +23,7 @@ func (w *world) nodeNow(name string) *corev1.Node {
 	return n
 }
 
-// answersReset answers the request to reset a GPU, as the machine's agent does.
+// answersReset writes the answer to the request to reset a GPU, as the machine's agent does.
 func (w *world) answersReset(name string, gpu int32) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// mostOpen bounds the Actions of policies that aren't finished, for jobs and for machines. Alertmanager repeats alerts that come on top of these.
+	// mostOpen bounds the Actions of policies that aren't finished, for jobs and for machines. The handler takes no alerts beyond that number;
+	// Alertmanager repeats them.
 	mostOpen = 1000
 	// valid is how long an Action of a policy may wait to begin, after its grace. The limits of an hour make it wait for hours.
 	valid = 24 * time.Hour
@@ -41,7 +42,7 @@ func full(all map[string]*v1.Action, jobs bool) bool {
 	return open >= mostOpen || len(all) >= most
 }
 
-// target finds the job or the machine that an alert names, as it is now. problem says why there isn't one.
+// target finds the job or the machine that an alert names, in its present state. problem says why the alert has no target.
 func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionSpec, subject policy.Subject, problem string) {
 	t := alert.Target()
 	if p.ForJobs() {
@@ -165,8 +166,8 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 	return err
 }
 
-// abandon makes the step that doesn't follow, because its policy has changed or no handler ran, if a machine would stay cordoned without a word. It never
-// begins: it is refused or expires at once, so that administrators get a notice.
+// abandon makes the step that doesn't follow, because its policy has changed or no handler ran, if a machine would stay cordoned without a word. The
+// step never begins: it is refused or expires at once, so that administrators get a notice.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
 	// A later step may have been removed because it was old.
 	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) {

@@ -45,7 +45,7 @@ func TestIdleJobsLeaveRoomForMachines(t *testing.T) {
 	}
 }
 
-// A machine that is never restarted isn't drained for it.
+// A machine that is never restarted isn't drained for a restart.
 func TestAMachineThatIsNeverRestartedIsLeftAlone(t *testing.T) {
 	h := &Handler{o: Options{Now: time.Now}, nodes: watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Keep: keepNode})}
 	for name, n := range map[string]corev1.Node{

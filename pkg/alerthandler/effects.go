@@ -25,7 +25,7 @@ import (
 // same reports whether two statuses are equal.
 func same(a, b *v1.ActionStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// patch patches an object of a UID. The API server refuses the patch for another object of the name.
+// patch patches an object with a certain UID. The API server rejects the patch if another object has the name.
 func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, send func([]byte) error) error {
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
@@ -143,7 +143,7 @@ func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 // managed reports whether a pod without a controller is created again: the job controller does so for the pods of jobs.
 func managed(p *corev1.Pod) bool { return p.Labels[jobv1.LabelFramework] != "" }
 
-// reset requests the reset of a GPU from its machine's agent. The request's ID is that of the Action, so that it isn't made twice.
+// reset requests the reset of a GPU from its machine's agent. The request has the Action's ID, so that it isn't made twice.
 func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	m := a.Spec.Machine
 	n, err := h.core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
@@ -171,7 +171,7 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: a.Spec.By.Text()})
 }
 
-// restart orders the restart of a machine from its agent. The order names the boot that it ends, and its ID is that of the Action.
+// restart orders the restart of a machine from its agent. The order has the Action's ID and names the boot that it ends.
 func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	n, err := h.core.CoreV1().Nodes().Get(ctx, a.Spec.Machine.Name, metav1.GetOptions{})
 	if err != nil {
@@ -195,7 +195,7 @@ type refusals struct {
 	why map[types.UID]string
 }
 
-// mostRefusals bounds the refusals that are remembered; pods that left are among them.
+// mostRefusals bounds the number of remembered refusals. Refusals for pods that have left count, too.
 const mostRefusals = 10_000
 
 func (r *refusals) get(uid types.UID) string {

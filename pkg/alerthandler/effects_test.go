@@ -68,7 +68,7 @@ func TestAnOrderToResetWaitsForAPersonsOrder(t *testing.T) {
 	require.Equal(t, []string{"a1"}, ids(), "no agent answered it in its time")
 }
 
-// A machine that stays out is still marked with all alerts for which it is cordoned.
+// A machine that stays cordoned keeps a mark with all alerts that it is cordoned for.
 func TestAMachineThatStaysOutKeepsItsMark(t *testing.T) {
 	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", ResourceVersion: "8"}, Spec: corev1.NodeSpec{Unschedulable: true}})
 	h := &Handler{core: core}

@@ -35,8 +35,8 @@ const (
 	mostFloodHeap     = 64 << 20
 )
 
-// A thousand alerts within a minute cost a few requests each, and no more when Alertmanager repeats them. Most Actions wait for a limit, and a
-// change elsewhere in the cluster, after which the handler checks each of them again, costs no request for them.
+// A thousand alerts within a minute cost a few requests each, and no more when Alertmanager repeats them. Most Actions wait for a limit. After a
+// change elsewhere in the cluster the handler checks each of these Actions again without a request.
 func TestAThousandAlertsInAMinute(t *testing.T) {
 	// As in the program: tests may run with another percentage.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))

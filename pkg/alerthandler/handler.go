@@ -43,15 +43,15 @@ type Options struct {
 	// JobNamespace has the Frameworks.
 	JobNamespace string
 	Policies     *policy.Config
-	// Notify is the configuration of notifications; nil turns them off. SystemNamespace has the record of sent notices.
+	// Notify configures notifications; nil turns notifications off. SystemNamespace holds the record of sent notices.
 	Notify          *notify.Config
 	SystemNamespace string
 	// Audit stores records of the handler's effects; nil means that none are written. They are printed to AuditLines, too.
 	Audit      audit.Poster
 	AuditLines io.Writer
-	// Reports say where the figures of weekly reports come from.
+	// Reports configures the source of the figures in weekly reports.
 	Reports ReportOptions
-	// Pause is the shortest time between two looks for notices; 0 means two seconds.
+	// Pause is the shortest time between two checks for notices; 0 means two seconds.
 	Pause time.Duration
 	Log   *slog.Logger
 	// Now is the time; nil means the clock's.

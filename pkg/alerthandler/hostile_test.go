@@ -199,7 +199,7 @@ policies:
 	require.True(t, w.nodeNow("n1").Spec.Unschedulable)
 }
 
-// clocked starts a handler whose clock is ahead. touch has it look again.
+// clocked starts a handler whose clock is ahead. touch makes the handler check its Actions again.
 func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomic.Int64, touch func(node string)) {
 	ahead = &atomic.Int64{}
 	h, err := alerthandler.New(alerthandler.Options{Config: w.Config, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),

@@ -25,8 +25,8 @@ const (
 	LabelLast = "paictl.openpai.org/last-step"
 )
 
-// Annotations of the Action of an incident's first step, times in RFC 3339. Each has one field of policy.Incident, so that two replicas don't
-// overwrite each other's.
+// Annotations of the Action of an incident's first step, with times in RFC 3339. Each annotation holds one field of policy.Incident, so that two
+// replicas don't overwrite each other's fields.
 const (
 	// AnnotationLastAlert is about when Alertmanager last sent a message about the alert.
 	AnnotationLastAlert = "paictl.openpai.org/last-alert"
@@ -36,7 +36,8 @@ const (
 	AnnotationAlertEnded = "paictl.openpai.org/alert-ended"
 )
 
-// AnnotationAlertLabels of the Action of a first step holds the labels of its alert as JSON, by which its policy selects it.
+// AnnotationAlertLabels is an annotation of the Action of an incident's first step. It holds the labels of the alert as JSON; the policy selects the
+// alert by these labels.
 const AnnotationAlertLabels = "paictl.openpai.org/alert-labels"
 
 // mostLabels bounds the labels that are kept, in bytes.
@@ -264,7 +265,7 @@ func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, ale
 	return h.finish(ctx, known, a, alert.End(now))
 }
 
-// alertEnded is the reason for which an Action is canceled whose alert ends before it has begun.
+// alertEnded is the reason of an Action that is canceled because its alert ended before the Action began.
 const alertEnded = "the alert has ended"
 
 // finish ends an incident.
@@ -276,8 +277,8 @@ func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end ti
 	return h.change(ctx, known, a, patch)
 }
 
-// outdated ends the incidents of policies that have left the configuration, began to make dry runs or no longer do, or no longer select the alert. If the policy is as it was
-// again, the alert begins another incident, and its end may not have been taken since.
+// outdated ends the incidents of policies that have left the configuration, began or stopped making dry runs, or no longer select the alert. If the
+// policy is changed back, the alert begins another incident: it may have ended in between without a message that the handler took.
 func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	for _, seen := range all {
 		a, ok := h.actions.Get(seen.Name)
@@ -302,7 +303,7 @@ func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	}
 }
 
-// change patches an Action, unless it has changed since. again reports that it has.
+// change patches an Action, unless it has changed since. again reports whether the Action has changed.
 func (h *Handler) change(ctx context.Context, known latest, a *v1.Action, patch map[string]any) (again bool, err error) {
 	meta, _ := patch["metadata"].(map[string]any)
 	meta["uid"], meta["resourceVersion"] = a.UID, a.ResourceVersion

@@ -91,8 +91,8 @@ func TestOneActionForEachIncident(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// A handler that is killed after any request, or before its answer, while an alert fires, ends and fires again, leaves the rest to the next one.
-// Alertmanager sends the messages again that weren't taken.
+// If a handler is killed after any request or before its response, while an alert fires, ends and fires again, the next handler does the rest.
+// Alertmanager resends the messages that weren't taken.
 func TestKilledBetweenTheMessages(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -134,7 +134,7 @@ func TestKilledBetweenTheMessages(t *testing.T) {
 	}
 }
 
-// A message that an alert has ended comes before the one that it fires.
+// The message that an alert has ended comes before the message that the alert fires.
 func TestTheEndComesFirst(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

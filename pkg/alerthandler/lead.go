@@ -30,7 +30,7 @@ const (
 	retry = 5 * time.Second
 )
 
-// Lead acts until ctx ends. Only one replica may, the one that holds the lease.
+// Lead acts until ctx ends. Only the replica that holds the lease may call it.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
 	h.tries, h.clock = tries{}, clock{}
@@ -55,7 +55,7 @@ func (h *Handler) Lead(ctx context.Context) {
 	}
 }
 
-// round takes each Action that isn't finished one step further, the oldest first, and returns when to look again.
+// round takes each Action that isn't finished one step further, the oldest first, and returns how long to wait for the next round.
 func (h *Handler) round(ctx context.Context) time.Duration {
 	if !h.Synced() {
 		return retry
@@ -100,7 +100,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	return after
 }
 
-// advance takes one step: it decides, writes the decision, and acts on it.
+// advance takes one step: it decides, writes the decision, and carries it out.
 func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (step.Next, error) {
 	facts, err := h.facts(ctx, a, all, now)
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	return f, err
 }
 
-// forbidden says why the requester may not ask for it. An error means that this can't be decided now.
+// forbidden says why the requester may not ask for the Action. It returns an error if this can't be decided now.
 func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	by := a.Spec.By
 	switch by.Kind {
@@ -231,7 +231,7 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 	return now, err
 }
 
-// machineOf returns the facts of an Action's machine. It leaves out answers that can't be read.
+// machineOf returns the facts of an Action's machine. It leaves out the agent's answers that can't be read.
 func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
 	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
@@ -272,8 +272,8 @@ func (h *Handler) pods(ctx context.Context, machine string) (out []step.Pod, err
 	return out, nil
 }
 
-// moves reports whether a drain has to move a pod: those of DaemonSets come back, those of the kubelet's own files can't leave, and
-// finished ones run nothing.
+// moves reports whether a drain has to move a pod: pods of DaemonSets come back, pods of the kubelet's own files can't leave, and finished pods run
+// nothing.
 func moves(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false

@@ -35,7 +35,8 @@ func tainted(n *corev1.Node) time.Time {
 }
 
 // unmark removes the marks of machines that have been uncordoned since. A person has done that: the next cordon may be a person's, too, and a policy
-// must not end it. All other marks get the time of the taint, by which a later look recognizes another cordon: the handler may be away in between.
+// must not end it. unmark adds the time of the taint to all other marks, so that the handler recognizes a later cordon even if it wasn't running in
+// between.
 func (h *Handler) unmark(ctx context.Context) {
 	for name, n := range h.nodes.All() {
 		change, err := remark(n)

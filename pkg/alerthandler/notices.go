@@ -22,7 +22,7 @@ const (
 	// RecordName is the ConfigMap with the record of notices. The chart makes it, so that the handler needs no right to create any.
 	RecordName = v1.RecordName
 	recordKey  = v1.RecordKey
-	// pause is the shortest time between two looks for notices: one message has what happens within.
+	// pause is the shortest time between two checks for notices: one message has all events within that time.
 	pause = 2 * time.Second
 	// askedWithin is how long a request for a test message counts.
 	askedWithin = time.Hour
@@ -52,7 +52,7 @@ func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	return notify.New(o), nil
 }
 
-// world returns the facts from which notices are made.
+// world returns the facts that notices are made from.
 func (h *Handler) world() (*notify.World, error) {
 	if !h.Synced() {
 		return nil, errors.New("the cluster isn't known yet")
@@ -195,7 +195,7 @@ func (r *record) Load(ctx context.Context) (*notify.Ledger, error) {
 	return notify.ParseLedger([]byte(text))
 }
 
-// Save writes the record. The API server refuses it if another replica has written it since.
+// Save writes the record. The API server rejects the write if another replica has written it since.
 func (r *record) Save(ctx context.Context, l *notify.Ledger) error {
 	text, err := l.Marshal()
 	if err != nil {

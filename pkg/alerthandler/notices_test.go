@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// The record is in the ConfigMap of the chart, and a write that another replica has overtaken is refused.
+// The record is in the ConfigMap of the chart, and the API server rejects a write if another replica has written the record since.
 func TestTheRecord(t *testing.T) {
 	core := fake.NewClientset()
 	r := &record{core: core, namespace: kube.SystemNamespace}

@@ -13,13 +13,14 @@ import (
 const (
 	// mostKept bounds the finished Actions that are kept, besides those whose alerts fire.
 	mostKept = 2000
-	// mostActions bounds all Actions. Each alert that fires keeps the Action of its first step; further alerts are refused.
+	// mostActions bounds all Actions. Each alert that fires keeps the Action of its first step; beyond this number, the handler takes no further
+	// alerts.
 	mostActions = 10_000
 )
 
 // kept says which finished Actions are kept.
 type kept struct {
-	// time is how long they are kept, and most how many are, besides those that are needed.
+	// time is how long finished Actions are kept, and most is how many are kept besides the Actions that are needed.
 	time time.Duration
 	most int
 	// steady reports whether the clock was right for long enough that each alert that fires was repeated.
@@ -52,7 +53,7 @@ func (c *clock) steady(now time.Time) bool {
 	return monotonic.Sub(c.set) >= settles
 }
 
-// prune removes finished Actions after their time, and the oldest ones if there are too many.
+// prune removes finished Actions after their time, and the oldest finished Actions if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(now), holds: h.holds}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
@@ -110,8 +111,8 @@ func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 // told is longer than the notices of a job are sent: without the Action that has stopped it, its owner would get another one.
 const told = 48 * time.Hour
 
-// counts reports whether a limit counts an Action, or the notices of its job need it. Limits count those of an hour, and a machine is restarted
-// once for its cordon.
+// counts reports whether a limit counts an Action, or the notices of its job need it. Limits count the Actions of the last hour, and a machine is
+// restarted only once per cordon.
 func counts(a *v1.Action, now time.Time) bool {
 	if !a.Begun() {
 		return false

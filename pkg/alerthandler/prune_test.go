@@ -56,7 +56,8 @@ func keeping(most int) kept {
 	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }}
 }
 
-// After the clock was set, or while the handler has just begun, an alert that fires may not have been repeated yet. All steps of its Actions are kept.
+// After the clock was set, or while the handler has just begun, an alert that fires may not have been repeated yet. The Actions of all its steps are
+// kept.
 func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	step := func(number string) *v1.Action {

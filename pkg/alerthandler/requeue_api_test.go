@@ -24,7 +24,7 @@ policies:
   - {name: broken, alerts: {alertname: JobGpuBroken, xid: "79"}, exempt: {tags: [keep]}, steps: [{do: requeue-job}]}
 `
 
-// broken returns the alert that a job has a broken GPU, from now on.
+// broken returns an alert that a job has a broken GPU. The alert begins now.
 func broken(job, gpu string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpuBroken", "xid": "79", "node": "gpu-1", "gpu": gpu, "user": "ann", "job_name": job}, time.Now())
 }
@@ -36,8 +36,8 @@ func attempt(id int32, began time.Time) *jobv1.FrameworkStatus {
 		AttemptStatus: jobv1.FrameworkAttemptStatus{ID: id, StartTime: at, RunTime: &at, TaskRoleStatuses: []*jobv1.TaskRoleStatus{}}}
 }
 
-// A job with a broken GPU gets one more attempt, once, although the handler is killed after any request, or before its answer. Another attempt that a
-// person requests in between stays.
+// A job with a broken GPU gets one more attempt, once, although the handler is killed after any request or before its response. Another attempt that
+// a person requests in between stays.
 func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w := open(t)
 	c := config(t, requeueBroken)
@@ -89,8 +89,8 @@ func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	require.Positive(t, between)
 }
 
-// Several GPUs of a job need one requeue, and a job that gets broken GPUs again and again stays. Jobs that have ended or are exempt, and those of the
-// same name, aren't touched.
+// Several GPUs of a job need one requeue, and a job that gets broken GPUs again and again stays. Jobs that have ended or are exempt, and other jobs
+// of the same name, aren't touched.
 func TestRequeuesOfAJob(t *testing.T) {
 	w := open(t)
 	c := config(t, requeueBroken)

@@ -15,14 +15,15 @@ import (
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// restartPrefix begins the values of a Framework's restart annotation that Actions write; those of people are times.
+// restartPrefix begins the values of a Framework's restart annotation that Actions write; people's requests write times.
 const restartPrefix = "action-"
 
-// restartValue returns the value of a Framework's restart annotation by which an Action requeues the job, however often it is written.
+// restartValue returns the value of a Framework's restart annotation that makes the Framework requeue the job for an Action, however often the value
+// is written.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
 // aliveFor is how long after the end of an attempt an alert about its GPUs may begin: until Prometheus has read the agent's measurements again. Rules
-// about the next attempt need longer than that.
+// about the next attempt need longer than aliveFor.
 const aliveFor = 45 * time.Second
 
 // requeueFacts adds the facts that the decision to requeue a job needs.
@@ -78,8 +79,8 @@ func firingSince(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// requeueJob requests another attempt of a job, as "paictl job retry" does, and records it. Both are in one patch of the Framework that was read, so
-// that an Action which was interrupted requests no second one.
+// requeueJob requests another attempt of a job, as "paictl job retry" does, and records it. One patch of the Framework that was read does both, so
+// that an interrupted Action doesn't request a second attempt.
 func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 	jobs := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace)
 	u, err := jobs.Get(ctx, a.Spec.Job.Object, metav1.GetOptions{})

@@ -144,7 +144,8 @@ func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 	}
 }
 
-// Eight GPUs of a job break, in any order of their Actions. One of them is announced, and the others wait for it, without a notice or a place in the limit.
+// Eight GPUs of a job break, in any order of their Actions. One Action is announced. The others wait for its end; they have no notice and don't count
+// in the limit.
 func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 	for _, end := range []v1.Phase{v1.PhaseSucceeded, v1.PhaseCanceled, v1.PhaseNew} {
 		for first := range 8 {

@@ -119,7 +119,8 @@ func TestAMachineIsRestartedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	require.Zero(t, resets.Load())
 }
 
-// A request of an administrator is refused unless restarts are on and the machine is drained; a second one at a time is, too.
+// An administrator's request for a restart is refused unless restarts are on and the machine is drained. A second restart at the same time is
+// refused, too.
 func TestARestartOnRequest(t *testing.T) {
 	w := open(t)
 	n := w.gpuNode("n1")
@@ -149,7 +150,7 @@ func TestARestartOnRequest(t *testing.T) {
 	require.True(t, now.Spec.Unschedulable, "a person returns it")
 }
 
-// fails answers the order to restart a machine, as its agent does if the restart hasn't helped.
+// fails responds to the order to restart a machine, as the machine's agent does if the restart hasn't helped.
 func (w *world) fails(name, message string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {

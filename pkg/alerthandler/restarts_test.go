@@ -53,7 +53,8 @@ func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
 }
 
-// Two alerts are about one GPU, as those for XID 48 and its memory. The reset for one of them counts for the other one, and they don't overlap.
+// Two alerts are about one GPU, such as an alert for XID 48 and an alert for its memory. The reset for one alert counts for the other alert, too, and
+// the two resets don't overlap.
 func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
 	reset := func(name string, gpu int32, phase v1.Phase) *v1.Action {

@@ -142,7 +142,7 @@ type ServeOptions struct {
 	Identity              string
 }
 
-// Serve watches, answers on a listener, and acts while this replica holds the lease, until ctx ends.
+// Serve watches, serves HTTP on a listener, and acts while this replica holds the lease, until ctx ends.
 func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
-// handler answers Alertmanager, Prometheus and the kubelet.
+// handler serves the requests of Alertmanager, Prometheus and the kubelet.
 func (h *Handler) handler(o ServeOptions) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /alerts", access.Bearer(o.TokenFile, http.HandlerFunc(h.ServeAlerts)))

@@ -32,7 +32,8 @@ func ofJob(t *testing.T) (*Handler, *jobv1.Framework) {
 	return h, job
 }
 
-// The API server refuses a requeue. It is repeated ever less often, and ends with the refusal, so that another Action can requeue the job.
+// The API server rejects a requeue. The handler repeats the requeue ever less often, and the Action ends with the rejection, so that another Action
+// can requeue the job.
 func TestARequeueThatIsRefusedEnds(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h, job := ofJob(t)
@@ -82,7 +83,7 @@ func toObject(t *testing.T, o any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// Only answers of the API server are refusals. After a conflict the next decision is about the target as it is now, and needn't wait.
+// Only responses of the API server count as rejections. After a conflict, the next decision is about the target's present state, and needn't wait.
 func TestRefusedEffects(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	all := tries{}

@@ -26,7 +26,7 @@ type message struct {
 	Alerts  []policy.Alert `json:"alerts"`
 }
 
-// ServeAlerts takes alerts from Alertmanager. It answers 503 if an alert couldn't be taken, so that Alertmanager sends the message again.
+// ServeAlerts takes alerts from Alertmanager. It responds with 503 if an alert couldn't be taken, so that Alertmanager sends the message again.
 func (h *Handler) ServeAlerts(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostMessage))
 	var m message

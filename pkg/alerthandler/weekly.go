@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// ReportOptions say where the figures of weekly reports come from.
+// ReportOptions configure the source of the figures in weekly reports.
 type ReportOptions struct {
 	// JobController and Prometheus are URLs; empty means through the API server, and no Prometheus.
 	JobController, Prometheus string
@@ -44,7 +44,7 @@ const (
 	weeklyWithin = 23 * time.Hour
 	// weeklyRows bounds the tables of a report in a message.
 	weeklyRows = 40
-	// webTime bounds an answer of Prometheus.
+	// webTime bounds how long Prometheus may take to respond.
 	webTime = 20 * time.Second
 )
 
@@ -126,7 +126,7 @@ func (h *Handler) makeReports(ctx context.Context) {
 	}
 }
 
-// makeReport makes the report that is due, unless it exists, or all people have turned it off.
+// makeReport makes the report that is due, unless it exists, or all people have turned reports off.
 func (h *Handler) makeReport(ctx context.Context) error {
 	now := h.o.Now()
 	at := notify.WeeklyAt(now)
