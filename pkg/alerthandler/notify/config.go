@@ -28,7 +28,7 @@ type Config struct {
 	Cluster  string    `json:"cluster,omitempty"`
 	SMTP     SMTP      `json:"smtp"`
 	Webhooks []Webhook `json:"webhooks"`
-	// WebhookNetworks are networks inside the site that webhooks may reach. All others inside are refused.
+	// WebhookNetworks are the networks inside the site that webhooks may reach. Webhooks in other networks inside the site are rejected.
 	WebhookNetworks []string `json:"webhookNetworks"`
 	// WebhookProxy is the proxy for webhooks; empty means none.
 	WebhookProxy string `json:"webhookProxy"`
@@ -36,7 +36,7 @@ type Config struct {
 	Administrators []string `json:"administrators"`
 	// PersonalWebhooks allows people to have their own webhooks.
 	PersonalWebhooks bool `json:"personalWebhooks"`
-	// Required are the kinds of notices about their jobs that people can't turn off.
+	// Required lists the kinds of notices about their own jobs that people can't turn off.
 	Required []peoplev1.NoticeEvent `json:"required"`
 	// WeeklyReport sends Administrators a report of GPU hours each week.
 	WeeklyReport bool `json:"weeklyReport"`
@@ -52,7 +52,7 @@ type SMTP struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	TLS  TLS    `json:"tls"`
-	// CA has the certificates of the authority that signed the server's, as PEM; empty means those of the system.
+	// CA holds the certificates, as PEM, of the CA that signed the server's certificate; empty means the CAs of the system.
 	CA       string        `json:"ca"`
 	From     string        `json:"from"`
 	Username string        `json:"username"`

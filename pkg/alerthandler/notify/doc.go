@@ -31,7 +31,7 @@ type Session interface {
 	Close()
 }
 
-// Errors of Session.Send. All others mean that the connection is broken and the message wasn't sent.
+// Errors of Session.Send. All other errors mean that the connection is broken and the message wasn't sent.
 var (
 	// ErrRefused means that the server doesn't accept this message; it may accept others.
 	ErrRefused = errors.New("the server refused the message")

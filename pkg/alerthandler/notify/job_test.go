@@ -229,7 +229,7 @@ func TestATestMessage(t *testing.T) {
 	require.Equal(t, TestWaiting, mail)
 }
 
-// People's own webhooks that never answer take a bounded part of a round, and each gets its turn.
+// People's own webhooks that never respond take a bounded part of a round, and each of them gets its turn.
 func TestOwnWebhooksTakeTurns(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks = true

@@ -41,13 +41,13 @@ const (
 type Entry struct {
 	// To is the key of the receiver.
 	To string `json:"t"`
-	// Event is the time of the event, and Sent that of the last message with it, in seconds since 1970.
+	// Event is the time of the event, and Sent is the time of the last message about it, in seconds since 1970.
 	Event int64 `json:"e"`
 	Sent  int64 `json:"s,omitempty"`
 	// Tries counts messages whose arrival is unknown.
 	Tries  int    `json:"n,omitempty"`
 	Result Result `json:"r,omitempty"`
-	// Until is how long the entry is kept, if that is longer than others.
+	// Until is how long the entry is kept, if it is kept longer than other entries.
 	Until int64 `json:"u,omitempty"`
 }
 
@@ -62,14 +62,15 @@ func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 
 // Ledger is the record of sent notices.
 type Ledger struct {
-	// Since is the time of the first events with notices: earlier ones aren't in the record. Of has later times, of receivers with too many.
+	// Since is the time of the first events with notices: earlier events aren't in the record. Of holds later times for receivers with too many
+	// entries.
 	Since   int64            `json:"since"`
 	Of      map[string]int64 `json:"of,omitempty"`
 	Entries map[string]Entry `json:"entries"`
 	// Mails are the times of the messages of the last hour, by receiver.
 	Mails map[string][]int64 `json:"mails,omitempty"`
-	// Configured has the receivers of the configuration, with the time at which each was added. Earlier events aren't for them. Nil in a record of a former
-	// release.
+	// Configured holds when each receiver of the configuration was added; a receiver gets no notices about earlier events. Configured is nil in the
+	// record of an older release.
 	Configured map[string]int64 `json:"configured"`
 }
 
@@ -182,9 +183,9 @@ func (l *Ledger) revert(b *Batch) {
 	}
 }
 
-// prune removes old entries, and the oldest ones of the receivers with the most if there are too many. Since or Of is then
-// later than the events of removed entries, so that none is sent again. It reports whether there were too many. Times after now, which a wrong clock has
-// left, become now: otherwise no event would have a notice until then.
+// prune removes old entries. If there are too many, it also removes the oldest entries of the receivers with the most entries. Since or Of is then
+// later than the events of removed entries, so that none is sent again. It reports whether there were too many. Times after now, which a wrong clock
+// has left, become now: otherwise no event would have a notice until then.
 func (l *Ledger) prune(now time.Time) (full bool) {
 	l.Since = min(max(l.Since, now.Add(-rememberFor).Unix()), now.Unix())
 	for _, times := range []map[string]int64{l.Of, l.Configured} {

@@ -13,11 +13,11 @@ import (
 
 // Receiver is a person, an address of an administrator, or a webhook.
 type Receiver struct {
-	// Person is the name of an owner, Webhook that of a webhook. With neither, it is an address of the configuration.
+	// Person is the name of an owner, and Webhook is the name of a webhook. If both are empty, the receiver is an address of the configuration.
 	Person, Webhook string
 	// Own is the person's own webhook instead of a mail.
 	Own bool
-	// Address is that of a mail; empty for a person without one.
+	// Address is the mail address; empty for a person without an address.
 	Address string
 }
 
@@ -39,24 +39,24 @@ func (r Receiver) mail() bool { return r.Webhook == "" && !r.Own }
 
 // Notice is one event for one receiver.
 type Notice struct {
-	// ID names the event, and is never used for another one. A notice with After is only for those who got the one with that ID.
+	// ID names the event, and is never used for another one. A notice with After is only for receivers that got the notice with that ID.
 	ID, After string
 	To        Receiver
 	At        time.Time
-	// Keep is how long the record has it, if that is longer than others.
+	// Keep is how long the record keeps the notice, if it is kept longer than other notices.
 	Keep time.Time
 	// Urgent notices come first: people can still do something, until By if that is known.
 	Urgent bool
 	By     time.Time
 	// Subject is one line, Text the body of a mail.
 	Subject, Text string
-	// Before is the Action that the notice announces; empty for others.
+	// Before is the Action that the notice announces; empty for other notices.
 	Before types.UID
 	// body makes the Text when it is sent, if that is much work.
 	body func() string
 }
 
-// World holds the facts from which notices are made.
+// World holds the facts that notices are made from.
 type World struct {
 	Now     time.Time
 	Actions []*v1.Action
@@ -67,13 +67,13 @@ type World struct {
 	Asking []Person
 	// Weekly is the weekly report that is due; otherwise nil.
 	Weekly *Weekly
-	// KeepTag returns a tag by which a policy exempts a job, or an empty text.
+	// KeepTag returns the tag that exempts a job from a policy, or an empty text.
 	KeepTag func(policy string) string
 	// requeues are the Actions of policies that requeue a job, by its UID, in the order of Actions.
 	requeues map[types.UID][]*v1.Action
 }
 
-// told holds the jobs that Actions have stopped, and the names of Actions that have requeued a job. Owners get a notice of them.
+// told holds the jobs that Actions have stopped, and the names of Actions that have requeued a job. The owners get a notice about these jobs.
 type told struct {
 	stopped  map[types.UID]bool
 	requeued map[string]bool
@@ -89,7 +89,7 @@ func (t *told) add(a *v1.Action) {
 	}
 }
 
-// Notices returns all notices about the world, sent ones as well.
+// Notices returns all notices about the world, including notices that were sent already.
 func (c *Config) Notices(w *World) (out []Notice) {
 	known := told{stopped: map[types.UID]bool{}, requeued: map[string]bool{}}
 	jobs := map[types.UID]*Job{}
@@ -134,7 +134,7 @@ func works(a *v1.Action, j *Job) bool {
 	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
 
-// receivers returns those of an Action at a time: the owner of a job, or the administrators, and the webhooks.
+// receivers returns the receivers of the notices of an Action at a time: the owner of a job or the administrators, and the webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
 		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it

@@ -20,7 +20,7 @@ const (
 	chunk = 20
 	// firstBackoff and lastBackoff are the times before a broken channel is retried.
 	firstBackoff = time.Minute
-	// unknownWait is the time before another look at a cluster that isn't known yet.
+	// unknownWait is how long Round waits before it checks again whether the cluster is known.
 	unknownWait = 2 * time.Second
 	lastBackoff = 15 * time.Minute
 	// recordTime bounds the write of the record when a term ends.
@@ -118,7 +118,7 @@ func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// Round sends the notices that are due, and returns when to look again.
+// Round sends the notices that are due, and returns how long to wait before the next round.
 func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 	if n.began.IsZero() {
 		n.began = n.o.Now()
@@ -233,7 +233,7 @@ func (n *Notifier) lost(ctx context.Context, d *Notice) {
 	n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
 }
 
-// overflown counts the notices that waited, and that aren't sent because their receivers had too many: the record doesn't reach back to them.
+// overflown counts the waiting notices that aren't sent because their receivers have too many: the record no longer covers the time of their events.
 func (n *Notifier) overflown(ctx context.Context) {
 	for key, d := range n.pending {
 		if n.ledger.forgets(&d) {

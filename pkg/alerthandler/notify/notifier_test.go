@@ -32,11 +32,11 @@ type scene struct {
 	// sent are the messages, as ADDRESS: SUBJECT.
 	sent []string
 	last *Message
-	// down is the answer of Open, and answer that of Send.
+	// down is the error of Open, and answer is the error of Send.
 	down, answer error
 	// killed is called after each message has been sent.
 	killed func()
-	// breaks are the addresses at which the server breaks the connection; slow is how long a message takes.
+	// The server breaks the connection for the addresses in breaks; slow is how long a message takes.
 	breaks   map[string]bool
 	slow     time.Duration
 	counts   map[string]int
@@ -167,7 +167,7 @@ func (s *scene) end(a *v1.Action, phase v1.Phase, message string, begun bool) {
 	}
 }
 
-// The owner gets a mail before the job is stopped, with requester, reason, time and remedy, and one when it was stopped. Each comes once.
+// The owner gets a mail before the job is stopped, with requester, reason, time and remedy, and one when it was stopped. Each mail comes once.
 func TestTheOwnerIsTold(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -326,7 +326,8 @@ func TestANoticeAfterItsTime(t *testing.T) {
 	require.Equal(t, b.Status.ActTime.Time, b.Acts(s.now.Add(9*time.Hour)))
 }
 
-// A receiver at which the mail server breaks the connection waits alone: it costs the others nothing, however their names sort.
+// If the mail server breaks the connection for a receiver, only that receiver waits: this costs the other receivers nothing, however their names
+// sort.
 func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	s := newScene(t)
 	s.breaks = map[string]bool{"ann@example.org": true}
@@ -591,7 +592,7 @@ func TestHostileNames(t *testing.T) {
 	assert.NotContains(t, s.last.Text, "\x1b")
 }
 
-// Run looks again when the world changes, and ends with its context.
+// Run begins another round when the world changes, and ends with its context.
 func TestRun(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 // Person is a person as far as notices need it.
 type Person struct {
 	Name string
-	// Address is that of mails; empty for people without one, and for those who can't sign in.
+	// Address is the mail address; empty for people without an address, and for people who can't sign in.
 	Address string
 	// Chosen are the person's choices; nil means the defaults.
 	Chosen *peoplev1.Notifications
@@ -28,8 +28,8 @@ func (p *Person) choices() *peoplev1.Notifications {
 // requires reports whether people can't turn off a kind of notice.
 func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
 
-// channels returns the receivers of a person's notices about an event of a time. Required ones are also mails if the person turned mails off: a
-// webhook may be broken.
+// channels returns the receivers of a person's notices about an event at a time. Required notices are sent by mail even if the person turned mails
+// off: a webhook may be broken.
 func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receiver) {
 	chosen := p.choices()
 	if c.SMTP.Host != "" && (required || !chosen.NoMail && chosen.Counts(peoplev1.FromMail, at)) {

@@ -23,7 +23,7 @@ func acted(a *v1.Action) bool {
 	return a.Begun() && (a.Status.Phase != v1.PhaseFailed || !a.Spec.Do.ForJobs())
 }
 
-// stays reports whether a job stays where it is because its requeue was refused or has failed.
+// stays reports whether a job stays on its machines because its requeue was refused or has failed.
 func stays(a *v1.Action) bool {
 	return a.Spec.Do == v1.OperationRequeueJob && (a.Status.Phase == v1.PhaseRefused || a.Status.Phase == v1.PhaseFailed) && a.Status.EndTime != nil
 }
@@ -39,7 +39,8 @@ func requeues(all []*v1.Action) map[types.UID][]*v1.Action {
 	return out
 }
 
-// first reports whether an Action is the first one within some time that leaves its job where it is. The others have no notice: its own has their reasons.
+// first reports whether an Action is the first one within some time that leaves its job on its machines. The other Actions have no notice: the notice
+// of the first one has their reasons.
 func (w *World) first(a *v1.Action) bool {
 	if a.Spec.By.Kind != v1.ByPolicy {
 		return true
@@ -58,8 +59,8 @@ func (w *World) first(a *v1.Action) bool {
 	return first == a
 }
 
-// reasons returns those of an Action and, for the requeue of a job by a policy, of the others that its notice is for: they wait for it, or have had the same
-// end without a notice.
+// reasons returns the reasons of an Action. If a policy requeues a job, reasons adds the reasons of the other Actions that the notice covers: they
+// wait for this Action, or have ended like it without a notice.
 func (w *World) reasons(a *v1.Action) string {
 	all := []string{line(a.Spec.Reason)}
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPolicy {

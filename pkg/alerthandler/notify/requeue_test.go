@@ -135,7 +135,8 @@ func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	}
 }
 
-// A stop that failed stopped nothing: the owner, who has had a notice of it, gets another one, and also the one of a later stop.
+// A stop that failed stopped nothing: the owner, who got a notice that announced the stop, gets another notice about the failure, and also a notice
+// about a later stop.
 func TestAStopThatFailedStoppedNothing(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -4,15 +4,15 @@ import "time"
 
 // Weekly is the report of a week.
 type Weekly struct {
-	// At is the time from which it is sent.
+	// At is the earliest time at which the report is sent.
 	At time.Time
-	// For are the people who chose it. Whole returns the figures of everyone, Of those of one person.
+	// For lists the people who chose the report. Whole returns the figures of everyone, and Of returns the figures of one person.
 	For   []Person
 	Whole func() string
 	Of    func(name string) string
 }
 
-// WeeklyAt returns the latest time at which a weekly report is due: Monday at 08:00 UTC, about the seven days before that Monday.
+// WeeklyAt returns when the latest weekly report was due: Monday at 08:00 UTC, about the seven days before that Monday.
 func WeeklyAt(now time.Time) time.Time {
 	const hour = 8
 	now = now.UTC()

@@ -67,7 +67,7 @@ const (
 	mostGPU    = 1023
 )
 
-// OneLine removes control characters from a text, those that change its direction as well, and bounds its length in bytes.
+// OneLine removes control characters from a text, including characters that change its direction, and bounds its length in bytes.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {

@@ -1,6 +1,5 @@
-// Package policy reads the policies of pai-alert-handler, and finds the ones that apply to an alert.
-// In: the section alert-handler of services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. It sends no
-// requests.
+// Package policy reads the policies of pai-alert-handler, and finds the policies that apply to an alert. In: the section alert-handler of
+// services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. It sends no requests.
 package policy
 
 import (
@@ -34,7 +33,7 @@ type Limits struct {
 	StopsPerHourPerVirtualCluster    int `json:"stopsPerHourPerVirtualCluster"`
 	RequeuesPerHour                  int `json:"requeuesPerHour"`
 	RequeuesPerHourPerVirtualCluster int `json:"requeuesPerHourPerVirtualCluster"`
-	// RequeuesPerJob is how often policies may requeue one job within a day. Then it stays where it is.
+	// RequeuesPerJob is how often policies may requeue one job within a day. After that, the job stays on its machines.
 	RequeuesPerJob     int `json:"requeuesPerJob"`
 	MachinesPerHour    int `json:"machinesPerHour"`
 	MachinesOutPercent int `json:"machinesOutPercent"`
@@ -58,11 +57,11 @@ type Policy struct {
 	Alerts map[string]string `json:"alerts"`
 	// Exempt is left alone.
 	Exempt Exempt `json:"exempt"`
-	// Hours are those in which the policy begins; nil for all.
+	// Hours are the hours in which the policy begins its steps; nil for all hours.
 	Hours *Hours `json:"hours,omitempty"`
 	// DryRun records the steps without their effects.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Steps follow each other: each begins when the one before succeeded. If one fails or is refused, the rest doesn't happen.
+	// Steps follow each other: each step begins when the step before it has succeeded. If a step fails or is refused, the next steps don't happen.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp

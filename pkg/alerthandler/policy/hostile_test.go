@@ -14,7 +14,7 @@ func read(alerts string) (*policy.Config, error) {
 	return policy.Read(fmt.Appendf(nil, `{"limits":{},"drainTimeout":"30m","keep":"24h","policies":[{"name":"p","alerts":%s,"steps":[{"do":"cordon"}]}]}`, alerts))
 }
 
-// A policy that would apply to every alert, or to more than its expression says, is refused.
+// A policy that would apply to every alert, or to more than its expression says, is rejected.
 func TestExpressionsThatMatchTooMuch(t *testing.T) {
 	for alerts, want := range map[string]string{
 		`{}`:                             "would apply to every alert",
@@ -31,7 +31,7 @@ func TestExpressionsThatMatchTooMuch(t *testing.T) {
 	require.False(t, c.Policies[0].Applies(&policy.Alert{Labels: map[string]string{"alertname": "Xid2"}}))
 }
 
-// The API server would refuse an Action with no reason, or with an index that no GPU has, again and again.
+// Labels can't make an Action that the API server would reject again and again, because it has no reason or an index that no GPU has.
 func TestHostileLabels(t *testing.T) {
 	for _, summary := range []string{"", " \n\t", "\x00\x01", strings.Repeat("ä\x1b", 200_000)} {
 		reason := (&policy.Alert{Labels: map[string]string{"alertname": "Xid"}, Annotations: map[string]string{"summary": summary}}).Reason()

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 )
 
-// Hours are the hours in which a policy begins its steps, so that people can react to them.
+// Hours are the hours in which a policy begins its steps, so that people are there to react.
 type Hours struct {
 	// Zone is the time zone, such as Europe/Berlin.
 	Zone string `json:"zone"`
@@ -70,5 +70,5 @@ func minutes(text string) (int, error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// Opens returns the hours in which the policy begins its steps; nil for all.
+// Opens returns the hours in which the policy begins its steps; nil for all hours.
 func (p *Policy) Opens() *step.Hours { return p.opens }

@@ -17,15 +17,16 @@ const (
 	Fresh = 25 * time.Minute
 	// Unheard is how long an alert that fires may be silent before another start is another incident. Other Alertmanagers repeat it each hour.
 	Unheard = 2*time.Hour + 15*time.Minute
-	// late is how long messages that an alert fires may arrive after the one that it has ended. Prometheus sends that one again for 15
-	// minutes, while another Prometheus may still see the alert.
+	// late is how long messages that an alert fires may arrive after the message that it has ended. Prometheus sends the latter again for 15 minutes,
+	// while another Prometheus may still see the alert.
 	late = 20 * time.Minute
 )
 
-// Incident is one firing of an alert for one policy: it begins with a message that the alert fires, and ends with one that it has ended.
-// The time at which the alert began to fire doesn't identify it: that moves when Prometheus restarts, and each of several has another one.
+// Incident is one firing of an alert for one policy: it begins with a message that the alert fires, and ends with a message that the alert has ended.
+// The time when the alert began to fire doesn't identify the incident: the time changes when Prometheus restarts, and differs between several
+// instances of Prometheus.
 type Incident struct {
-	// Key is that of the alert, and Number counts its incidents.
+	// Key is the key of the alert, and Number counts the alert's incidents.
 	Key    string
 	Number int
 	// Started is the latest start of the alert in its messages, and not before the end of the incident before.
@@ -57,7 +58,7 @@ func ParseIncident(text string) (i Incident, ok bool) {
 	return Incident{Key: key, Number: n}, found && err == nil && n > 0 && key != ""
 }
 
-// ActionName returns the name of the Action of one step of an incident, so that the API server refuses a second one.
+// ActionName returns the name of the Action of one step of an incident, so that the API server rejects a second Action.
 func (p *Policy) ActionName(incident string, step int) string {
 	return fmt.Sprintf("%s-%s-%d", p.Name, incident, step+1)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 )
 
-// The labels and the policy identify an alert, and the time at which it began doesn't.
+// The labels and the policy identify an alert; the time when the alert began doesn't.
 func TestKeys(t *testing.T) {
 	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
 	one := alert("a=1 b=2")

@@ -58,7 +58,7 @@ func TestExemptions(t *testing.T) {
 	}
 }
 
-// A configuration that isn't right is refused with the path of the field.
+// An invalid configuration is rejected with the path of the field.
 func TestWrongConfigurations(t *testing.T) {
 	for from, to := range map[string]string{
 		`"drainTimeout":"30m"`: `"drainTimeout":"30"`, `"keep":"24h"`: `"keep":"23h"`, `"do":"stop-job"`: `"do":"explode"`, `"grace":"4h"`: `"grace":"-1s"`,

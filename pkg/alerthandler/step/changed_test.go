@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A policy has begun to return a machine, and the API server refused that because the Node had changed. The change decides.
+// A policy has begun to return a machine, and the API server rejected the change because the Node had changed. The new state of the Node decides.
 func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	begun := func() (*v1.Action, *step.Facts) {
 		a, f := onMachine(v1.OperationUncordon), drained()
@@ -70,7 +70,7 @@ func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 	}
 }
 
-// An effect that the API server refuses is repeated for ten minutes. Then the Action fails with the refusal, since others wait for it.
+// An effect that the API server rejects is repeated for ten minutes. Then the Action fails with the rejection, since other Actions wait for its end.
 func TestARefusedEffectEndsItsAction(t *testing.T) {
 	for _, c := range []struct {
 		a    *v1.Action

@@ -23,7 +23,8 @@ func TestLimitsCountWhatBeganWhileTheClockWasAhead(t *testing.T) {
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), []*v1.Action{began}, machines, ahead.Add(time.Hour)))
 }
 
-// Some clocks change at midnight, so that a day has no hour after it. Hours that don't exist on a day are left out, and no other hour takes their place.
+// Some clocks change at midnight, so that a day has no hour after midnight. Hours that don't exist on a day are left out, and no other hour takes
+// their place.
 func TestHoursWhenTheClockChanges(t *testing.T) {
 	day := func(d time.Weekday) (out [7]bool) { out[d] = true; return out }
 	every := [7]bool{true, true, true, true, true, true, true}

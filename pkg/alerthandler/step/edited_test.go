@@ -35,7 +35,7 @@ func TestIncompleteActions(t *testing.T) {
 	require.Equal(t, step.EffectStopJob, step.Decide(noticed, facts(), start.Add(time.Minute)).Effect)
 }
 
-// A machine that isn't ready for a while comes back. One that a policy cordons doesn't, so the limits hold for it.
+// A machine that isn't ready for a while comes back. A machine that a policy cordons doesn't, so the limits count it.
 func TestLimitsHoldForMachinesThatAreNotReady(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 2, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}, Cordoned: map[string]bool{}}

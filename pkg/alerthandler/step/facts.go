@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Facts are the facts about an Action by which the next step is decided.
+// Facts are the facts about an Action that decide its next step.
 type Facts struct {
 	// Job is the target's Framework; nil if none has the name.
 	Job *Job
@@ -23,7 +23,7 @@ type Facts struct {
 	Limit Limit
 	// Stays says why policies don't return the machine to service, or don't requeue the job; "" if they may.
 	Stays string
-	// Hours are the hours in which the Action may begin.
+	// Hours are the hours when the Action may begin.
 	Hours *Hours
 	// Notice is the delivery of the notice before the end of a job; nil if none is sent.
 	Notice *Notice
@@ -35,11 +35,12 @@ type Facts struct {
 	Restarting string
 	// Restarted is another Action that has restarted the machine, requeued the job, or reset the GPU since the alert began that a policy acts on, or "".
 	Restarted string
-	// Announced is the next Action of a policy that has announced another attempt of the same job; nil if none has. Withdrawn says why a person has
-	// withdrawn one for which this Action waited, or is "".
+	// Announced is the next Action of a policy that has announced another attempt of the same job; nil if no Action has. Withdrawn says why a person
+	// has canceled an announced Action that this Action waited for, or is "".
 	Announced *Announced
 	Withdrawn string
-	// Refused is the API server's answer to the last try of the effect, if it refused it, and RefusedSince when it did so first.
+	// Refused is the API server's response to the last try of the effect, if it rejected the effect, and RefusedSince is the time of the first
+	// rejection.
 	Refused      string
 	RefusedSince time.Time
 	// Spent says why policies don't restart the machine again; "" if they may.
@@ -55,7 +56,7 @@ type Job struct {
 	Ended, Stopping bool
 	// Requeued reports whether this Action has requested another attempt of the job.
 	Requeued bool
-	// Renewed reports whether the job's attempt began after the alert on which a policy acts: the alert is about an earlier one.
+	// Renewed reports whether the job's attempt began after the alert of the policy: the alert is about an earlier attempt.
 	Renewed bool
 	// Pending reports whether another attempt of the job was requested and hasn't begun: the tasks of the present one are being stopped.
 	Pending bool
@@ -69,12 +70,12 @@ type Job struct {
 // Machine is a Node and its pods.
 type Machine struct {
 	UID types.UID
-	// Version is the Node's resourceVersion: an effect is for the Node as it was when the step was decided.
+	// Version is the Node's resourceVersion: an effect applies only to the Node of that version.
 	Version       string
 	Unschedulable bool
 	// Mark describes the Action that cordoned the Node; nil if it has no mark.
 	Mark *v1.Mark
-	// Returns are the times at which policies returned the Node to service.
+	// Returns are the times when policies returned the Node to service.
 	Returns []time.Time
 	// Sick says which GPUs the machine's agent finds broken; "" if none are.
 	Sick string
@@ -83,11 +84,11 @@ type Machine struct {
 	Boot  string
 	// ControlPlane reports whether the machine belongs to the control plane, and Agent whether an agent has reported its GPUs.
 	ControlPlane, Agent bool
-	// Pods are those that a drain has to move.
+	// Pods are the pods that a drain has to move.
 	Pods []Pod
-	// Reset is the answer of the machine's agent to this Action; nil if it hasn't answered.
+	// Reset is the answer that the machine's agent wrote to this Action; nil without an answer.
 	Reset *Answer
-	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the answer to it, or nil.
+	// Ordered reports whether the Node has this Action's order to restart the machine, and Restart is the agent's answer to the order, or nil.
 	Ordered bool
 	Restart *Answer
 }
@@ -106,7 +107,7 @@ type Pod struct {
 	Managed bool
 	// Leaving reports whether the pod is being deleted.
 	Leaving bool
-	// Refused is the API server's last answer to its eviction, if it refused it.
+	// Refused is the API server's last response to the eviction of the pod, if it rejected the eviction.
 	Refused string
 }
 
@@ -118,7 +119,7 @@ type Notice struct {
 	Sent time.Time
 }
 
-// Answer is the answer of an agent.
+// Answer is the answer of an agent to a request.
 type Answer struct {
 	Done    bool
 	Message string

@@ -2,7 +2,7 @@ package step
 
 import "time"
 
-// Hours are the hours in which a policy begins its steps. None, a nil pointer, are all hours.
+// Hours are the hours when a policy begins its steps. A nil pointer means all hours.
 type Hours struct {
 	Zone *time.Location
 	// Days has the days of the week, Sunday first.

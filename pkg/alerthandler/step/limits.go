@@ -24,7 +24,7 @@ type Limits struct {
 	// Returns is how often policies may return a machine to service within ReturnsWithin.
 	Returns       int
 	ReturnsWithin time.Duration
-	// Hours are the hours in which the Action may begin.
+	// Hours are the hours when the Action may begin.
 	Hours *Hours
 }
 
@@ -68,9 +68,9 @@ func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
 // Machines are the machines that run jobs.
 type Machines struct {
 	Total int
-	// Out has those that get no pods: they are cordoned, or not ready.
+	// Out holds the machines that get no pods: they are cordoned, or not ready.
 	Out map[string]bool
-	// Cordoned has those of Out that are cordoned. The others come back when they are ready, unless a policy cordons them.
+	// Cordoned holds the machines of Out that are cordoned. The other machines come back when they are ready, unless a policy cordons them.
 	Cordoned map[string]bool
 }
 
@@ -179,14 +179,14 @@ func counts(a, other *v1.Action, now time.Time) bool {
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now))
 }
 
-// due reports whether the grace of an Action has ended. It has its place among the others in their grace then, and only those that have begun bound it:
-// they may have begun late.
+// due reports whether the grace of an Action has ended. The Action has had its place among the other Actions in their grace since its notice. Only
+// Actions that have begun count against it now: they may have begun late.
 func due(a *v1.Action, now time.Time) bool {
 	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
 }
 
-// count counts the Actions that acted, or will act after their grace, within an hour of the time at which one would act. So one in its grace
-// holds a place in the hour that its notice names, and none in the hours before.
+// count counts the Actions that acted, or will act after their grace, within an hour of the time when a given Action would act. So an Action in its
+// grace takes a place in the hour that its notice names, and no place in the hours before.
 type count struct {
 	now, at time.Time
 	n       int

@@ -66,7 +66,7 @@ func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Machines fail while another one is in its grace: policies may put no further one out of service at the end of it.
+// Machines fail while an Action on another machine is in its grace: at the end of the grace, policies may put no further machine out of service.
 func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 4, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}}

@@ -12,7 +12,7 @@ import (
 // restartTimeout is longer than a machine with much memory needs to restart, and its agent to check its GPUs.
 const restartTimeout = 30 * time.Minute
 
-// Never gives the reason for which no Action may ever restart a machine, or "".
+// Never returns the reason why no Action may ever restart a machine, or "".
 func (m *Machine) Never(name string) string {
 	switch {
 	case m.ControlPlane:
@@ -59,7 +59,7 @@ func (d *decision) restarted() bool {
 	return d.a.Spec.By.Kind == v1.ByPolicy && d.f.Restarted != "" && d.f.Machine.Sick == ""
 }
 
-// undrained says why the machine isn't drained; "" if it is.
+// undrained says why the machine isn't drained, or returns "" if it is drained.
 func (d *decision) undrained() string {
 	m, name := d.f.Machine, d.a.Spec.Machine.Name
 	switch {

@@ -136,7 +136,8 @@ func TestARestartThatFailsSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A person takes the machine over before the order is given: it isn't restarted. Afterwards the result is that of the restart.
+// A person takes the machine over before the order is given: the machine isn't restarted. If the person takes it over after the order, the result of
+// the Action is the result of the restart.
 func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
 	a, f := onMachine(v1.OperationRestartMachine), drained()
 	a.Status = step.Decide(a, f, start).Status

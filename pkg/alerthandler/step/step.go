@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Effect is a change of the target. Each can be repeated: after a crash, the same effect is decided again.
+// Effect is a change of the target. Each effect can be repeated: after a crash, the handler decides on the same effect again.
 type Effect string
 
 // Effects.
@@ -41,9 +41,9 @@ type Next struct {
 const (
 	// again is the interval between two checks of a running operation.
 	again = 5 * time.Second
-	// resetTimeout is longer than an agent needs to see, carry out and answer a request.
+	// resetTimeout is longer than an agent needs to see, carry out and answer a request for a reset.
 	resetTimeout = 20 * time.Minute
-	// refusedTimeout is how long an effect is repeated that the API server refuses.
+	// refusedTimeout is how long the handler repeats an effect that the API server rejects.
 	refusedTimeout = 10 * time.Minute
 	// mostResults bounds the results in a status.
 	mostResults = 100
@@ -173,8 +173,8 @@ func limited(a *v1.Action, f *Facts) bool {
 	return a.Spec.By.Kind == v1.ByPolicy && a.Status.Phase != v1.PhaseNoticed && (f.Limit.Refused != "" || f.Limit.Wait != "")
 }
 
-// NeedsPods reports whether the next step depends on the pods of the machine, which are a request to read. A drain that waits doesn't need them,
-// and there may be one for each machine of the cluster. A restart is refused at once if the machine has pods.
+// NeedsPods reports whether the next step depends on the pods of the machine; reading them costs a request. A drain that waits doesn't need them, and
+// each machine of the cluster may have such a drain. A restart is refused at once if the machine has pods.
 func NeedsPods(a *v1.Action, f *Facts) bool {
 	switch {
 	case a.Spec.Do == v1.OperationRestartMachine:
@@ -187,7 +187,7 @@ func NeedsPods(a *v1.Action, f *Facts) bool {
 	return a.Spec.DryRun && !limited(a, f) // its result counts them
 }
 
-// unready gives the reason for which a policy doesn't return a machine to service yet.
+// unready returns the reason why a policy doesn't return a machine to service yet.
 func (d *decision) unready() string {
 	switch {
 	case d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy || d.a.Spec.DryRun:
@@ -354,7 +354,7 @@ func (d *decision) act() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
-	// The machine or the job may have changed since the decision, so that the effect was refused.
+	// The machine or the job may have changed since the decision, so that the API server rejected the effect.
 	if next, held := d.held(v1.PhaseActing, v1.PhaseFailed); held {
 		if !next.Status.Phase.Final() && !d.a.Spec.NotAfter.After(d.now.Time) {
 			return d.end(v1.PhaseFailed, next.Status.Message)
@@ -365,7 +365,7 @@ func (d *decision) act() Next {
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
 }
 
-// bounded ends an Action whose effect the API server refuses: other Actions wait for it. Pods that a drain evicts have their own time.
+// bounded ends an Action whose effect the API server rejects: other Actions wait for its end. Evictions of a drain have a time limit of their own.
 func (d *decision) bounded(next Next) Next {
 	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.f.RefusedSince) < refusedTimeout {
 		return next

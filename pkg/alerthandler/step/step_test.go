@@ -54,7 +54,7 @@ func facts() *step.Facts {
 	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3", Ready: true, Agent: true}, DrainTimeout: 30 * time.Minute}
 }
 
-// The first look at a request ends it, starts it, or waits.
+// The first step of a request ends it, starts it, or waits.
 func TestTheFirstStep(t *testing.T) {
 	with := func(change func(*step.Facts)) *step.Facts {
 		f := facts()
@@ -111,7 +111,7 @@ func TestTheFirstStep(t *testing.T) {
 	}
 }
 
-// A drain evicts until no pod is left, and says which ones stay.
+// A drain evicts pods until no pod is left, and names the pods that stay.
 func TestADrain(t *testing.T) {
 	a := onMachine(v1.OperationDrain)
 	f := facts()
@@ -340,7 +340,7 @@ func TestAnyRequestEnds(t *testing.T) {
 	})
 }
 
-// Limits count the past and announced Actions of policies, of one virtual cluster and of all, and not those of people.
+// Limits count the past and announced Actions of policies, for one virtual cluster and for all. They don't count the Actions of people.
 func TestLimits(t *testing.T) {
 	l := step.Limits{StopsPerHour: 3, StopsPerHourAndVC: 2, MachinesPerHour: 2, MachinesOut: 10}
 	began := func(a *v1.Action, name string, ago time.Duration) *v1.Action {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The definition has the fields of the types, with their kinds and values, and requires those that are always written.
+// The definition has the fields of the types, with their kinds and values, and requires the fields that are always written.
 func TestTheDefinitionHasTheFieldsOfTheTypes(t *testing.T) {
 	crd := apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.UnmarshalStrict(CRD, &crd))

@@ -35,8 +35,8 @@ func (m *Mark) With(other Mark) Mark {
 	return out
 }
 
-// Staying returns the mark of a machine that policies don't return to service, for a reason. It still describes all Actions for which the machine
-// is cordoned.
+// Staying returns the mark of a machine that policies don't return to service, with the reason. The mark still describes all Actions that cordon the
+// machine.
 func (m *Mark) Staying(reason string) Mark {
 	out := *m
 	out.Reason, out.Stays = reason, true

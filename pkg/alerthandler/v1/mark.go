@@ -27,13 +27,14 @@ type Mark struct {
 	Also []Mark `json:"also,omitempty"`
 }
 
-// ReturnsAnnotation of a Node holds the times at which policies returned it to service, as JSON. If a person does, it is removed.
+// ReturnsAnnotation of a Node holds the times when policies returned the Node to service, as JSON. If a person returns the Node to service, the
+// annotation is removed.
 const ReturnsAnnotation = "paictl.openpai.org/returned"
 
 // mostReturns bounds the times that are kept.
 const mostReturns = 20
 
-// ReadReturns reads the times at which policies returned a Node to service; none if the annotation can't be read.
+// ReadReturns reads the times when policies returned a Node to service; none if the annotation can't be read.
 func ReadReturns(annotations map[string]string) (out []time.Time) {
 	if json.Unmarshal([]byte(annotations[ReturnsAnnotation]), &out) != nil {
 		return nil
@@ -61,7 +62,7 @@ func ReadMark(annotations map[string]string) *Mark {
 	return m
 }
 
-// Cordoned says who cordoned a machine, and why: "cordoned by root: a fan is loud". Either may be "".
+// Cordoned says who cordoned a machine, and why: "cordoned by root: a fan is loud". Either argument may be "".
 func Cordoned(by, reason string) string {
 	switch {
 	case by == "" && reason == "":

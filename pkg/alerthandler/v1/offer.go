@@ -1,6 +1,6 @@
 package v1
 
-// The ConfigMap in which the service alert-handler publishes how it sends notices, without secrets. It is missing if the service isn't started.
+// The service alert-handler publishes in this ConfigMap how it sends notices, without secrets. The ConfigMap is missing if the service isn't started.
 const (
 	OfferName = "pai-notifications"
 	OfferKey  = "offer.json"

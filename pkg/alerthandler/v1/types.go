@@ -1,9 +1,8 @@
 // Package v1 defines Action, a request to stop or requeue a job, or to change a machine or a GPU, and its result. It is in the API group
-// paictl.openpai.org/v1.
-// In: nothing. Out: types, their custom resource definition.
+// paictl.openpai.org/v1. In: nothing. Out: types, their custom resource definition.
 //
-// Only the accounts of pai-server and pai-alert-handler may create Actions: the first after it has checked the rules for a person,
-// the second by a policy. Only pai-alert-handler acts on them.
+// Only the accounts of pai-server and pai-alert-handler may create Actions: the first after it has checked the rules for a person, the second by a
+// policy. Only pai-alert-handler carries out Actions.
 package v1
 
 import (
@@ -112,7 +111,7 @@ func (o Operation) Verb() string {
 	return verb
 }
 
-// Job is a job as it was when the request was made. The UID keeps the request from another job that gets the name later.
+// Job is the job that existed when the request was made. The UID keeps the request from another job that gets the name later.
 type Job struct {
 	// +kubebuilder:validation:MaxLength=63
 
@@ -128,7 +127,7 @@ type Job struct {
 	VirtualCluster string `json:"virtualCluster,omitempty"`
 }
 
-// Machine is a machine as it was when the request was made.
+// Machine is the machine that existed when the request was made.
 type Machine struct {
 	// +kubebuilder:validation:MaxLength=253
 
@@ -149,7 +148,7 @@ type Requester struct {
 
 	// Name is the person's, or the policy's.
 	Name string `json:"name"`
-	// UID is that of a person's User.
+	// UID is the UID of the User object of a person.
 	UID types.UID `json:"uid,omitempty"`
 }
 
@@ -168,7 +167,7 @@ type RequesterKind string
 
 // Kinds of requesters.
 const (
-	// ByPerson is an administrator who signed in. The right is checked again before the operation.
+	// ByPerson is an administrator who signed in. pai-alert-handler checks the administrator's right again before the operation.
 	ByPerson RequesterKind = "person"
 	// ByOperator is someone with the cluster's kubeconfig.
 	ByOperator RequesterKind = "operator"
@@ -199,7 +198,7 @@ type ActionStatus struct {
 	Results []Result `json:"results,omitempty"`
 }
 
-// Result is that of one target.
+// Result is the result for one target.
 type Result struct {
 	Target  string `json:"target"`
 	Done    bool   `json:"done"`
@@ -227,12 +226,12 @@ const (
 	PhaseCanceled  Phase = "Canceled"
 )
 
-// Phases returns all phases, in the order in which a request passes them.
+// Phases returns all phases, in the order in which a request goes through them.
 func Phases() []Phase {
 	return []Phase{PhaseNew, PhasePending, PhaseNoticed, PhaseActing, PhaseSucceeded, PhaseFailed, PhaseRefused, PhaseExpired, PhaseCanceled}
 }
 
-// String returns the phase for people: that of a request without a decision is New.
+// String returns the phase for people: the phase of a request without a decision is New.
 func (p Phase) String() string {
 	if p == PhaseNew {
 		return "New"
@@ -263,8 +262,8 @@ func (a *Action) Begun() bool { return a.Status.StartTime != nil }
 // tooLate is the time before an Action acts within which a notice of it comes too late.
 const tooLate = 2 * time.Minute
 
-// Acts returns when an Action in its grace acts if its notice is sent at a time. If that is too late, the grace begins again: a mail server may be away for
-// hours. The notice of another operation than the stop of a job by a policy isn't waited for.
+// Acts returns when an Action in its grace acts if its notice is sent at a time. If that is too late, the grace begins again: a mail server may be
+// away for hours. Only the stop of a job by a policy waits for its notice.
 func (a *Action) Acts(told time.Time) time.Time {
 	at := a.Status.ActTime
 	switch {

@@ -84,7 +84,7 @@ func sign(key, text string) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// escaped escapes the characters by which Slack recognizes links and mentions.
+// escaped escapes the characters that mark links and mentions in Slack.
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // mostSlack is how many characters Slack accepts in the text of a block. A message may have 50 blocks, more than a notice needs.

@@ -20,8 +20,8 @@ func inside() []netip.Prefix {
 	return out
 }
 
-// guard refuses connections to addresses inside, except in allowed networks. Its check gets the address that a name was resolved to, for each
-// connection, so neither a redirect nor a changed answer of DNS avoids it.
+// guard blocks connections to addresses inside the site, except in allowed networks. It checks the address that each connection resolved its name to,
+// so neither a redirect nor a changed DNS record avoids the check.
 type guard struct {
 	inside, allowed []netip.Prefix
 	// cluster are the networks of pods and services, which can't be allowed: they may be public addresses.
@@ -37,8 +37,8 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	return g.check(ap.Addr())
 }
 
-// check returns an error for an address inside. Addresses of the cluster, and loopback and link-local ones, which cloud providers serve
-// credentials on, can't be allowed.
+// check returns an error for an address inside the site. The configuration can't allow addresses of the cluster, loopback addresses, or link-local
+// addresses, where cloud providers serve credentials.
 func (g *guard) check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {

@@ -27,7 +27,7 @@ import (
 const (
 	// timeout bounds a request to a webhook, and the connection to a mail server before its greeting.
 	timeout = 15 * time.Second
-	// mailTimeout bounds the greeting and login of a mail server, and each mail: against spam, some servers delay each of their answers.
+	// mailTimeout bounds the greeting and login of a mail server, and each mail: against spam, some servers delay each response.
 	mailTimeout = 2 * time.Minute
 	// closing is the reply of a mail server that closes the connection.
 	closing = 421
@@ -160,7 +160,7 @@ func (s *mailSession) Close() {
 
 func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
-// plain bounds the text of a server, and makes one line of it.
+// plain returns an error with the server's text, bounded and on one line.
 func plain(err error) error { return errors.New(policy.OneLine(err.Error(), 300)) }
 
 // login logs in by the first mechanism that the server offers. The password is sent over an encrypted connection only.
@@ -191,7 +191,7 @@ func (l *login) Start(server *smtp.ServerInfo) (proto string, toServer []byte, e
 	return l.chosen.Start(server)
 }
 
-// Next answers the server.
+// Next returns the response to a challenge of the server.
 func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
 	return l.chosen.Next(fromServer, more)
 }

@@ -192,7 +192,7 @@ func TestMailIsEncrypted(t *testing.T) {
 	require.Empty(t, append(s.received, plain.received...))
 }
 
-// A refused receiver is another error than a broken connection.
+// The error for a rejected receiver differs from the error for a broken connection.
 func TestRefusedReceivers(t *testing.T) {
 	for _, refuse := range []error{&smtp.SMTPError{Code: 550, Message: "no such user"}, &smtp.SMTPError{Code: 451, Message: "later"}} {
 		s := (&server{refuse: refuse}).serve(t, true, false)
@@ -202,7 +202,7 @@ func TestRefusedReceivers(t *testing.T) {
 	}
 }
 
-// A server that accepts connections and never answers costs a bounded time, and an ended context ends the attempt.
+// A server that accepts connections and never responds costs a bounded time, and an ended context ends the attempt.
 func TestASilentMailServer(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")

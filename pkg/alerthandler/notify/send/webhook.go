@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// mostAnswer bounds the part of an answer that is read, in bytes.
+	// mostAnswer bounds the part of a response that is read, in bytes.
 	mostAnswer = 64 << 10
 	// mostRedirects bounds the redirects of a request.
 	mostRedirects = 3
@@ -65,7 +65,7 @@ func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration
 			return nil, errors.New("webhookProxy is not an address")
 		}
 		transport.Proxy = http.ProxyURL(u)
-		// The proxy may be inside. It resolves the names, and has to refuse servers inside itself; addresses are checked in Send.
+		// The proxy may be inside the site. It resolves the names, and has to block servers inside the site itself; Send checks addresses.
 		transport.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
 	}
 	out := &Webhook{c: *w, guard: g, proxy: proxy != "", now: time.Now}
@@ -149,7 +149,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// verdict reads the answers of Feishu and DingTalk, which report errors with status 200.
+// verdict reads the responses of Feishu and DingTalk, which report errors with status 200.
 func (w *Webhook) verdict(answer []byte) error {
 	if w.c.Type != notify.TypeFeishu && w.c.Type != notify.TypeDingTalk {
 		return nil

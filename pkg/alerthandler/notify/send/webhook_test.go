@@ -26,7 +26,7 @@ var hello = &notify.Message{ID: "0123456789abcdef", Subject: `job ann/<!channel>
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// open reaches this machine, which the tests' servers are on.
+// open returns a guard that allows this machine, where the tests' servers run.
 func open() *guard { return &guard{} }
 
 func hook(t *testing.T, kind notify.Type, url string) *Webhook {
@@ -70,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// Slack refuses blocks with more than 3000 characters: a long digest has several, and all of its lines.
+// Slack rejects blocks with more than 3000 characters: a long digest is split into several blocks that keep all lines.
 func TestALongMessageToSlack(t *testing.T) {
 	line := strings.Repeat("é", 150) + "\n"
 	long := &notify.Message{ID: "1", Subject: "100 events", Text: strings.Repeat(line, 90) + strings.Repeat("x", 7000)}
@@ -107,7 +107,7 @@ func TestSignatures(t *testing.T) {
 	require.Equal(t, "s3Va4ru9IQUY6HTJcYx7OEVyXl0V0S/y32v4ZbfOHCI=", got["sign"])
 }
 
-// A server that refuses, answers with an error, or too much, is an error without its address, which is a secret.
+// If a server rejects a message, or responds with an error or with too much, the error doesn't contain the server's address, which is a secret.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    notify.Type
@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A server that never answers costs a bounded time, and the message may have arrived.
+// A server that never responds costs a bounded time, and the message may have arrived.
 func TestAServerThatNeverAnswers(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -218,7 +218,7 @@ func TestRedirects(t *testing.T) {
 	require.ErrorContains(t, hook(t, notify.TypeGeneric, s.URL+"/loops").Send(t.Context(), "", hello), "more than 3 redirects")
 }
 
-// A configured proxy is used, and addresses inside are refused with it, too.
+// A configured proxy is used, and addresses inside the site are blocked with a proxy, too.
 func TestAProxy(t *testing.T) {
 	var asked atomic.Value
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r.URL.Host) }))
