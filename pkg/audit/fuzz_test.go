@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 )
 
-// Any record is one line, and is read as it was written.
+// Any record is written as one line and read back unchanged.
 func FuzzLines(f *testing.F) {
 	f.Add("ann", "train", "10.0.0.1", "x")
 	f.Add("a\nb", "{\"audit\":{}}\n", "\x00", "\u2028")

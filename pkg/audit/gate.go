@@ -12,8 +12,8 @@ import (
 const (
 	// gateBurst is how many refusals of one sender are written at once; after that, one a second is written.
 	gateBurst = 20
-	// maxGates bounds the senders that are counted separately: an actor, or the network of clients that aren't signed in. All
-	// other senders are counted together.
+	// maxGates bounds the senders that are counted separately: an actor, or the network of clients without a sign-in. All other senders are counted
+	// together.
 	maxGates = 10_000
 )
 
@@ -33,15 +33,13 @@ type knocks struct {
 	left int
 }
 
-// limited reports whether the gate limits a record: anyone can cause refusals and failures, in any number. Changes that
-// were made are always written, and so are the server's own errors for users who are signed in, because the change may have
-// been made in part.
+// limited reports whether the gate limits a record: anyone can cause refusals and failures, in any number. Records of changes that were made are
+// always written, and so are records of the server's own errors for users who are signed in, because the change may have been made in part.
 func limited(r *Record) bool {
 	return (r.Outcome == Refused || r.Outcome == Failed) && (r.Actor == "" || r.Status < 500)
 }
 
-// pass reports whether to write a record. It adds to its Detail how many records of the same sender were left out
-// before it.
+// pass reports whether to write a record. pass adds to the record's Detail how many earlier records of the same sender were left out.
 func (g *gate) pass(r *Record) bool {
 	if !limited(r) {
 		return true

@@ -1,5 +1,5 @@
 // Package audit records the actions of users, with their time, address and token.
-// In: records of pai-server. Out: JSON lines, rows of the job controller's archive, pages of these.
+// In: records of pai-server. Out: JSON lines, rows of the job controller's archive, pages of records.
 package audit
 
 import (
@@ -15,7 +15,7 @@ const (
 	Failed  = "failed"
 )
 
-// Record is one action that was done or refused. It holds no secret: no token, no password, no text of a job.
+// Record is one action that was done or denied. It holds no secret: no token, no password, no text of a job.
 type Record struct {
 	// ID is chosen by the writer of the record, so that the record may be sent twice: 20 to 64 letters, digits, hyphens.
 	ID   string    `json:"id"`
@@ -23,8 +23,8 @@ type Record struct {
 	// Request is the id of the HTTP request, which the access log has, too.
 	Request string `json:"request,omitempty"`
 
-	// Actor is the name of the person who acted, and ActorUID the UID of their User; both are empty if the client wasn't signed
-	// in. Detail has the name that was given at a sign-in.
+	// Actor is the name of the person who acted, and ActorUID is the UID of that person's User; both are empty if the client wasn't signed in. Detail
+	// holds the name that a client entered to sign in.
 	Actor    string `json:"actor,omitempty"`
 	ActorUID string `json:"actorUID,omitempty"`
 	// Token is the id of the token's record.
@@ -39,7 +39,7 @@ type Record struct {
 	Owner  string `json:"owner,omitempty"`
 	VC     string `json:"vc,omitempty"`
 
-	// Outcome is one of the above, Status the status of the answer, and Reason why the action was refused or failed.
+	// Outcome is one of the above, Status is the status code of the response, and Reason says why the action was denied or failed.
 	Outcome string            `json:"outcome"`
 	Status  int               `json:"status,omitempty"`
 	Reason  string            `json:"reason,omitempty"`

@@ -25,8 +25,8 @@ const (
 	sayAgain = time.Minute
 )
 
-// Sink writes each record as a line at once, and sends it to a Poster: in batches, and again until it is stored. Callers don't
-// wait for that.
+// Sink writes each record as a line at once, and sends it to a Poster: in batches, and repeatedly until the record is stored. Callers don't wait
+// until the record is stored.
 type Sink struct {
 	lines *Lines
 	to    Poster
@@ -41,7 +41,7 @@ type Sink struct {
 	wake  chan struct{}
 }
 
-// NewSink makes a Sink. wrong distinguishes records that are refused from a Poster that can't be reached.
+// NewSink makes a Sink. wrong distinguishes the error for rejected records from the error for a Poster that can't be reached.
 func NewSink(lines *Lines, to Poster, wrong func(error) bool, log *slog.Logger) *Sink {
 	return &Sink{lines: lines, to: to, wrong: wrong, log: log, gate: gate{from: map[string]*knocks{}}, wake: make(chan struct{}, 1)}
 }
@@ -119,7 +119,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 }
 
-// post sends a batch. If the batch is refused, it sends the records one by one, and leaves out those that are refused.
+// post sends a batch. If the Poster rejects the batch, post sends the records one by one, and leaves out the rejected records.
 func (s *Sink) post(ctx context.Context) error {
 	s.mu.Lock()
 	some := append([]Record{}, s.queue[:min(batch, len(s.queue))]...)

@@ -10,7 +10,7 @@ import (
 
 const silences = api.Prefix + "/silences"
 
-// Alerts lists the alerts that fire, silenced ones as well.
+// Alerts lists the firing alerts, including silenced alerts.
 func (s *Server) Alerts(ctx context.Context) (*api.Alerts, error) {
 	return answered[api.Alerts](ctx, s, get(api.Prefix+"/alerts", nil), nil)
 }

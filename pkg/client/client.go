@@ -1,6 +1,5 @@
 // Package client sends requests to the platform's server over HTTPS, for a user who has signed in.
-// In: the server's address, the authorities of its certificate, a token. Out: responses of /api/v3, and the functions that "paictl job"
-// needs.
+// In: the server's address, the CAs of its certificate, a token. Out: responses of /api/v3, and the functions that "paictl job" needs.
 package client
 
 import (
@@ -43,11 +42,11 @@ const (
 type Tokens interface {
 	// Access returns a token that should be valid for a while.
 	Access(ctx context.Context) (secret.String, error)
-	// Renewed replaces a token that the server refuses; if it can't, the error says what to do.
+	// Renewed returns a token that replaces a token that the server rejected; if that fails, the error says what to do.
 	Renewed(ctx context.Context, refused secret.String) (secret.String, error)
 }
 
-// Fixed is a token that is never renewed, such as that of an application.
+// Fixed is a token that is never renewed, such as the token of an application.
 type Fixed secret.String
 
 // Access returns the token.
@@ -62,10 +61,9 @@ func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
 type Options struct {
 	// URL is the server's: https://HOST[:PORT].
 	URL string
-	// CA, if it isn't empty, is the PEM of the only authorities that may sign the server's certificate; otherwise those of the system
-	// may.
+	// CA, if it isn't empty, is the PEM of the only CAs that may sign the server's certificate; otherwise the system's CAs may sign it.
 	CA []byte
-	// Tokens is nil for requests before signing in.
+	// Tokens is nil for requests before the user signs in.
 	Tokens Tokens
 	// Version is paictl's own.
 	Version string

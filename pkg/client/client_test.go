@@ -39,7 +39,7 @@ func to(t *testing.T, h http.HandlerFunc) *Jobs {
 	return &Jobs{Server: s, Name: "ann"}
 }
 
-// renewing holds a second token where the first is refused.
+// renewing is a source of tokens that has a second token if the server rejects the first.
 type renewing struct{}
 
 func (renewing) Access(context.Context) (secret.String, error) { return "first", nil }
@@ -182,7 +182,7 @@ func TestWhatTheServerSaysOfAJobThatIsNotThereIsWhatPkgJobSays(t *testing.T) {
 	require.ErrorContains(t, err, "it is older than this paictl")
 }
 
-// broken answers a stream with the lines of one try after the other, and interrupts all tries except the last.
+// broken returns a client of a server that streams the lines of one try after another, and interrupts all tries except the last.
 func broken(t *testing.T, tries ...[]api.Frame) (*Jobs, *[]string) {
 	var queries []string
 	c := to(t, func(w http.ResponseWriter, r *http.Request) {

@@ -121,7 +121,7 @@ func (c *Jobs) Usage(ctx context.Context, u fapi.UsageQuery) (*job.Usage, error)
 	return out, explained(c.ask(ctx, get(api.Prefix+"/usage", q), out))
 }
 
-// Top measures the usage of a job's tasks; problems are machines that don't answer.
+// Top measures the usage of a job's tasks; problems has an error for each machine that doesn't respond.
 func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error) {
 	out := &api.Top{}
 	if err := c.ask(ctx, get(one(j, "/top"), nil), out); err != nil {

@@ -21,7 +21,7 @@ func (c *Jobs) PutCode(ctx context.Context, _ string, a *code.Archive) (sent boo
 	if e, ok := errors.AsType[*Error](err); !ok || e.Status != http.StatusNotFound {
 		return false, explained(fmt.Errorf("ask whether the code is in the cluster: %w", err))
 	}
-	// It is read only once: the previous request met a refused token, or a server that is being replaced.
+	// The archive can be read only once: the previous request already handled a rejected token, or a server that is being replaced.
 	q := question{method: http.MethodPut, path: path, once: true, content: a.Content(), size: a.Size, header: http.Header{"Content-Type": {"application/gzip"}}}
 	if err := c.ask(ctx, q, nil); err != nil {
 		return false, explained(fmt.Errorf("send the code: %w", err))

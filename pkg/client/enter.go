@@ -73,7 +73,7 @@ func (c *Jobs) Forward(ctx context.Context, t *job.Target, port int, l net.Liste
 	return stream.ServeAt(ctx, c.config(), c.task(t, "portforward", nil), l, p, func(err error) { problem(c.refusal(err)) })
 }
 
-// refusal finds the server's own message in client-go's error of a refused connection.
+// refusal returns the server's own message in client-go's error for a rejected connection.
 func (c *Jobs) refusal(err error) error {
 	if err == nil {
 		return nil

@@ -31,7 +31,7 @@ type Error struct {
 // Error returns the server's message.
 func (e *Error) Error() string { return e.Body.Message }
 
-// ExitCode distinguishes a server that can't answer now from a refusal, for scripts.
+// ExitCode lets scripts distinguish a rejected request from a server that can't respond now.
 func (e *Error) ExitCode() int { return 1 }
 
 // Codes that commands distinguish.

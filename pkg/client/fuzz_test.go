@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// says answers all that is asked with the same.
+// says is a transport that gives the same response to all requests.
 type says struct {
 	status int
 	body   []byte

@@ -52,7 +52,7 @@ func one(j *job.Job, more string) string {
 	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(name) + more
 }
 
-// about replaces the server's error for a missing job with that of pkg/job.
+// about replaces the server's error for a missing job with the error of pkg/job.
 func about(j *job.Job, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound && e.Body.Code == codeNoJob {
 		return job.NotFound(j.User, j.Name)
@@ -95,7 +95,7 @@ func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return out, nil
 }
 
-// Parent reads the job that a job was cloned from.
+// Parent reads the job that j was cloned from.
 func (c *Jobs) Parent(ctx context.Context, j *job.Job) (*job.Job, error) {
 	out := &job.Job{}
 	return out, explained(c.ask(ctx, get(one(j, "/parent"), nil), out))
@@ -184,14 +184,14 @@ func (c *Jobs) change(ctx context.Context, j *job.Job, what string, in, out any)
 	return about(j, c.ask(ctx, q, out))
 }
 
-// Stop stops a job, and returns its phase before that.
+// Stop stops a job, and returns the job's phase before the stop.
 func (c *Jobs) Stop(ctx context.Context, j *job.Job) (before job.Phase, err error) {
 	out := api.Changed{}
 	err = c.change(ctx, j, "stop", nil, &out)
 	return out.Before, err
 }
 
-// Retry runs a job again, as it was submitted.
+// Retry runs a job again, exactly as submitted.
 func (c *Jobs) Retry(ctx context.Context, j *job.Job) (before job.Phase, err error) {
 	out := api.Changed{}
 	err = c.change(ctx, j, "retry", nil, &out)
@@ -220,7 +220,7 @@ func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 	return out.Jobs, explained(err)
 }
 
-// FreeName returns a name like that of a job which the user hasn't used yet.
+// FreeName returns a name similar to the job's name that the user hasn't used yet.
 func (c *Jobs) FreeName(ctx context.Context, j *job.Job) (string, error) {
 	out := api.FreeName{}
 	if err := c.ask(ctx, get(one(j, "/freename"), nil), &out); err != nil {

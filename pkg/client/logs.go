@@ -15,7 +15,7 @@ import (
 // again is how much earlier than the last line an interrupted log is resumed: the clocks of machines may differ.
 const again = 10 * time.Second
 
-// last is the last line of a task that was passed on.
+// last is the last line of a task that was passed to the caller.
 type last struct {
 	stamp string
 	lines int // with that stamp
@@ -52,7 +52,7 @@ func (r *resumption) fresh(l *logs.Line) bool {
 	return true
 }
 
-// repeat prepares for lines that are sent again, and returns the time from which they are needed.
+// repeat prepares for lines that are sent again, and returns the time of the first needed line.
 func (r *resumption) repeat() (since time.Time) {
 	r.skipped = map[string]int{}
 	for task, at := range r.tasks {

@@ -122,7 +122,7 @@ func (s *Server) NewToken(ctx context.Context, n api.NewToken) (*api.IssuedToken
 	return answered[api.IssuedToken](ctx, s, q, err)
 }
 
-// RotateKeys makes a new key that tokens are signed with. With revoke, tokens that were signed with an earlier key end.
+// RotateKeys makes a new key that tokens are signed with. With revoke, tokens signed with an earlier key become invalid.
 func (s *Server) RotateKeys(ctx context.Context, revoke bool) error {
 	q, err := post(api.Prefix+"/token-keys", nil, api.KeyRotation{Revoke: revoke})
 	return s.done(ctx, q, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// RefusedError means that the server refuses to issue tokens.
+// RefusedError means that the server doesn't issue tokens to the user.
 type RefusedError struct{ text, code string }
 
 // Error returns the server's message.
@@ -48,13 +48,12 @@ func (s *Server) NewDevice(ctx context.Context) (*api.Device, error) {
 	return out, explained(s.ask(ctx, form(api.DevicePath, url.Values{"client_id": {s.Client()}}), out))
 }
 
-// Waits returns the program that displays a code and waits for the sign-in.
+// Waits returns the program that displays the code and waits for a sign-in.
 func (s *Server) Waits(ctx context.Context, code string) (*api.Waiting, error) {
 	return answered[api.Waiting](ctx, s, get(api.Prefix+"/signin/device", url.Values{"code": {code}}), nil)
 }
 
-// LetIn allows or refuses the sign-in of the program with that code. session is the refresh token of the caller's
-// session.
+// LetIn allows or denies the sign-in of the program with that code. session is the refresh token of the caller's session.
 func (s *Server) LetIn(ctx context.Context, code string, allow bool, session secret.String) error {
 	q, err := post(api.Prefix+"/signin/device", nil, api.LetIn{Code: code, Allow: allow, Session: session.Reveal()})
 	return s.done(ctx, q, err)

@@ -17,16 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Untrusted is the result for a server whose certificate isn't signed by the system's authorities.
+// Untrusted is the result for a server whose certificate isn't signed by one of the system's CAs.
 type Untrusted struct {
 	// Authority signed the server's certificate, which is for the server's name and valid now.
 	Authority *x509.Certificate
 }
 
-// Fingerprint returns the SHA-256 of the authority in the form that people compare: pairs of hex digits with colons.
+// Fingerprint returns the SHA-256 fingerprint of the CA in the form that people compare: pairs of hex digits with colons.
 func (u *Untrusted) Fingerprint() string { return Fingerprint(u.Authority.Raw) }
 
-// PEM returns the authority for a file.
+// PEM returns the CA's certificate as PEM, for a file.
 func (u *Untrusted) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Authority.Raw})
 }
@@ -79,7 +79,7 @@ func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	return untrusted, conn.Close()
 }
 
-// look finds the authority in the certificates that a server sent.
+// look finds the CA in the certificates that a server sent.
 func look(chain []*x509.Certificate, host string) (*Untrusted, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("it shows no certificate")

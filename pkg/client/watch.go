@@ -40,7 +40,7 @@ var errNoWatch = errors.New("the server doesn't report changes of this list")
 // errReread means that the list must be read again from the beginning, instead of resuming at a position.
 var errReread = errors.New("the list is to be read again")
 
-// errNoList is returned if the answers don't follow the protocol of a server.
+// errNoList is returned if the server's responses don't follow the protocol.
 var errNoList = errors.New("the server sent changes to a list before the list itself")
 
 func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {

@@ -1,6 +1,6 @@
 // Package httpserver serves HTTP to everyone who can connect, within limits.
-// In: a listener, a handler. Out: answers. Memory stays within the limits, and each network can connect, no matter how many
-// connections other networks open.
+// In: a listener, a handler. Out: responses. Memory stays within the limits, and each network can connect, no matter how many connections other
+// networks open.
 package httpserver
 
 import (
@@ -23,8 +23,7 @@ type Options struct {
 	Proxies []netip.Prefix
 	// Header is the maximum size of a request's header in bytes; zero is 16 KiB.
 	Header int
-	// Read and Write limit the time to read a request and to write its answer; zero means no limit, for handlers that set
-	// deadlines.
+	// Read and Write limit the time to read a request and to write its response; zero means no limit, for handlers that set deadlines.
 	Read, Write time.Duration
 	// Grace is how long responses in progress may take when the server stops; zero is 5 seconds.
 	Grace time.Duration
@@ -34,7 +33,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Small returns the bounds of a program that only answers health checks and metrics: half a megabyte for all headers.
+// Small returns the bounds of a program that only serves health checks and metrics: half a megabyte for all headers.
 func Small() Options {
 	return Options{Connections: 64, Header: 8 << 10, Read: 10 * time.Second, Write: 30 * time.Second}
 }
@@ -58,7 +57,7 @@ func HTTP(h http.Handler, o Options) *http.Server {
 	}
 }
 
-// Serve answers requests on a listener until ctx ends, and then completes the responses in progress.
+// Serve serves requests on a listener until ctx ends, and then completes the responses in progress.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, o Options) error {
 	srv := HTTP(h, o)
 	stopped := make(chan error, 1)

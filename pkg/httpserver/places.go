@@ -22,7 +22,7 @@ type waiter struct {
 	ready chan struct{} // closed: it has the place
 }
 
-// NewPlaces returns total places, of which one key may have at most each.
+// NewPlaces returns total places; one key may hold at most each places.
 func NewPlaces(total, each int) *Places {
 	return &Places{total: total, each: each, held: map[string]int{}}
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 )
 
-// shares is the number of parts into which the connections are divided. One network has at most one part: many people may share one
-// address, and still leave connections to others.
+// shares is the number of parts into which the connections are divided. One network gets at most one part: many people may share an address, and
+// other networks still have connections.
 const shares = 4
 
-// settled is how long a new connection is protected from being closed in favour of a network with fewer connections: a health
-// check or a short answer takes less.
+// settled is how long a new connection is protected from being closed in favour of a network with fewer connections: a health check or a short
+// response takes less.
 const settled = 10 * time.Second
 
 // Limit bounds the connections of a listener. Connections of a network above its share are closed. If all connections are open, the

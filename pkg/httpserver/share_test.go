@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// callers is a listener on which who is named calls, one after another.
+// callers is a listener that accepts a connection from each address in from, one after another.
 type callers struct {
 	from   []string
 	hungUp []string

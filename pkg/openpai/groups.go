@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// here returns the existing groups, and those that the platform creates first.
+// here returns the existing groups, and the groups that the platform creates first.
 func here(d *people.Directory) map[string]v1.GroupSpec {
 	out := map[string]v1.GroupSpec{}
 	for _, g := range people.FirstGroups() {
@@ -43,7 +43,7 @@ func (s *Step) join(names []string, into places) {
 	}
 }
 
-// noMore reports whether a group has no grants beyond those of another.
+// noMore reports whether a group has no grants beyond the grants of another group.
 func noMore(g, than *v1.GroupSpec) bool {
 	for _, storage := range g.Storages {
 		if !slices.Contains(than.Storages, storage) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TokenNamespace is the namespace in which OpenPAI stored the tokens that it had signed.
+// TokenNamespace is the namespace where OpenPAI stored the tokens that it had signed.
 const TokenNamespace = "pai-user-token"
 
 // readTokens counts people's application tokens. Tokens that OpenPAI signed aren't valid here, so they aren't kept.

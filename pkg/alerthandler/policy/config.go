@@ -1,5 +1,6 @@
-// Package policy reads the policies of pai-alert-handler, and finds the policies that apply to an alert. In: the section alert-handler of
-// services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. It sends no requests.
+// Package policy reads the policies of pai-alert-handler, and finds the policies that apply to an alert.
+// In: the section alert-handler of services-configuration.yaml as JSON, alerts of Alertmanager. Out: the steps to take. The package sends no
+// requests.
 package policy
 
 import (

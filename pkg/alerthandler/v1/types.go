@@ -1,5 +1,6 @@
 // Package v1 defines Action, a request to stop or requeue a job, or to change a machine or a GPU, and its result. It is in the API group
-// paictl.openpai.org/v1. In: nothing. Out: types, their custom resource definition.
+// paictl.openpai.org/v1.
+// In: nothing. Out: types, their custom resource definition.
 //
 // Only the accounts of pai-server and pai-alert-handler may create Actions: the first after it has checked the rules for a person, the second by a
 // policy. Only pai-alert-handler carries out Actions.

@@ -60,7 +60,7 @@ type arrived struct {
 
 const path = "/callback"
 
-// SignIn signs in by a browser on this machine, as in RFC 8252. open is called with the address for it.
+// SignIn signs in by a browser on this machine, as in RFC 8252. open is called with the address of the sign-in page.
 func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context, address string) error) (*client.Pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

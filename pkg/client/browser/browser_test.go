@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open returns a server with ann, and a client of it.
+// open starts a server with the user ann, and returns the server and a client for it.
 func open(t *testing.T) (*servertest.Server, *client.Server) {
 	t.Helper()
 	c := kubetest.Start(t)

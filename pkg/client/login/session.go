@@ -64,7 +64,7 @@ func (s *Session) Access(ctx context.Context) (secret.String, error) {
 	return s.renew(ctx, c.Access)
 }
 
-// Renewed returns a token that replaces one that the server refuses.
+// Renewed returns a token that replaces a token that the server rejected.
 func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.String, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,11 +25,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Cluster is a cluster at which the user signed in.
+// Cluster is a cluster that the user has signed in to.
 type Cluster struct {
 	// Server is https://HOST.
 	Server string `yaml:"server"`
-	// CA is the PEM of the only authority that may sign the server's certificate; "" if the system's may.
+	// CA is the PEM of the only CA that may sign the server's certificate; "" if the system's CAs may sign it.
 	CA string `yaml:"ca,omitempty"`
 	// User is the user who signed in; "" after signing out.
 	User string `yaml:"user,omitempty"`
@@ -62,7 +62,7 @@ func (f *File) At(server string) string {
 // names matches valid names of clusters.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName refuses invalid names of clusters.
+// CheckName returns an error for an invalid name of a cluster.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
 		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is not a valid name for a cluster", name)
@@ -76,7 +76,7 @@ const maxFile = 4 << 20
 // Store is the file.
 type Store struct{ Path string }
 
-// Read reads the file. A missing file has no clusters; a file that others may read is refused.
+// Read reads the file. If the file is missing, there are no clusters. Read returns an error if others may read the file.
 func (s Store) Read() (*File, error) {
 	info, err := os.Stat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,5 @@
-// Package access protects the endpoints that the platform's programs serve over the network of pods, which
-// everyone's pods share.
-// In: files of mounted Secrets. Out: handlers that answer only clients that know the contents of these files.
+// Package access protects the endpoints that the platform's programs serve over the network of pods, which everyone's pods share.
+// In: files of mounted Secrets. Out: handlers that serve only clients that know the contents of these files.
 package access
 
 import (
@@ -23,7 +22,7 @@ const (
 	KeyWeb = "web.yml"
 )
 
-// AlertsSecret holds the token with which Alertmanager sends alerts to pai-alert-handler, under TokenKey.
+// AlertsSecret holds the token that Alertmanager sends with alerts to pai-alert-handler, under TokenKey.
 const AlertsSecret = "alerts-token"
 
 // Names of the Secret with the token for the job controller's API and the scheduler's API.
@@ -34,8 +33,8 @@ const (
 	TokenHeader = "X-Pai-Token"
 )
 
-// Metrics requires the password in a file, by basic authentication. If file is "", it answers all clients: a
-// chart that was installed without paictl doesn't have a password.
+// Metrics requires the password in a file, by basic authentication. If file is "", Metrics serves all clients: a chart that was installed without
+// paictl doesn't have a password.
 func Metrics(file string, h http.Handler) http.Handler {
 	return guard(file, h, func(r *http.Request) string {
 		user, password, _ := r.BasicAuth()
@@ -49,13 +48,12 @@ func Metrics(file string, h http.Handler) http.Handler {
 	})
 }
 
-// Token requires the token in a file, in TokenHeader, and calls refuse for all other requests. If file is "", it answers
-// all clients.
+// Token requires the token in a file, in TokenHeader, and calls refuse for all other requests. If file is "", Token serves all clients.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
 }
 
-// Bearer requires the token in a file as a bearer token, which Alertmanager sends to its webhooks. If file is "", it refuses all clients.
+// Bearer requires the token in a file as a bearer token, which Alertmanager sends to its webhooks. If file is "", Bearer rejects all requests.
 func Bearer(file string, h http.Handler) http.Handler {
 	refuse := func(w http.ResponseWriter) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -70,8 +68,8 @@ func Bearer(file string, h http.Handler) http.Handler {
 	}, refuse)
 }
 
-// guard reads the file for each request, so that a renewed Secret takes effect while the program runs.
-// If the file can't be read or is empty, all requests are refused.
+// guard reads the file for each request, so that a renewed Secret takes effect while the program runs. If the file can't be read or is empty, all
+// requests are rejected.
 func guard(file string, h http.Handler, sent func(*http.Request) string, refuse func(http.ResponseWriter)) http.Handler {
 	if file == "" {
 		return h

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Types of messages, in the order in which they are sent. Both programs begin with TypeHello. paictl then sends TypeOpen and TypeTake, and answers each
+// Types of messages, in the order of sending. Both programs begin with TypeHello. paictl then sends TypeOpen and TypeTake, and responds to each
 // TypeAsk and TypePart.
 const (
 	TypeHello  = "hello"
@@ -31,7 +31,7 @@ const (
 	TypeDone   = "done"   // the program has finished, and exits
 )
 
-// Message is a message between the two programs. Type defines which fields it has.
+// Message is a message between the two programs. Type defines which fields a message has.
 type Message struct {
 	Type string `json:"type"`
 	// Protocol and Version are the sender's, in TypeHello.
@@ -42,7 +42,7 @@ type Message struct {
 	Secrets map[string]string `json:"secrets,omitempty"`
 	// DryRun requests no parts, in TypeTake.
 	DryRun bool `json:"dryRun,omitempty"`
-	// UIDs are the UIDs of jobs, in TypeAsk. Known are the answers in the same order, in TypeKnown.
+	// UIDs are the UIDs of jobs, in TypeAsk. Known says for each of them whether the job is known, in TypeKnown.
 	UIDs  []string `json:"uids,omitempty"`
 	Known []bool   `json:"known,omitempty"`
 	// Checked is how many of All jobs are checked, in TypeTold.
@@ -80,7 +80,7 @@ const (
 	protocol = 1
 	// maxMessage is the maximum size of a message in bytes. The largest is the report, with some 200 bytes for each person.
 	maxMessage = 64 << 20
-	// maxPart is the maximum size of a part in bytes, far above that of a thousand large jobs. It isn't kept in memory.
+	// maxPart is the maximum size of a part in bytes, far larger than a thousand large jobs. A part isn't kept in memory.
 	maxPart = 64 << 30
 )
 

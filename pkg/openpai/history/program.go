@@ -16,7 +16,7 @@ import (
 const (
 	// Name is the name of the program.
 	Name = "paictl-history"
-	// Argument is the argument with which paictl starts it.
+	// Argument is the argument that paictl starts the program with.
 	Argument = "serve"
 )
 
@@ -55,12 +55,11 @@ func find(self string) (string, error) {
 	return inPath, nil
 }
 
-// secrets returns the names of the variables from which PostgreSQL's clients read passwords. They are removed from the environment of the
-// program, which other users may see while it runs. The program receives them with the address.
+// secrets returns the names of the variables that PostgreSQL's clients read passwords from. paictl removes these variables from the program's
+// environment, which other users may see while the program runs, and sends them to the program with the address.
 func secrets() []string { return []string{"PGPASSWORD", "PGSSLPASSWORD"} }
 
-// SetSecrets sets the variables that paictl sent. Other users see only the environment with which a program was
-// started.
+// SetSecrets sets the variables that paictl sent. Other users see only a program's initial environment.
 func SetSecrets(values map[string]string) error {
 	for name, value := range values {
 		if !slices.Contains(secrets(), name) {

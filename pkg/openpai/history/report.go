@@ -6,10 +6,10 @@ import "time"
 type Report struct {
 	// People are the people whose jobs are taken, by name.
 	People []*Person `json:"people"`
-	// Jobs is the number of jobs that were added, or would be; Known is the number of those that already exist.
+	// Jobs is the number of jobs that were added, or would be added; Known is the number of jobs that already exist.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
-	// LeftOutCount is the number of jobs that aren't taken, and LeftOut are the first of them.
+	// LeftOutCount is the number of jobs that aren't taken, and LeftOut holds the first of these jobs.
 	LeftOutCount int       `json:"leftOutCount"`
 	LeftOut      []LeftOut `json:"leftOut"`
 	// WithoutText is how many jobs are taken without their text.

@@ -94,9 +94,9 @@ func (s *Source) open(from string) error {
 	return nil
 }
 
-// Take makes the program read all jobs, and passes on the finished ones in parts. Existing jobs are passed on again, to complete an earlier run that
-// was interrupted. If an error occurs, the report covers the jobs before it; it is nil if the program exited without a report. Take can be called
-// only once per Source.
+// Take makes the program read all jobs, and passes on the finished jobs in parts. It passes on existing jobs again, to complete an earlier run that
+// was interrupted. If an error occurs, the report covers the jobs before the error; the report is nil if the program exited without a report. Take
+// can be called only once per Source.
 func (s *Source) Take(ctx context.Context, o Options) (*Report, error) {
 	defer context.AfterFunc(ctx, s.stop)()
 	report, err := s.take(ctx, o)
@@ -146,7 +146,7 @@ func (s *Source) answer(uids []string, known func(uid string) bool) error {
 	return s.conn.Send(m)
 }
 
-// give passes on a part. It returns the error of the receiver, and that of the connection with the program.
+// give passes on a part. It returns the receiver's error, and the error of the connection with the program.
 func (s *Source) give(ctx context.Context, size int64, give func(context.Context, io.Reader, int64) error) (given, err error) {
 	part, err := s.conn.part(size)
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Source) said() string {
 	return ": " + terminal.Line(text)
 }
 
-// Close ends the program and waits for it. It may be called twice.
+// Close ends the program and waits until it has exited. Close may be called twice.
 func (s *Source) Close() {
 	if s.stopped {
 		return
@@ -201,7 +201,7 @@ func (s *Source) Close() {
 // maxSaid is how much of the program's standard error is kept, in bytes: the reason of a panic comes before its stacks.
 const maxSaid = 2 << 10
 
-// head keeps the first bytes that are written to it.
+// head is a writer that keeps only the first bytes.
 type head struct{ text []byte }
 
 // Write implements io.Writer.

@@ -1,5 +1,5 @@
 // Package historytest makes databases like those of OpenPAI, in a real PostgreSQL.
-// In: jobs. Out: their rows, with the objects that OpenPAI's controller wrote for them.
+// In: jobs. Out: the rows of the jobs, with the objects that OpenPAI's controller wrote.
 package historytest
 
 import (
@@ -195,7 +195,7 @@ func (j *Job) config() string {
 	return fmt.Sprintf("protocolVersion: 2\nname: %s\ntype: job\nsecrets: \"******\"\ntaskRoles:\n  %s:\n    instances: %d\n    commands: [nvidia-smi]\n", j.Name, j.role(), j.tasks())
 }
 
-// Add adds the rows of a job, with those of earlier attempts.
+// Add adds the rows of a job, including the rows of its earlier attempts.
 func (d *Database) Add(j Job) {
 	d.t.Helper()
 	last := j.Snapshot(j.Attempt, j.Code)

@@ -48,8 +48,8 @@ func (s *Source) tags(ctx context.Context, jobs map[string]*job) error {
 	return err
 }
 
-// earlier reads the attempts of jobs before the last one, without those that can't be read. If the outcomes of attempts are too large
-// to keep, the attempts of tasks are omitted.
+// earlier reads the attempts before a job's last attempt, and leaves out attempts that can't be read. If the outcomes of attempts are too large to
+// keep, the attempts of tasks are omitted.
 func (s *Source) earlier(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(attemptsTable, "frameworkName", "attemptIndex", "historyType", "snapshot") {
 		return nil
@@ -85,7 +85,8 @@ func outcomeBytes(a v1.FrameworkAttemptStatus) int64 {
 	return weigh(text)
 }
 
-// earlier returns the job at the end of an attempt, and the maximum memory of it. It returns nil if the text doesn't have the attempt.
+// earlier returns the job at the end of an attempt, and the maximum memory that the returned job takes. It returns nil if the text doesn't hold the
+// attempt.
 func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	if id < 0 || id >= j.f.Status.AttemptStatus.ID {
 		return nil, 0
@@ -108,7 +109,7 @@ func (j *job) earlier(id int32, text []byte) (*v1.Framework, int64) {
 	return j.as(&s.AttemptStatus), weight
 }
 
-// as returns the job as it was during an attempt, for the archive.
+// as returns the job's state during an attempt, for the archive.
 func (j *job) as(a *v1.FrameworkAttemptStatus) *v1.Framework {
 	f := *j.f
 	f.Status = &v1.FrameworkStatus{
@@ -152,7 +153,7 @@ func (s *Source) taskAttempts(ctx context.Context, jobs map[string]*job, give gi
 	})
 }
 
-// events reads Kubernetes' events of jobs. Early releases of OpenPAI didn't store attempts in this way.
+// events reads Kubernetes' events of jobs. It reads nothing if the release of OpenPAI stored no events.
 func (s *Source) events(ctx context.Context, jobs map[string]*job, give giver) error {
 	if !s.has(eventsTable, "frameworkName", "taskName", "type", "reason", "message", "lastTimestamp", "count", "sourceComponent") {
 		return nil

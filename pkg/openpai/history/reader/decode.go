@@ -24,8 +24,8 @@ const (
 
 var errMemory = errors.New("its object takes too much memory once it is unpacked")
 
-// decode decodes an object of a job with its tasks, and returns the maximum memory that it takes. An object that would take too much is refused
-// before it is decoded.
+// decode decodes an object of a job with its tasks, and returns the maximum memory that it takes. decode rejects an object that would take too much
+// before it decodes the object.
 func decode(text []byte) (*v1.Framework, int64, error) {
 	packed, err := unpack(text)
 	if err != nil {
@@ -92,7 +92,7 @@ func countTasks(roles []byte) (n int, err error) {
 	return n, nil
 }
 
-// packedKey is the key under which OpenPAI's controller stores the tasks of an attempt that has many.
+// packedKey is the key of the tasks of an attempt with many tasks, in the objects of OpenPAI's controller.
 const packedKey = "taskRoleStatusesCompressed"
 
 // unpack returns the tasks of an attempt as JSON if they are packed, and nil otherwise.

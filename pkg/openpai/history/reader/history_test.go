@@ -67,7 +67,7 @@ func into(to archive.Store) Options {
 	}}
 }
 
-// all returns the same answer for all jobs.
+// all returns a function that returns known for each job.
 func all(known bool) func(context.Context, []string) ([]bool, error) {
 	return func(_ context.Context, uids []string) ([]bool, error) {
 		return slices.Repeat([]bool{known}, len(uids)), nil

@@ -48,7 +48,7 @@ type job struct {
 	weight   int64 // how much memory it takes at most
 }
 
-// check returns the reason for which a job is left out, if its short columns already show it.
+// check returns the reason why a job is left out, if the job's short columns already show it.
 func (r *row) check(now time.Time) error {
 	submitted := instant(r.submitted)
 	switch {

@@ -61,7 +61,7 @@ type session struct {
 	lost     error // the error of a part that was sent incompletely: no message can follow it
 }
 
-// serve answers paictl until its work is done. It returns an error that can't be sent.
+// serve responds to paictl's messages until paictl's work is done. It returns an error that it can't send to paictl.
 func serve(ctx context.Context, in io.Reader, out io.Writer, open func(ctx context.Context, from string) (database, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

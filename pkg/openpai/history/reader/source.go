@@ -117,7 +117,7 @@ func mayHidePassword(text string) bool {
 	return strings.ContainsAny(text, "=@") || strings.Contains(text, "://")
 }
 
-// noPassword refuses an address with a password: other users of the machine can see arguments of commands.
+// noPassword returns an error for an address with a password: other users of the machine can see the arguments of commands.
 func noPassword(address string) error {
 	u, err := url.Parse(address)
 	if err != nil { // its text may show a password

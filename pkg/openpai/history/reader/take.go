@@ -41,8 +41,8 @@ type Options struct {
 	Part int
 }
 
-// Take reads all jobs, and passes on the finished ones in parts. Existing jobs are passed on again, to complete an earlier run that was
-// interrupted. If an error occurs, the report covers the jobs before it.
+// Take reads all jobs, and passes on the finished jobs in parts. It passes on existing jobs again, to complete an earlier run that was interrupted.
+// If an error occurs, the report covers the jobs before the error.
 func (s *Source) Take(ctx context.Context, o Options) (*history.Report, error) {
 	t := newTaker(s, o)
 	err := t.run(ctx)
@@ -123,7 +123,7 @@ func (t *taker) take(ctx context.Context, page []row) error {
 	return nil
 }
 
-// read converts the first rows of a page, as many as fit into memory, and returns the remaining ones.
+// read converts the first rows of a page, as many as fit into memory, and returns the remaining rows.
 func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	jobs = map[string]*job{}
 	weight := int64(0)
@@ -150,7 +150,7 @@ func (t *taker) read(page []row) (jobs map[string]*job, left []row) {
 	return jobs, nil
 }
 
-// enqueue adds jobs to those that wait until their part is passed on.
+// enqueue adds jobs to the queue of the part that is passed on next.
 func (t *taker) enqueue(ctx context.Context, jobs map[string]*job) error {
 	if len(jobs) == 0 {
 		return nil
@@ -202,7 +202,7 @@ func (t *taker) save(ctx context.Context, jobs map[string]*job) error {
 	return nil
 }
 
-// write applies the changes of a step concurrently, as far as memory allows, and waits for them.
+// write applies the changes of a step concurrently, as far as memory allows, and waits until they are applied.
 func (t *taker) write(ctx context.Context, step func(give giver) error) error {
 	g, within := errgroup.WithContext(ctx)
 	g.SetLimit(writers)

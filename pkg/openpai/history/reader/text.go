@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// masked returns the text of a job without secrets, because OpenPAI didn't mask all of them. A text that can't be parsed is left out, because the
-// secrets in it can't be found.
+// masked returns the text of a job without secrets, because OpenPAI didn't mask all secrets. A text that can't be parsed is left out, because masked
+// can't find its secrets.
 func masked(text string) string {
 	out, err := protocol.MaskStored([]byte(text))
 	if err != nil {
@@ -20,8 +20,8 @@ func masked(text string) string {
 	return string(out)
 }
 
-// writtenRoles returns the names of roles as the user wrote them, by the names in the job's object, for which OpenPAI kept only small letters
-// and digits.
+// writtenRoles returns the names of roles as the user wrote them, by the names in the job's object. In these, OpenPAI kept only lowercase letters and
+// digits.
 func writtenRoles(config string) map[string]string {
 	var file struct {
 		TaskRoles map[string]yaml.Node `yaml:"taskRoles"`
