@@ -50,7 +50,7 @@ func (s *state) administrators() int {
 	return n
 }
 
-// keepsAdministrator refuses a change that would remove the last administrator. It reads everything from the API server.
+// keepsAdministrator returns an error if a change would remove the last administrator. It reads everything from the API server.
 func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state)) error {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (d *Directory) exclusively(ctx context.Context, do func(context.Context) er
 	return do(ctx)
 }
 
-// take acquires the Lease, and returns the time before it did.
+// take acquires the Lease, and returns when the request for the Lease began.
 func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()

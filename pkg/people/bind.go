@@ -13,8 +13,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ErrMoved means that a provider is a different issuer or directory than the one with which identities were linked. Its subject "7"
-// is another person.
+// ErrMoved means that identities were linked with a different issuer or directory than the provider's present one. Subject "7" of the present one is
+// another person.
 var ErrMoved = errors.New("the provider has another source")
 
 // keySource is the key of a provider's Secret with its issuer, or its directory.

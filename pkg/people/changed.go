@@ -15,8 +15,8 @@ type changes struct {
 // waiting is how many changes wait for a reader before it is notified that it missed some.
 const waiting = 32
 
-// Changed returns a channel that receives changes until stop is called. A reader that is too slow receives the zero Change instead of
-// those that it missed.
+// Changed returns a channel that receives changes until stop is called. A reader that is too slow receives the zero Change instead of the changes
+// that it missed.
 func (d *Directory) Changed() (changed <-chan Change, stop func()) {
 	c := make(chan Change, waiting)
 	d.changes.mu.Lock()
@@ -54,7 +54,7 @@ func (c *changes) tell(change Change) {
 	}
 }
 
-// hooks are called for Secrets of tokens that this process deletes, before the change is answered.
+// hooks are called for the token Secrets that this process deletes, before the deletion returns.
 type hooks struct {
 	mu  sync.Mutex
 	all []func(secret string, uid types.UID)

@@ -68,7 +68,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	return d.Person(n.Name)
 }
 
-// CheckNew returns why a person can't be added, as far as it is known without the API server.
+// CheckNew returns why a person can't be added, checked without the API server.
 func (d *Directory) CheckNew(n NewUser) error {
 	switch {
 	case !v1.ValidName(n.Name):
@@ -95,9 +95,9 @@ func (d *Directory) CheckNew(n NewUser) error {
 	return s.check(nil, &spec)
 }
 
-// unowned refuses a name that owns jobs: someone with a kubeconfig can submit jobs under any name. These jobs, and the folders of that name
-// on storages, would belong to the new person. People from another system have their own jobs; an administrator may add people if the
-// history can't be queried.
+// unowned rejects a name that owns jobs: someone with a kubeconfig can submit jobs under any name. These jobs, and the folders of that name on
+// storages, would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't be
+// queried.
 func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
@@ -196,7 +196,7 @@ func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	return err
 }
 
-// CheckUpdate returns why Update would fail, as far as it is known without the API server.
+// CheckUpdate returns why Update would fail, checked without the API server.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)
 	if err != nil {
@@ -304,8 +304,7 @@ func endSessions(u *v1.User) {
 	u.Annotations[AnnotationSessions] = strconv.FormatInt(sessions(u)+1, 10)
 }
 
-// Disable disables a person and ends all sessions, or enables the person again. While a person is disabled, application tokens are
-// refused.
+// Disable disables a person and ends all sessions, or enables the person again. The application tokens of a disabled person are rejected.
 func (d *Directory) Disable(ctx context.Context, name string, yes bool) error {
 	_, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = yes

@@ -171,7 +171,7 @@ func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
 	return nil, ErrNoUser
 }
 
-// Users returns all people except removed ones, by name.
+// Users returns all people, sorted by name, without removed people.
 func (d *Directory) Users() []*Person { return d.snapshot().sorted }
 
 // Groups returns all groups, by name.

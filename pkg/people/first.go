@@ -28,8 +28,8 @@ const keyExpires = "expires"
 // ErrCode means that a one-time code was used, has expired, or never existed.
 var ErrCode = errors.New("the code is not valid, was used, or has expired")
 
-// OfferFirst creates a one-time code that creates the first administrator. An earlier code is no longer valid. The code is
-// unset if an administrator can already sign in.
+// OfferFirst creates a one-time code that creates the first administrator. An earlier code is no longer valid. OfferFirst returns an unset code if an
+// administrator can already sign in.
 func (d *Directory) OfferFirst(ctx context.Context) (code secret.String, until time.Time, err error) {
 	if err := d.Prepare(ctx); err != nil {
 		return "", until, err

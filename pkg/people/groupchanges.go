@@ -158,8 +158,7 @@ func (d *Directory) leave(ctx context.Context, group string) error {
 	return d.unshare(ctx, group)
 }
 
-// DeleteGroup deletes a group and removes its members from it. It returns ErrProtected for default and for the last group of
-// administrators.
+// DeleteGroup deletes a group and removes the group from its members. It returns ErrProtected for default and for the last group of administrators.
 func (d *Directory) DeleteGroup(ctx context.Context, name string) error {
 	if name == v1.GroupDefault {
 		return fmt.Errorf("%w: new people are in %s", ErrProtected, name)

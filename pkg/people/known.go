@@ -17,8 +17,8 @@ type Known struct{ VirtualClusters, Storages []string }
 // Grants reports whether a group grants something by name that it did not grant before; was is nil for a new group.
 func Grants(was, now *v1.GroupSpec) bool { return len(newVCs(was, now))+len(newStorages(was, now)) > 0 }
 
-// Check refuses names that a group newly grants and that the cluster doesn't have. Earlier grants are not checked, so that one of a deleted virtual
-// cluster doesn't block other changes of the group.
+// Check rejects names that a group newly grants and that don't exist in the cluster. Earlier grants are not checked, so that the grant of a deleted
+// virtual cluster doesn't block other changes of the group.
 func (k *Known) Check(was, now *v1.GroupSpec) error {
 	for _, kind := range []struct {
 		field, noun string

@@ -52,8 +52,8 @@ func (w *Webhook) Check() error {
 	return nil
 }
 
-// neverReached reports whether a host is an address that the alert handler refuses in any configuration. Names, and addresses that its
-// configuration can allow, are checked for each connection.
+// neverReached reports whether a host is an address that the alert handler blocks in any configuration. The alert handler checks names, and addresses
+// that its configuration can allow, for each connection.
 func neverReached(host string) bool {
 	a, err := netip.ParseAddr(host)
 	if err != nil {
@@ -85,8 +85,8 @@ func checkNotifications(n *v1.Notifications) error {
 	return nil
 }
 
-// SetNotifications stores a person's choices. change gets the current choices, which are nil if the person has made no choice, and returns the new ones;
-// nil restores the defaults. hook is a new webhook; if it is nil, the current one stays as long as the choices have its type.
+// SetNotifications stores a person's choices. change gets the current choices, which are nil if the person has made no choice, and returns the new
+// choices; nil restores the defaults. hook is a new webhook; if hook is nil, the current webhook stays as long as the choices have its type.
 func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Webhook, change func(*v1.Notifications) (*v1.Notifications, error)) (*Person, error) {
 	p, err := d.Person(name)
 	if err != nil {

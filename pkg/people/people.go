@@ -21,7 +21,7 @@ type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone reports that no provider confirms the person now. Then application tokens are refused.
+	// Gone reports that no provider confirms the person now. Application tokens of the person are then rejected.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
@@ -44,7 +44,7 @@ type NewUser struct {
 	// Groups are names of existing groups; nil means the group default.
 	Groups     []string
 	Identities []v1.Identity
-	// Password may be unset: then the person can't sign in with one.
+	// Password may be unset: then the person can't sign in with a password.
 	Password secret.String
 	// TakeOver also takes a name that a removed person had, or that jobs have: Then jobs and files of that name belong to the new
 	// person.

@@ -22,8 +22,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ofChart are labels and annotations by which Helm adopts objects that were made before the service rest-server was started. Stopping it
-// keeps them.
+// ofChart and ofRelease are labels and annotations that let Helm adopt objects that were made before the service rest-server was started. When the
+// service stops, Helm keeps these objects.
 var (
 	ofChart   = map[string]any{"app.kubernetes.io/managed-by": "Helm"}
 	ofRelease = map[string]any{

@@ -85,7 +85,7 @@ func passwordSecret(u *v1.User, hash string, sessions int64) *corev1.Secret {
 	}
 }
 
-// GiveHash stores a password hash for a person without a password, and reports whether it did.
+// GiveHash stores a password hash for a person without a password, and reports whether it stored the hash.
 func (d *Directory) GiveHash(ctx context.Context, p *Person, hash string) (bool, error) {
 	_, err := d.core.CoreV1().Secrets(v1.Namespace).Create(ctx, passwordSecret(p.User, hash, p.Sessions), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {

@@ -15,7 +15,7 @@ import (
 // AnnotationSessions on a User is a number that increases when all sessions end. Sessions that began with a lower one have ended.
 const AnnotationSessions = "paictl.openpai.org/sessions"
 
-// AnnotationFrom on a User names the system that the person was taken over from.
+// AnnotationFrom on a User names the system that the person comes from.
 const AnnotationFrom = "paictl.openpai.org/from"
 
 // AnnotationTaken on such a User lists the imported data of the person; without it, the import was interrupted.
@@ -113,7 +113,7 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether the person is in a group through a provider. A change of the person doesn't remove them from it.
+// ByWord reports whether the person is in a group through a provider. A change of the person doesn't remove the person from that group.
 func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
@@ -132,7 +132,7 @@ func linked(u *v1.User, e v1.External) bool {
 	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
 }
 
-// gone reports whether a person has identities but no provider confirms any of them.
+// gone reports whether a person has identities, and no provider confirms any identity.
 func gone(u *v1.User) bool {
 	for _, id := range u.Spec.Identities {
 		if !slices.ContainsFunc(u.Status.External, func(e v1.External) bool { return e.Gone && e.Provider == id.Provider && e.Subject == id.Subject }) {

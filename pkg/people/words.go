@@ -41,7 +41,7 @@ func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) er
 	return err
 }
 
-// writeWord writes a provider's answer about a person, if may allows it for the current User.
+// writeWord writes a provider's answer about a person, if may returns true for the current User.
 func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, may func(*v1.User) bool) error {
 	said.Groups = slices.Compact(sorted(said.Groups))
 	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))

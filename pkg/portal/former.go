@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// former returns routes for the addresses of OpenPAI's portal, to which mails, notebooks and extensions of editors link. /view.html
-// isn't one: the extension for VS Code recognizes the portal by its absence.
+// former returns routes for the addresses of OpenPAI's portal; mails, notebooks and extensions of editors link to them. /view.html isn't among them:
+// the extension for VS Code recognizes the portal by its absence.
 func former() []server.Route {
 	to := map[string]func(url.Values) string{
 		"/index.html": home, "/home.html": home, "/dashboard.html": home, "/virtual-clusters.html": home, "/user-profile.html": profile, "/user-view.html": people, "/batch-register.html": people, "/plugin.html": home,

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// browse answers a request as the server does.
+// browse returns the server's response to a request.
 func browse(t *testing.T, address string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	s := server.New(server.Options{Routes: Routes()})
@@ -74,7 +74,7 @@ func TestAPageIsSentAgainOnlyIfItChanged(t *testing.T) {
 
 var imported = regexp.MustCompile(`(?m)(?:^import |from )"\./([^"]+)";`)
 
-// firstFiles returns the files that each page loads: those of the document, and the modules that these import.
+// firstFiles returns the files that each page loads: the files of the document, and the modules that these files import.
 func firstFiles(s *site) map[string]bool {
 	out := map[string]bool{}
 	var add func(name string)

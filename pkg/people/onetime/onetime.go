@@ -77,7 +77,7 @@ func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	return &Store{core, now}, nil
 }
 
-// ID returns an id for a code. The code can't be derived from it.
+// ID returns an id for a code. The code can't be derived from the id.
 func ID(code string) string {
 	sum := sha256.Sum256([]byte(code))
 	return hex.EncodeToString(sum[:20])

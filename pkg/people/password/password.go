@@ -1,5 +1,5 @@
-// Package password hashes passwords and checks them. In: a password, a hash as it is stored. Out: argon2id hashes; whether a
-// password matches a hash, including OpenPAI's PBKDF2 hashes; why a new password is too weak.
+// Package password hashes passwords and checks them. In: a password, a stored hash. Out: argon2id hashes; whether a password matches a hash,
+// including OpenPAI's PBKDF2 hashes; why a new password is too weak.
 package password
 
 import (
@@ -78,8 +78,8 @@ func Hash(p secret.String) string {
 	return h.String()
 }
 
-// Verify reports whether a password matches a hash, and whether to replace the hash because its kind is outdated. The error is
-// ErrBusy, that of the context, or errMalformed.
+// Verify reports whether a password matches a hash, and whether to replace the hash because its kind is outdated. The error is ErrBusy, the error of
+// the context, or errMalformed.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
 		h, err := parsePBKDF2(encoded)

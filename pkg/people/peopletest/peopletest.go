@@ -1,5 +1,5 @@
-// Package peopletest is an API server in memory, for tests of people and tokens. In: the initial objects. Out: a configuration
-// with which clients get, list, create, update and delete Users, Groups and Secrets. It doesn't support watches.
+// Package peopletest is an API server in memory, for tests of people and tokens. In: the initial objects. Out: a configuration for clients that get,
+// list, create, update and delete Users, Groups and Secrets. The server doesn't support watches.
 package peopletest
 
 import (
@@ -118,7 +118,7 @@ func (a *API) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method)), nil
 }
 
-// isList reports whether a path is that of a resource.
+// isList reports whether a path is the path of a whole resource.
 func isList(at string) bool {
 	return slices.Contains([]string{"users", "groups", "secrets"}, path.Base(at))
 }

@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// Scope limits an application token. It never adds permissions to those of the person.
+// Scope limits an application token. It never adds to the permissions of the person.
 type Scope string
 
-// Scopes. A session has all of them.
+// Scopes of tokens. A session has all scopes.
 const (
 	ScopeRead    Scope = "read"
 	ScopeSubmit  Scope = "submit"
@@ -115,7 +115,7 @@ const (
 // Verb is an operation on a thing, with the names of the audit.
 type Verb string
 
-// Thing is the object of a request, with the properties of the object itself, never with those that the request claims.
+// Thing is the object of a request, with the properties of the actual object, never the properties that the request claims.
 type Thing struct {
 	Kind    Kind
 	Owner   string // person it belongs to

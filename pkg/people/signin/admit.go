@@ -13,9 +13,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Admit finds the person of an identity that a provider has confirmed, and records the provider's data about them. A person is
-// identified by provider and subject, never by name or e-mail: otherwise a user who chooses a name at a provider would become the
-// person of that name here.
+// Admit finds the person of an identity that a provider has confirmed, and records the provider's data about the person. A person is identified by
+// provider and subject, never by name or e-mail: otherwise a user who chooses a name at a provider would become the local person of that name.
 func (s *Service) Admit(ctx context.Context, id *Identity) (*people.Person, error) {
 	if id.Provider == "" || id.Subject == "" {
 		return nil, errors.New("the provider says no subject of the person")

@@ -53,7 +53,7 @@ func (i *namer) Check(ctx context.Context, subject string, refresh secret.String
 	return &signin.Identity{Provider: "dex", Subject: subject, Groups: i.groups[subject], GroupsUnsaid: i.unsaid, Refresh: refresh}, nil
 }
 
-// enterBy signs a person in whom an issuer vouches for.
+// enterBy signs in a person that an issuer confirms.
 func (l *lab) enterBy(t *testing.T, i *namer, name string) *token.Pair {
 	t.Helper()
 	delete(i.taken, name) // another sign-in there

@@ -54,7 +54,7 @@ const (
 	patience = 15 * time.Second
 	// keeping limits the time for storing the next refresh token.
 	keeping = 5 * time.Second
-	// strikes is the number of consecutive failures after which a provider is skipped until the next round.
+	// strikes is the number of consecutive failures before a provider is skipped until the next round.
 	strikes = 3
 )
 
@@ -141,8 +141,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
-	// The order is random: otherwise people about whom a provider can't answer would keep it from being asked about the same others each
-	// time.
+	// The order is random: otherwise the same people that a provider can't answer about could keep it, each time, from being asked about the same
+	// other people.
 	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group
@@ -198,7 +198,7 @@ func (r *Recheck) note(ctx context.Context) error {
 	return nil
 }
 
-// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Their old answers expire.
+// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Old answers about these people expire.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {

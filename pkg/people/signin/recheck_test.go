@@ -393,7 +393,7 @@ func TestADirectoryThatShowsNoOneIsAway(t *testing.T) {
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
 }
 
-// issuer answers questions about each person as the test says.
+// issuer is a Checker that gives the answer of the test about each person.
 type issuer struct {
 	says  map[string]error
 	mu    sync.Mutex

@@ -21,12 +21,12 @@ import (
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil discards the log
-	// Foreign means that passwords that are stored here aren't accepted, only those of directories.
+	// Foreign means that only passwords of directories are accepted, and not the passwords that are stored here.
 	Foreign bool
 	// Policies are the policies of providers, by name. A provider without a policy adds no people.
 	Policies map[string]Policy
-	// Addresses returns the addresses from which a person's tokens were used. Failures of others don't delay sign-ins from these
-	// addresses. If it is nil, no addresses are known.
+	// Addresses returns the addresses that used a person's tokens. Failures from other addresses don't delay sign-ins from these addresses. If
+	// Addresses is nil, no addresses are known.
 	Addresses func(name string) []string
 }
 
@@ -59,8 +59,7 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the stored password of a person who is signed in. Directories aren't queried, because their passwords aren't passwords of
-// the cluster.
+// Own checks the stored password of a person with a session. Directories aren't queried, because their passwords aren't passwords of the cluster.
 func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
@@ -120,8 +119,8 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	return err
 }
 
-// Note records when the person signed in. The response doesn't wait for it. If too many are being recorded, it is
-// skipped.
+// Note records the time of the person's sign-in. The response doesn't wait until the time is recorded. If too many times are being recorded, Note
+// does nothing.
 func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:
@@ -174,10 +173,10 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	return nil, cmp.Or(away, ErrWrong)
 }
 
-// stranger is used for people who don't exist, so that the same work is done for them.
+// stranger stands in for a person who doesn't exist, so that the server does the same work as for an existing person.
 const stranger = "no-person-has-this-name"
 
-// local checks the stored password. All failures take the same time.
+// local checks the stored password. It takes the same time for every kind of failure.
 func (s *Service) local(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
 	who, err := s.people.Person(name)
 	if err != nil || who.Disabled {
@@ -233,8 +232,8 @@ func (s *Service) uses(name, from string) bool {
 	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && clientaddr.NetworkOf(a) == from })
 }
 
-// note stores the result of a sign-in. It doesn't fail if the result can't be written. All concurrent results are counted, unless a new
-// password was set.
+// note stores the result of a sign-in. A result that can't be written isn't an error. All concurrent results are counted, unless a new password was
+// set.
 func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

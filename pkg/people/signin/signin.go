@@ -35,9 +35,9 @@ type Checker interface {
 	Name() string
 	// Refreshes reports whether Check needs the last Identity's refresh token. Otherwise a subject is enough.
 	Refreshes() bool
-	// Check returns the current identity. ErrGone means that the provider doesn't know the person, or no longer admits them. Other errors
-	// mean that it can't answer; ErrUnsaid, that it can't answer about this person only. An Identity that is returned with an error has
-	// the token for the next Check.
+	// Check returns the current identity. ErrGone means that the provider doesn't know the person, or no longer admits them. Other errors mean that
+	// the provider can't answer; ErrUnsaid means that it can't answer about this person only. If Check returns an Identity with an error, the
+	// Identity has the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
@@ -60,7 +60,7 @@ var ErrGone = errors.New("the provider doesn't know the person, or has disabled 
 // ErrNoPassword means that a person has no password of the cluster.
 var ErrNoPassword = errors.New("has no password of the cluster")
 
-// ErrUnsaid means that a provider answers, but can't answer about one person.
+// ErrUnsaid means that a provider responds, but can't say anything about one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
 // ErrLost means that an issuer may have used up the refresh token, and its response was lost.
@@ -76,7 +76,7 @@ var (
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 
-// ThrottledError is an ErrBusy with the time at which to try again.
+// ThrottledError is an ErrBusy with the time until the next try.
 type ThrottledError struct{ After time.Duration }
 
 func (e *ThrottledError) Error() string {

@@ -249,7 +249,7 @@ func TestAProviderVouchesForItsOwnPeopleAlone(t *testing.T) {
 	assert.ErrorIs(t, err, signin.ErrWrong)
 }
 
-// asked is a provider that checks what is sent to it.
+// asked is a provider that checks its input.
 type asked struct{ t *testing.T }
 
 func (asked) Name() string { return "lab" }
@@ -269,7 +269,7 @@ func TestProvidersAreAskedAfterLocalPasswords(t *testing.T) {
 	assert.ErrorIs(t, d.try(t, "ann", "of the lab", "10.0.0.1"), signin.ErrWrong)
 }
 
-// judge is a provider with one answer.
+// judge is a provider that always gives one answer.
 type judge struct {
 	name string
 	says error

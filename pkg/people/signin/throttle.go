@@ -12,7 +12,7 @@ import (
 const (
 	// burst is the number of wrong sign-ins of an address, and of a name, before they are slowed down.
 	burst = 10
-	// every is the interval at which wrong passwords are accepted after that: five a minute.
+	// every is the interval between wrong passwords that are accepted after burst: five a minute.
 	every = 12 * time.Second
 	// maxBuckets is how many addresses and names are remembered.
 	maxBuckets = 100_000
@@ -54,7 +54,7 @@ func newThrottle(now func() time.Time) *throttle {
 	return &throttle{now: now, buckets: map[key]*bucket{}, trusted: map[key]time.Time{}}
 }
 
-// try is one sign-in. It counts as a failure until its result is known, so that simultaneous attempts can't exceed the limit.
+// try is one attempt to sign in. It counts as a failure until its result is known, so that simultaneous attempts can't exceed the limit.
 type try struct {
 	t     *throttle
 	from  string // network of the address

@@ -39,9 +39,8 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 	return r.unsaid(ctx, l.person, l.id, l.sessions)
 }
 
-// settle revokes the permissions that people had through a provider that doesn't confirm them now. If many are lost at once, it is
-// more likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it
-// were unavailable.
+// settle revokes the permissions that people had through a provider that doesn't confirm them now. If many people lose permissions at once, it is
+// more likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it were unavailable.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -134,8 +133,8 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid revokes groups, sessions and application tokens if a provider hasn't answered for too long. A person who also has a password of
-// the cluster keeps application tokens.
+// unsaid revokes a person's groups, sessions and application tokens if a provider hasn't answered about the person for too long. A person who also
+// has a password of the cluster keeps application tokens.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {

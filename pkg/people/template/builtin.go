@@ -29,8 +29,8 @@ func BuiltIn() ([]v1.TemplateSpec, error) {
 	return out, nil
 }
 
-// newBuiltIn returns a template of the program. Its id is the same in all clusters and versions. It has a generation, so that a change
-// is refused because it is built in, and not because of its version.
+// newBuiltIn returns a template of the program. Its id is the same in all clusters and versions. The template has a generation, so that a change is
+// rejected because the template is built in, and not because of its version.
 func newBuiltIn(spec *v1.TemplateSpec) *v1.Template {
 	sum := sha256.Sum256([]byte(spec.Author + "/" + spec.Name))
 	id := fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
@@ -60,8 +60,8 @@ func withCounts(t, object *v1.Template) *v1.Template {
 	return &out
 }
 
-// counter returns the object with the stars and uses of a template that is built in. The first star or use creates it. It has no job
-// file, because the program has that.
+// counter returns the object with the stars and uses of a template that is built in. The first star or use creates it. The object has no job file,
+// because the program contains the job file.
 func (s *Store) counter(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	have, err := s.read(ctx, t.Name)
 	if !errors.Is(err, ErrNone) {

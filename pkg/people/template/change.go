@@ -81,8 +81,8 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 
 func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
 
-// alone reports whether a template that was just written is the only one with its author and name. If two are written at the same time,
-// it returns true for at least one of them. If the templates can't be read now, the last known ones count.
+// alone reports whether a template that was just written is the only one with its author and name. If two templates with the same name are written at
+// the same time, alone returns true for at least one template. If the templates can't be read now, the last known templates count.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
 	for _, other := range s.objects.All() {
@@ -142,8 +142,8 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes the author's fields. version is the Generation on which the change is based. If the template has a different one,
-// it isn't changed; 0 allows any. change may be called more than once.
+// Update changes the author's fields. version is the Generation that the change is based on. If the template has a different Generation, it isn't
+// changed; 0 allows any Generation. change may be called more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateSt
 	return withCounts(known, made), nil
 }
 
-// write changes the current state of an object, or of its status. It never undoes changes of others.
+// write changes the current state of an object or its status, and never undoes other people's changes.
 func (s *Store) write(ctx context.Context, known *v1.Template, part string, change func(*v1.Template) error) (*v1.Template, error) {
 	var err error
 	var parts []string

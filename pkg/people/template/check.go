@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Limits. All templates are in the memory of each server.
+// Limits of templates. Each server keeps all templates in memory.
 const (
 	maxName        = 100 // characters
 	maxSummary     = 1024
@@ -118,8 +118,8 @@ func shareable(job string) (string, error) {
 // Masked reports whether secrets of a job file are masked, so that it can't be submitted unchanged.
 func Masked(job string) bool { return strings.Contains(job, protocol.Masked) }
 
-// fits returns why a template can't be added. was is the template that it replaces, or nil. Two that are written at the same time may
-// together exceed a limit by one, for which the limits leave room.
+// fits returns why a template can't be added. was is the template that it replaces, or nil. Two templates that are written at the same time may
+// together exceed a limit by one template. The limits leave room for that.
 func (s *Store) fits(was *v1.Template, spec *v1.TemplateSpec) error {
 	count, own, all := 0, size(spec), size(spec)
 	for _, t := range s.objects.All() {

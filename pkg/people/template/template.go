@@ -1,6 +1,6 @@
-// Package template provides job templates: job files with a description that people share. In: Templates of the cluster, by watch or
-// read once; an author's changes. Out: the current templates, without secrets; changes that don't overwrite those of others. It
-// doesn't check permissions.
+// Package template provides job templates: job files with a description that people share. In: Templates of the cluster, by watch or read once; an
+// author's changes. Out: the current templates, without secrets; changes that don't overwrite other people's changes. The package doesn't check
+// permissions.
 package template
 
 import (
@@ -41,7 +41,7 @@ type Store struct {
 	objects *watch.Store[*v1.Template]
 	builtIn []*v1.Template
 	now     func() time.Time
-	// unprepared is set if Load found a cluster without the kind Template: it has only the built-in ones.
+	// unprepared is set if Load found a cluster without the kind Template: the store then has only the built-in templates.
 	unprepared atomic.Bool
 }
 
@@ -49,7 +49,7 @@ type Store struct {
 type Options struct {
 	Log *slog.Logger     // nil discards the log
 	Now func() time.Time // nil means time.Now
-	// BuiltIn are templates of the program, in the order of lists; usually those of BuiltIn.
+	// BuiltIn holds the templates of the program, in the order of lists; usually the result of the function BuiltIn.
 	BuiltIn []v1.TemplateSpec
 }
 
@@ -112,7 +112,7 @@ func (s *Store) Fresh() error {
 	return nil
 }
 
-// All returns all templates, by author and name. Those that are built in come last.
+// All returns all templates, by author and name. Built-in templates come last.
 func (s *Store) All() []*v1.Template {
 	var out []*v1.Template
 	for _, t := range s.objects.All() {

@@ -29,7 +29,7 @@ func ObjectName(name string) string {
 	return coded + hex.EncodeToString([]byte(name))
 }
 
-// NameOf returns the name of the person or group that an object belongs to, and false if the object can't belong to one.
+// NameOf returns the name of the person or group of an object. It returns false if the object can't belong to a person or group.
 func NameOf(object string) (string, bool) {
 	name := object
 	if text, isCoded := strings.CutPrefix(object, coded); isCoded {

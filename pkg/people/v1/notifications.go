@@ -52,7 +52,7 @@ type Notifications struct {
 
 	// WaitMinutes is how long a job waits before the notice waiting; 0 means an hour.
 	WaitMinutes int32 `json:"waitMinutes,omitempty"`
-	// NoMail turns mails off, except those that the administrator requires.
+	// NoMail turns mails off, except the mails that the administrator requires.
 	NoMail bool `json:"noMail,omitempty"`
 	// +kubebuilder:validation:Enum="";generic;slack;teams;feishu;dingtalk
 
@@ -62,7 +62,7 @@ type Notifications struct {
 	WeeklyReport bool `json:"weeklyReport,omitempty"`
 	// +kubebuilder:validation:MaxProperties=20
 
-	// From has the times from which choices count, by kind of notice, FromMail and FromWebhook: earlier events have no notices.
+	// From holds the time when each choice takes effect, by kind of notice, FromMail and FromWebhook: earlier events have no notices.
 	From map[string]metav1.Time `json:"from,omitempty"`
 	// Test is the time of the latest request for a test message.
 	Test *metav1.Time `json:"test,omitempty"`
@@ -74,7 +74,7 @@ const (
 	FromWebhook = "webhook"
 )
 
-// DefaultNotifications returns those of a person who hasn't chosen any.
+// DefaultNotifications returns the choices of a person who has made none.
 func DefaultNotifications() *Notifications {
 	return &Notifications{Events: []NoticeEvent{NoticeStopping}}
 }

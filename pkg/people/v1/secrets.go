@@ -9,7 +9,7 @@ import (
 // reads the Secret Webhooks.
 const Namespace = "pai-people"
 
-// LabelPeople names the contents of a Secret of Namespace: one of the kinds below. LabelUser is the name of the person it belongs to.
+// LabelPeople names the contents of a Secret of Namespace: one of the kinds below. LabelUser names the owner of the Secret.
 const (
 	LabelPeople = "paictl.openpai.org/people"
 	LabelUser   = "paictl.openpai.org/user"
@@ -33,7 +33,7 @@ const (
 
 // Secrets that exist once.
 const (
-	// SigningKeys holds the keys that tokens are signed with.
+	// SigningKeys holds the keys that sign tokens.
 	SigningKeys = "signing-keys"
 	// FirstAdministrator holds the hash of the one-time code that makes the first administrator.
 	FirstAdministrator = "first-administrator"

@@ -95,7 +95,7 @@ type TemplateSpec struct {
 type TemplateStatus struct {
 	// +kubebuilder:validation:Minimum=0
 
-	// Uses is the number of jobs that were submitted from it.
+	// Uses is the number of jobs that were submitted from the template.
 	Uses int64 `json:"uses,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000

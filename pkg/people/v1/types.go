@@ -36,7 +36,7 @@ type UserSpec struct {
 	Name string `json:"name"`
 	// +kubebuilder:validation:MaxLength=320
 
-	// Email is only for people who read it; no decision depends on it.
+	// Email is only information for readers; no decision depends on the address.
 	Email string `json:"email,omitempty"`
 	// +kubebuilder:validation:MaxLength=256
 
@@ -58,7 +58,7 @@ type UserSpec struct {
 	SSHKeys []SSHKey `json:"sshKeys,omitempty"`
 	// Notifications are the person's choices of notices; without any, they are DefaultNotifications.
 	Notifications *Notifications `json:"notifications,omitempty"`
-	// Disabled people can't sign in, and their tokens are refused.
+	// Disabled people can't sign in, and their tokens are rejected.
 	Disabled bool `json:"disabled,omitempty"`
 	// Removed people can't be restored. Their names stay reserved, because jobs in the history have them.
 	Removed bool `json:"removed,omitempty"`
@@ -84,7 +84,7 @@ type UserStatus struct {
 	// +listMapKey=provider
 	// +listMapKey=subject
 
-	// External holds the answers of providers about the person. An answer is valid while its identity is one of the person's.
+	// External holds the answers of providers about the person. An answer is valid while the person has its identity.
 	External   []External   `json:"external,omitempty"`
 	LastSignIn *metav1.Time `json:"lastSignIn,omitempty"`
 	// +listType=map
@@ -108,7 +108,8 @@ type External struct {
 	Groups []string `json:"groups,omitempty"`
 	// CheckedAt is the time of the answer.
 	CheckedAt metav1.Time `json:"checkedAt"`
-	// Gone reports that the provider doesn't know the person or has disabled them, or hasn't answered for too long about one without a password.
+	// Gone reports that the provider doesn't know the person or has disabled the person, or that it hasn't answered for too long about a person
+	// without a password.
 	Gone bool `json:"gone,omitempty"`
 }
 
@@ -148,9 +149,9 @@ type GroupSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=500
 
-	// VirtualClusters are those that members may submit jobs to.
+	// VirtualClusters are the virtual clusters where members may submit jobs.
 	VirtualClusters []VCGrant `json:"virtualClusters,omitempty"`
-	// AllVirtualClusters allows members to submit to all virtual clusters, including later ones.
+	// AllVirtualClusters allows members to submit to all virtual clusters, including virtual clusters that are added later.
 	AllVirtualClusters bool `json:"allVirtualClusters,omitempty"`
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=500

@@ -1,9 +1,9 @@
-// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's
-// maps, from the first check of a password on.
+// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's maps, from the
+// first check of a password on.
 //
-// Without this package, zxcvbn's package matching creates the maps when a program starts, which takes half of the processor time and
-// a quarter of the memory of a short command. Go initializes packages that don't depend on each other in the order of their import
-// paths, so this package comes before that one.
+// Without this package, zxcvbn's package matching creates the maps when a program starts, which takes half of the processor time and a quarter of the
+// memory of a short command. Go initializes packages that don't depend on each other in the order of their import paths, so this package comes before
+// zxcvbn's package matching.
 package dictionaries
 
 import (

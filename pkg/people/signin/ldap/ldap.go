@@ -1,5 +1,5 @@
-// Package ldap checks passwords of people with a directory, and reads their current data from it. In: the address of the
-// directory, how people and groups are found in it, names and passwords. Out: identities for pkg/people/signin.
+// Package ldap checks passwords of people with a directory, and reads people's current data from the directory. In: the directory's address, how to
+// find people and groups, names and passwords. Out: identities for pkg/people/signin.
 package ldap
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options specify the address of a directory, and how people are found in it.
+// Options specify the address of a directory, and how to find people there.
 type Options struct {
 	// Name is the directory's name here.
 	Name string
 	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
 	URL      string
 	StartTLS bool
-	// CA is the PEM of the authorities that may sign the directory's certificate; "" means those of the system.
+	// CA is the PEM of the CAs that may sign the directory's certificate; "" means the system's CAs.
 	CA string
 	// BindDN and BindPassword belong to the account that searches.
 	BindDN       string
@@ -39,8 +39,7 @@ type Options struct {
 // Users specifies how people are found: below Base, by Filter and the attribute Name.
 type Users struct {
 	Base, Filter string
-	// Name is the attribute with which people sign in. Subject is an attribute that never changes and is never reused
-	// for another person.
+	// Name is the attribute that holds the names for signing in. Subject is an attribute that never changes and is never reused for another person.
 	Name, Subject string
 	// Email and DisplayName are attributes that are shown; "" means that the directory doesn't have them.
 	Email, DisplayName string
@@ -56,7 +55,7 @@ type Groups struct {
 }
 
 const (
-	// patience bounds one answer of a directory.
+	// patience bounds how long a directory may take to respond.
 	patience = 10 * time.Second
 	// most is the maximum number of connections at a time: each sign-in has its own.
 	most = 16
@@ -150,7 +149,7 @@ func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) 
 	return id, d.explain(err)
 }
 
-// session opens a connection, bound as the account that searches, and calls do with it.
+// session opens a connection, binds it as the account that searches, and calls do with the connection.
 func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) error {
 	select {
 	case d.slots <- struct{}{}:

@@ -90,7 +90,7 @@ func (d *Directory) identity(c *ldap.Conn, e *ldap.Entry) (*signin.Identity, err
 	return id, err
 }
 
-// groups returns the names of the groups that an entry is in.
+// groups returns the names of an entry's groups.
 func (d *Directory) groups(c *ldap.Conn, e *ldap.Entry) ([]string, error) {
 	g := d.o.Groups
 	member := e.DN
@@ -160,7 +160,7 @@ func trimHex(value string) (string, bool) {
 	return string(b), err == nil
 }
 
-// hostOf returns the host of the directory's address, for which its certificate must be valid.
+// hostOf returns the host of the directory's address. The directory's certificate must be valid for that host.
 func hostOf(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/signin/oidc"
 )
 
-// liar is an issuer that gives the ID token that the test names, which no real one does.
+// liar is an issuer that issues the ID token of the test; no real issuer would issue it.
 type liar struct {
 	*httptest.Server
 	key      *ecdsa.PrivateKey

@@ -1,5 +1,5 @@
-// Package oidc signs in people through an issuer of OpenID Connect: the authorization code flow with PKCE, state and nonce. In: an
-// issuer, and the parameters with which a browser returned. Out: addresses for browsers, and identities for pkg/people/signin.
+// Package oidc signs in people through an issuer of OpenID Connect: the authorization code flow with PKCE, state and nonce. In: an issuer, and the
+// parameters that a browser returned. Out: addresses for browsers, and identities for pkg/people/signin.
 package oidc
 
 import (
@@ -33,12 +33,12 @@ type Options struct {
 	Name, Title, Issuer string
 	ClientID            string
 	ClientSecret        secret.String
-	// CA is the PEM of the authorities that may sign the issuer's certificate; "" means those of the system.
+	// CA is the PEM of the CAs that may sign the issuer's certificate; "" means the system's CAs.
 	CA string
 	// Scopes are requested in addition to openid.
 	Scopes []string
 	Claims Claims
-	// Return is the address to which the issuer redirects browsers.
+	// Return is the address that the issuer redirects browsers to.
 	Return string
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards the log
@@ -47,8 +47,7 @@ type Options struct {
 const (
 	// patience bounds one request to an issuer.
 	patience = 10 * time.Second
-	// again is how long after a failure the issuer's description isn't requested, so that users don't wait for an issuer that doesn't
-	// answer.
+	// again is how long the issuer's description isn't requested again after a failure, so that users don't wait for an issuer that doesn't respond.
 	again = 5 * time.Second
 )
 
@@ -130,7 +129,7 @@ type Ask struct {
 	Verifier string `json:"verifier"`
 }
 
-// Begin returns the address of the issuer to which a browser is sent.
+// Begin returns the address of the issuer for the browser.
 func (i *Issuer) Begin() (address string, ask Ask, err error) {
 	p, err := i.provider()
 	if err != nil {
@@ -146,13 +145,13 @@ func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
 
 // Errors of Finish. Others wrap people.ErrUnavailable.
 var (
-	// ErrMismatch means that an answer doesn't belong to this browser's sign-in.
+	// ErrMismatch means that an issuer's response doesn't belong to this browser's sign-in.
 	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
 	// ErrRefused means that an issuer doesn't confirm the person, or that its response isn't valid.
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
-// Finish completes a sign-in with the parameters with which a browser returned.
+// Finish completes a sign-in from the parameters that a browser returned.
 func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
@@ -185,7 +184,7 @@ func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.
 	return i.identity(ctx, p, token, id)
 }
 
-// from refuses parameters of another issuer, if issuers name themselves (RFC 9207).
+// from returns an error for the parameters of another issuer, if the issuer names itself (RFC 9207).
 func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	says := struct {
 		Names bool `json:"authorization_response_iss_parameter_supported"`
@@ -212,7 +211,7 @@ func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.T
 	return id, nil
 }
 
-// refused distinguishes the refusal of an issuer from an issuer that can't be reached.
+// refused distinguishes an issuer that denies a request from an issuer that can't be reached.
 func (i *Issuer) refused(err error) error {
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && said.ErrorCode != "" && said.Response.StatusCode < http.StatusInternalServerError {
 		return fmt.Errorf("%w: it says %s", ErrRefused, plain(said.ErrorCode))
@@ -235,8 +234,8 @@ func plain(code string) string {
 // request of the program is invalid_request, too.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
-// unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, it
-// refuses the token from then on.
+// unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, the issuer
+// rejects the token from then on.
 func (i *Issuer) unrefreshed(err error) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {

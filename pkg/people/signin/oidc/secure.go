@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// secure refuses requests without TLS, even after redirects of an issuer.
+// secure blocks requests without TLS, even after redirects of an issuer.
 type secure struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -46,7 +46,7 @@ func isSecure(address string) error {
 	return fmt.Errorf("%s is not an https:// address", plain(address))
 }
 
-// secureEndpoints refuses an issuer that has any endpoint without TLS, even if only browsers use it.
+// secureEndpoints returns an error for an issuer that has any endpoint without TLS, even if only browsers use that endpoint.
 func secureEndpoints(p *oidc.Provider) error {
 	more := struct {
 		Keys     string `json:"jwks_uri"`

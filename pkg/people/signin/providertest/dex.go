@@ -24,8 +24,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ClientID and ClientSecret identify the program to which people sign in; OtherClient is a second program, with the same
-// secret.
+// ClientID and ClientSecret identify the program that people sign in to; OtherClient is a second program, with the same secret.
 const (
 	ClientID     = "paictl"
 	OtherClient  = "another"
@@ -36,7 +35,7 @@ const (
 type Issuer struct {
 	// URL is its identifier and its address.
 	URL string
-	// CA is the PEM of its authority.
+	// CA is the PEM of the issuer's CA.
 	CA string
 
 	t       testing.TB
@@ -141,7 +140,7 @@ type Browser struct {
 	issuer *Issuer
 }
 
-// Browser returns a Browser that trusts the issuer, and more authorities. It doesn't follow redirects by itself.
+// Browser returns a Browser that trusts the issuer and the additional CAs. The Browser doesn't follow redirects by itself.
 func (i *Issuer) Browser(more ...string) *Browser {
 	jar, err := cookiejar.New(nil)
 	require.NoError(i.t, err)
@@ -152,8 +151,7 @@ func (i *Issuer) Browser(more ...string) *Browser {
 
 var action = regexp.MustCompile(`action="([^"]*)"`)
 
-// SignIn opens an address of the issuer, enters a name and the password, and returns the address to which the issuer redirects the
-// browser.
+// SignIn opens an address of the issuer, enters a name and the password, and returns the address that the issuer redirects the browser to.
 func (b *Browser) SignIn(address, name string) string {
 	t := b.issuer.t
 	t.Helper()
@@ -189,7 +187,7 @@ func (b *Browser) SignIn(address, name string) string {
 	return ""
 }
 
-// Visit opens an address. It returns the address to which that redirects, or the page.
+// Visit opens an address. It returns the target of the redirect, or the page.
 func (b *Browser) Visit(address string) (to, page string) {
 	t := b.issuer.t
 	t.Helper()

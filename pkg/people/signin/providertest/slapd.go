@@ -1,6 +1,6 @@
-// Package providertest runs real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that
-// directory behind it. In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: their addresses, and functions that
-// change the people in them.
+// Package providertest runs real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that directory behind
+// it. In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: the providers' addresses, and functions that change the people in the
+// directory.
 package providertest
 
 import (
@@ -27,7 +27,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Base is the root of the directory, AdminDN and AdminPassword its administrator's, Password that of all people in it.
+// Base is the root of the directory, AdminDN and AdminPassword belong to the directory's administrator, and Password is the password of all people in
+// the directory.
 const (
 	Base          = "dc=example,dc=org"
 	AdminDN       = "cn=admin," + Base
@@ -39,7 +40,7 @@ const (
 type Directory struct {
 	// URL is its address without TLS, which supports StartTLS; TLS is its address with TLS.
 	URL, TLS string
-	// CA is the PEM of its authority, CAFile a file with it.
+	// CA is the PEM of the directory's CA, and CAFile is a file with the same PEM.
 	CA, CAFile string
 
 	t       testing.TB
