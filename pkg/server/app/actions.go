@@ -94,7 +94,7 @@ func (d *Actions) Actions(ctx context.Context, f ActionFilter) (items []*actions
 	return items, next, nil
 }
 
-// listActions reads the Actions of the API server in parts, and returns the latest ones of those that are selected.
+// listActions reads the Actions from the API server in parts, and returns the latest of the selected Actions.
 func (d *Actions) listActions(ctx context.Context, most int, selected func(*actionsv1.Action) bool) (items []*actionsv1.Action, err error) {
 	objects, err := d.actions()
 	if err != nil {
@@ -191,7 +191,7 @@ const (
 	maxGrace     = 7 * 24 * time.Hour
 	defaultValid = time.Hour
 	maxValid     = 7 * 24 * time.Hour
-	// maxActionReason bounds a reason, in characters, and maxCancelReason that of a cancellation, to which the person's name is added.
+	// maxActionReason bounds a reason, in characters. maxCancelReason bounds the reason of a cancellation, and leaves room for the person's name.
 	maxActionReason = 500
 	maxCancelReason = 200
 	// mostCancelTries bounds how often an Action is read again if it changes while it is canceled.
@@ -438,7 +438,7 @@ func actionError(name string, err error) error {
 	return err
 }
 
-// actionOf reads an answer of the API server about one Action.
+// actionOf converts a response of the API server about one Action.
 func actionOf(name string) func(*unstructured.Unstructured, error) (*actionsv1.Action, error) {
 	return func(u *unstructured.Unstructured, err error) (*actionsv1.Action, error) {
 		if err != nil {

@@ -326,7 +326,7 @@ func TestWithoutTheAlertHandlerTheAnswerNamesTheRemedy(t *testing.T) {
 	check(err)
 }
 
-// A server lists the Actions once, and then knows them by watch: those that it makes at once.
+// A server lists the Actions once, and then learns changes from a watch. The server knows the Actions that it makes at once.
 func TestPagesNeedNoListOfAllActions(t *testing.T) {
 	r := newRequests(t)
 	r.put(t, "drain-1", r.now, func(a *actionsv1.Action) { a.Status.Results = []actionsv1.Result{{Target: "pai-jobs/a"}} })

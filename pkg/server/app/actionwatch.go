@@ -60,7 +60,7 @@ func (w *ActionWatch) all() (all map[string]*actionsv1.Action, ok bool) {
 	return w.store.All(), true
 }
 
-// put keeps an answer of the API server, so that the next list has it.
+// put stores an Action that the API server returned, so that the next list has it.
 func (w *ActionWatch) put(u *unstructured.Unstructured) {
 	if w != nil && u != nil {
 		w.store.Put(u)

@@ -11,8 +11,8 @@ import (
 // Alert is an alert that fires.
 type Alert = alerts.Alert
 
-// Alerts returns the alerts that fire, those that are silenced as well, the latest first. Administrators and users who are granted the page alerts see all
-// of them; others see those about jobs that they can see.
+// Alerts returns the firing alerts, including silenced alerts, the latest first. Administrators and users who are granted the page alerts see all
+// alerts; other users see the alerts about the jobs that they can see.
 func (d *Actions) Alerts(ctx context.Context) ([]Alert, error) {
 	if err := rules.Class("alert.read", &d.caller.Subject); err != nil {
 		return nil, err

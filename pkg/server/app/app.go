@@ -1,6 +1,6 @@
-// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people,
-// tokens and jobs. Out: methods that first check the rules of pkg/people/rules, and then act. Methods that change something
-// write it to the audit, even if they refuse. Handlers have no other access, so they can't skip the rules.
+// Package app has the operations that a person may use with the token of a request. In: a subject, and the libraries of people, tokens and jobs. Out:
+// methods that first check the rules of pkg/people/rules, and then act. Methods that change something write to the audit, even if they deny the
+// request. Handlers have no other access, so they can't skip the rules.
 package app
 
 import (
@@ -78,8 +78,7 @@ type App struct {
 	Issuers map[string]Issuer
 	// Once stores the codes of sign-ins in progress.
 	Once *onetime.Store
-	// At is the address to which issuers redirect browsers, https://HOST. Pages at other addresses redirect people there
-	// first.
+	// At is the address that issuers redirect browsers to, https://HOST. Pages at other addresses first redirect people to At.
 	At string
 	// ReturnPages are the addresses of pages that get a token in their address.
 	ReturnPages []string
@@ -122,8 +121,8 @@ type Caller struct {
 // OperatorPrefix is the prefix of the actor of a change with a kubeconfig. No name of a person has a colon.
 const OperatorPrefix = "kubeconfig:"
 
-// Operator returns the caller with the cluster's kubeconfig. user returns its user, as the API server knows it, for the audit. as is the
-// name of the person for whom the operator acts, or "".
+// Operator returns the caller with the cluster's kubeconfig. user returns the API server's name of the kubeconfig's user, for the audit. as is the
+// name of the person that the operator acts for, or "".
 func (s *App) Operator(user func(context.Context) string, as string) Caller {
 	c := Caller{Subject: rules.Subject{Operator: true, Name: as, Grants: rules.Grants{Administrator: true, AllVCs: true}}, operator: user}
 	if p, err := s.People.Person(as); err == nil {

@@ -18,8 +18,8 @@ type UserChange struct {
 	Password, Old secret.String
 }
 
-// ChangeUser makes several changes of a person. All changes are checked before the first is made, and the password, which ends
-// sessions, is changed last.
+// ChangeUser makes several changes of a person. ChangeUser checks all changes before it makes the first change. It changes the password last, because
+// that ends sessions.
 func (d *Actions) ChangeUser(ctx context.Context, name string, c UserChange) error {
 	if err := d.checkChange(ctx, name, c); err != nil {
 		return d.audited(ctx, d.ruleOf(name), person(name), nil, err)

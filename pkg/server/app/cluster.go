@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler answers, down explains why, and they have no
-// usage.
+// VirtualClusters returns the virtual clusters that are granted to the caller. If no scheduler responds, down explains why, and the virtual clusters
+// have no usage.
 func (d *Actions) VirtualClusters(ctx context.Context) (granted *schedulerapi.VirtualClusters, down, err error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, nil, err
@@ -37,7 +37,7 @@ func NoVC(name string) error {
 	return &wire.Error{Status: http.StatusNotFound, Code: "NoVirtualClusterError", Message: "Virtual cluster " + wire.Shown(name) + " is not found."}
 }
 
-// Machines returns the machines for jobs, with their used GPUs, but not with the users of these.
+// Machines returns the machines for jobs, with their used GPUs, but without the users of these GPUs.
 func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	if err := rules.Class("vc.read", &d.caller.Subject); err != nil {
 		return nil, err
@@ -45,8 +45,7 @@ func (d *Actions) Machines(ctx context.Context) (*schedulerapi.Nodes, error) {
 	return d.app.Jobs.Scheduler.Nodes(ctx)
 }
 
-// Shares returns the resources that come with one leaf of each type, a GPU or a CPU cell: of all types, or of those that a
-// virtual cluster owns.
+// Shares returns the resources that come with one leaf of each type, a GPU or a CPU cell: of all types, or of the types that a virtual cluster owns.
 func (d *Actions) Shares(ctx context.Context, vc string) (map[string]job.Share, error) {
 	if err := rules.Class("sku.read", &d.caller.Subject); err != nil {
 		return nil, err

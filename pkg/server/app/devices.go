@@ -64,12 +64,12 @@ func (d *Actions) NewDevice(ctx context.Context, client string) (*Device, error)
 	return nil, err
 }
 
-// unanswered reports whether a program was neither allowed nor refused yet.
+// unanswered reports whether the person has neither allowed nor denied a program yet.
 func unanswered(values map[string]string) bool {
 	return values[valueUser] == "" && values[valueDenied] == ""
 }
 
-// deviceID returns the id under which a user code is stored. Lower case, spaces and hyphens in the typed code don't matter.
+// deviceID returns the storage id of a user code. Lower case, spaces and hyphens in the typed code don't matter.
 func deviceID(user string) string {
 	return onetime.ID("device " + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' {
@@ -82,7 +82,8 @@ func deviceID(user string) string {
 	}, user))
 }
 
-// Waiting is a program that waits for a person's approval. The person's browser answers with Approval, which isn't stored in a cookie.
+// Waiting is a program that waits for a person's approval. The person's browser sends Approval back with the decision; Approval isn't stored in a
+// cookie.
 type Waiting struct {
 	Name            string // the name of the person
 	Client, Address string
@@ -101,12 +102,11 @@ type approval struct {
 const (
 	// approvalFor is the purpose of the seal, so that other sealed data isn't accepted as approvals.
 	approvalFor = "paictl approval of a program"
-	// approvalTime is how long a person may take to answer.
+	// approvalTime is how long a person may take to decide.
 	approvalTime = 5 * time.Minute
 )
 
-// waits returns the program that waits with a user code, for a person who has just signed in. Wrong codes are throttled like
-// wrong passwords.
+// waits returns the program that waits with a user code, for a person who has just authenticated. Wrong codes are throttled like wrong passwords.
 func (d *Actions) waits(ctx context.Context, p *people.Person, user string) (*Waiting, error) {
 	t, err := d.device(ctx, p.Name, user)
 	if err != nil {
@@ -140,7 +140,7 @@ func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Thing
 	return t, err
 }
 
-// open finds a sign-in that waits and has no answer yet.
+// open returns a waiting sign-in that no one has allowed or denied yet.
 func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
 	t, err := d.app.Once.Get(ctx, onetime.Device, id)
 	if err == nil && !unanswered(t.Values) {
@@ -149,7 +149,7 @@ func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
 	return t, err
 }
 
-// Approve allows or refuses a program that waits. sealed is the Approval that the person's browser got when they signed in.
+// Approve allows or denies a waiting program. sealed is the Approval that the person's browser got when the person signed in.
 func (d *Actions) Approve(ctx context.Context, sealed secret.String, allow bool) error {
 	text, err := d.app.Tokens.Unseal(ctx, approvalFor, sealed.Reveal())
 	if errors.Is(err, token.ErrInvalid) {
@@ -184,9 +184,8 @@ var errSession = &wire.Error{
 	Remedy: "run paictl token approve CODE where you ran paictl login, with a current paictl; or open the page /device in a browser",
 }
 
-// LetIn allows a program that waits with a user code to sign in as the caller, who is signed in elsewhere, or refuses it. To
-// allow it, the caller must show the refresh token of their session, because the program's session lasts much longer than an
-// access token.
+// LetIn allows or denies a program that waits with a user code to sign in as the caller, who is signed in elsewhere. To allow the program, the caller
+// must send the refresh token of their session, because the program's session lasts much longer than an access token.
 func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session secret.String) error {
 	if err := rules.Decide("token.own", &d.caller.Subject, rules.Thing{Kind: rules.KindToken, Owner: d.caller.Name}); err != nil {
 		return err
@@ -209,7 +208,7 @@ func (d *Actions) LetIn(ctx context.Context, user string, allow bool, session se
 	return d.answer(ctx, d.caller.Name, t, valuesOf(&own), allow, err)
 }
 
-// answer stores a person's answer in a sign-in that waits.
+// answer stores a person's decision in a waiting sign-in.
 func (d *Actions) answer(ctx context.Context, name string, t *onetime.Thing, values map[string]string, allow bool, err error) error {
 	detail := map[string]string{"way": "device", "allowed": strconv.FormatBool(allow)}
 	if err == nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Bounds of answers of a task, in bytes: its owner controls the program that answers.
+// Bounds of a task's responses, in bytes: the task's owner controls the program that responds.
 const (
 	maxListing = 4 << 20
 	maxKind    = 64
@@ -51,7 +51,7 @@ type File struct {
 	Size int64
 }
 
-// Files returns a path of a running task, and the entries of a folder. "" is the folder in which the task's program started.
+// Files returns a path of a running task, and the entries of a folder. "" is the folder where the task's program started.
 func (j *Job) Files(ctx context.Context, role string, index int32, name string) (*transfer.Listing, error) {
 	if name == "" {
 		name = "."

@@ -84,7 +84,7 @@ func (j *Job) Logs(ctx context.Context, o logs.Options, give func(logs.Line) err
 	return logs.Lines(ctx, j.actions.app.Jobs, j.job, o, give)
 }
 
-// Top measures the resources that the tasks use; problems are errors of machines that don't answer.
+// Top measures the resources that the tasks use; problems holds the errors of machines that don't respond.
 func (j *Job) Top(ctx context.Context) (list []usage.Task, problems []error, err error) {
 	if err := j.decide("job.read"); err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func (d *Actions) Waiting(ctx context.Context, vc string, limit int) (*job.Waiti
 	return d.app.Jobs.Waiting(ctx, vc, limit, d.nameOf)
 }
 
-// Usage sums GPU time: the caller's own, or that of a virtual cluster, without the names of its users.
+// Usage sums GPU time: the caller's own time, or the time of a virtual cluster, without the names of its users.
 func (d *Actions) Usage(ctx context.Context, q fapi.UsageQuery) (*job.Usage, error) {
 	if !d.caller.Grants.Administrator {
 		if q.User == "" && q.VirtualCluster == "" {

@@ -139,7 +139,7 @@ func sameGroup(a, b *v1.GroupSpec) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// DeleteGroup deletes a group and removes its members from it.
+// DeleteGroup deletes a group and removes the group from its members.
 func (d *Actions) DeleteGroup(ctx context.Context, name string) error {
 	return d.did(ctx, "group.manage", rules.Thing{Kind: rules.KindGroup, Name: name}, map[string]string{"change": "delete"}, func(ctx context.Context) error {
 		if err := rules.Class("group.manage", &d.caller.Subject); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// rememberTime bounds how long a request waits until its answer is stored.
+// rememberTime bounds how long a request waits until its response is stored.
 const rememberTime = 5 * time.Second
 
-// idempotent submits a job. If a submission is repeated with its key, it returns the first answer.
+// idempotent submits a job. If a submission is repeated with its key, it returns the first response.
 func (p *Prepared) idempotent(ctx context.Context, o SubmitOptions, submit func() (job.Outcome, error)) (job.Outcome, error) {
 	person, keys := p.actions.caller.person, p.actions.app.Keys
 	if o.Key == "" || person == nil {

@@ -26,18 +26,18 @@ type Issuer interface {
 	Title() string
 }
 
-// SignInMethods are the methods to sign in.
+// SignInMethods are the methods for signing in.
 type SignInMethods struct {
 	Password bool
 	Issuers  []IssuerName
-	// At is the address from which browsers go to an issuer.
+	// At is the address where browsers must be before they go to an issuer.
 	At string
 }
 
 // IssuerName is an issuer that people can choose.
 type IssuerName struct{ Name, Title string }
 
-// SignInMethods returns the methods to sign in.
+// SignInMethods returns the methods for signing in.
 func (d *Actions) SignInMethods() SignInMethods {
 	w := SignInMethods{Password: d.app.PasswordSignIn || d.app.SignIn.Providers(), Issuers: []IssuerName{}, At: d.app.At}
 	for name, i := range d.app.Issuers {
@@ -94,7 +94,7 @@ const (
 	AwayTime = 10 * time.Minute
 )
 
-// ToIssuer begins a sign-in at an issuer, and returns the redirect to it.
+// ToIssuer begins a sign-in at an issuer, and returns the redirect to the issuer.
 func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, error) {
 	issuer := d.app.Issuers[name]
 	if issuer == nil {
@@ -118,8 +118,7 @@ func (d *Actions) ToIssuer(ctx context.Context, name string, g Goal) (*Away, err
 	return &Away{address, awayName(ask.State), sealed}, nil
 }
 
-// awayName returns a name from the state of a sign-in, so that several tabs of a browser use different ones; "" if the state is
-// malformed.
+// awayName returns a name from the state of a sign-in, so that several tabs of a browser use different names; "" if the state is malformed.
 func awayName(state string) string {
 	if len(state) < awayLetters || strings.ContainsFunc(state, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '2' || r > '7') }) {
 		return ""
@@ -129,7 +128,7 @@ func awayName(state string) string {
 
 const awayLetters = 8
 
-// AwayName returns the name under which the browser stored the sign-in that it comes back from, or "" if the state is malformed.
+// AwayName returns the name that the browser stored the returning sign-in under, or "" if the state is malformed.
 func AwayName(back url.Values) string { return awayName(back.Get("state")) }
 
 // Arrival is the result of a sign-in: a token, the address of a program on the browser's machine, or a program that waits.

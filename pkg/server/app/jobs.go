@@ -18,8 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Job is a job that a caller may see. Each of its methods checks its own rule, so a job that was found for one use can't be used
-// for others.
+// Job is a job that a caller may see. Each of its methods checks its own rule, so a job that was found for one purpose can't be used for another.
 type Job struct {
 	actions *Actions
 	job     *job.Job
@@ -37,8 +36,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	if err := rules.Class(rule, &d.caller.Subject); err != nil {
 		return nil, err
 	}
-	// Callers who can see only their own jobs get the answer without a lookup, so that its duration doesn't reveal whether the
-	// job exists.
+	// Callers who can see only their own jobs get the response without a lookup, so that its duration doesn't reveal whether the job exists.
 	if v := rules.Visible(&d.caller.Subject); !v.All && len(v.VCs) == 0 && user != v.User {
 		return nil, d.refused(ctx, rule, rules.Thing{Kind: rules.KindJob, Owner: wire.Shown(user), Name: wire.Shown(name)}, NoJob(user, name))
 	}
@@ -62,7 +60,7 @@ func (d *Actions) Job(ctx context.Context, rule, user, name string) (*Job, error
 	return j, nil
 }
 
-// refused records in the audit that a rule doesn't allow the caller to change or enter a job. It doesn't record reads.
+// refused writes to the audit that a rule doesn't allow the caller to change or enter a job. It doesn't record reads.
 func (d *Actions) refused(ctx context.Context, rule string, t rules.Thing, err error) error {
 	switch rule {
 	case "job.read", "job.config", "job.logs":
@@ -224,8 +222,8 @@ func (j *Job) Stop(ctx context.Context) (before job.Phase, err error) {
 	return before, err
 }
 
-// changeIf is like change. But if the caller may make the change and it has no effect, the audit gets no record, because records
-// of requests without an effect would displace those of others.
+// changeIf is like change. But if an allowed change has no effect, the audit gets no record, because records of requests without an effect would
+// displace other people's records.
 func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(context.Context) error) error {
 	if !changes && j.decide(rule) == nil {
 		return act(ctx)
@@ -233,7 +231,7 @@ func (j *Job) changeIf(ctx context.Context, changes bool, rule string, act func(
 	return j.change(ctx, rule, nil, act)
 }
 
-// Retry runs the job again, as it was submitted. The owner's current grants must still allow that.
+// Retry runs the job again, exactly as submitted. The owner's current grants must still allow the job.
 func (j *Job) Retry(ctx context.Context) (before job.Phase, err error) {
 	err = j.change(ctx, "job.retry", nil, func(ctx context.Context) (err error) {
 		if j.actions.caller.Operator {

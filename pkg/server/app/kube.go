@@ -25,7 +25,7 @@ type KubeQuery struct {
 	Continue string
 }
 
-// maxObjects bounds the objects in memory for one answer: a pod takes some ten kilobytes.
+// maxObjects bounds the objects in memory for one response: a pod takes some ten kilobytes.
 const maxObjects = 1000
 
 func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
@@ -48,7 +48,7 @@ func (q *KubeQuery) options() (o metav1.ListOptions, err error) {
 	return o, nil
 }
 
-// pages reads a list in parts, and calls each with each of them. With a limit in the query, it reads a single part.
+// pages reads a list in parts, and calls each with each part. With a limit in the query, it reads a single part.
 func pages[List interface{ GetContinue() string }](q *KubeQuery, read func(metav1.ListOptions) (List, error), each func(List) error) error {
 	o, err := q.options()
 	if err != nil {

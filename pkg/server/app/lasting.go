@@ -25,7 +25,7 @@ func (d *Actions) did(ctx context.Context, rule string, t rules.Thing, detail ma
 	return d.audited(ctx, rule, t, detail, err)
 }
 
-// errNothing is returned by an action that succeeded without a change. The audit has no record of it.
+// errNothing is returned by an action that succeeded without a change. The audit has no record of such an action.
 var errNothing = errors.New("nothing changed")
 
 // lasting returns a context that ends some time after the context of a request.
@@ -46,8 +46,8 @@ func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// keep stops a job that was created while its owner was removed or disabled. When a person is removed, their existing jobs are
-// stopped; keep stops those that are created after that.
+// keep stops a job that was created while its owner was removed or disabled. When a person is removed, the person's existing jobs are stopped; keep
+// stops jobs that are created after the removal.
 func (s *App) keep(ctx context.Context, owner *people.Person, name string) error {
 	if owner == nil {
 		return nil

@@ -35,8 +35,8 @@ type Log struct {
 const (
 	// linkLife is how long a link to a log is valid.
 	linkLife = 10 * time.Minute
-	// tailBytes is the size of the end of a log, as clients state it above the text; tailLines bounds the lines that are read for
-	// it.
+	// tailBytes is the size of the end of a log; clients show this size above the text. tailLines bounds the lines that are read for the end of a
+	// log.
 	tailBytes = 16 << 10
 	tailLines = 4096
 )
@@ -93,7 +93,7 @@ func (s *App) Follow(ctx context.Context, text string) (Caller, error) {
 	return Caller{Subject: v.Subject, person: v.Person, claims: v.Claims, ended: v.Ended, log: l}, nil
 }
 
-// LinkedLog returns the log to which the caller's link refers.
+// LinkedLog returns the log of the caller's link.
 func (d *Actions) LinkedLog(ctx context.Context) (*Job, *Log, error) {
 	l := d.caller.log
 	if l == nil {
@@ -139,7 +139,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	return err
 }
 
-// missing returns the error for a log of which nothing could be read.
+// missing returns the error for a log if nothing of the log could be read.
 func missing(ctx context.Context, err error) error {
 	if _, told := errors.AsType[*wire.Error](err); told || ctx.Err() != nil || job.IsUnavailable(err) || errors.Is(err, rules.ErrForbidden) || errors.Is(err, rules.ErrGuest) {
 		return err
@@ -162,7 +162,7 @@ func (t *tail) last() []byte {
 	return t.b.Bytes()
 }
 
-// ExitRules returns the meanings of exit codes, or nil if the caller may not look at the job.
+// ExitRules returns the meanings of exit codes, or nil if the caller may not read the job.
 func (j *Job) ExitRules(ctx context.Context) *exits.Set {
 	if j.decide("job.read") != nil {
 		return nil
@@ -195,7 +195,7 @@ func (j *Job) SearchLog(ctx context.Context, sel logs.Selection, q logs.MatchQue
 	return m, placeless(ctx, err)
 }
 
-// FindLog returns the log of one attempt of a task: the one that a position names, or the selected one.
+// FindLog returns the log of one attempt of a task: the attempt of a position, or the selected attempt.
 func (j *Job) FindLog(ctx context.Context, sel logs.Selection, at logs.At) (*Log, error) {
 	if err := j.decide("job.logs"); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 // Notifications are a person's choices of notices, and the channels that the cluster has.
 type Notifications struct {
 	User, Email string
-	// Chosen reports whether the person has chosen. Choices are those in effect, without the required kinds.
+	// Chosen reports whether the person has chosen. Choices are the choices in effect, without the required kinds.
 	Chosen  bool
 	Choices v1.Notifications
 	// Offer is nil if the cluster doesn't send notices.

@@ -26,12 +26,12 @@ type ClonedFrom struct {
 	UID string
 }
 
-// jobUID is the format of UIDs of jobs: those of Kubernetes, and those of histories that were imported.
+// jobUID is the format of UIDs of jobs: UIDs of Kubernetes, and UIDs of imported histories.
 var jobUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// parent finds the job that a job was cloned from. The job must be one whose job file the caller may read, because others learn its
-// name from the clone. For a parent that doesn't exist, or that the caller may not see, it returns a warning and no job: the
-// reference is only information for people.
+// parent finds the job that a job was cloned from. The caller must have the right to read the parent's job file, because other people learn the
+// parent's name from the clone. For a parent that doesn't exist, or that the caller may not see, it returns a warning and no job: the reference is
+// only information for people.
 func (d *Actions) parent(ctx context.Context, file string, from *ClonedFrom) (*fv1.ClonedFrom, strictyaml.Findings, error) {
 	if from == nil {
 		return nil, nil, nil
@@ -111,7 +111,7 @@ func (j *Job) Parent(ctx context.Context) (*job.Job, error) {
 	return parent.Brief()
 }
 
-// seesParent reports whether the caller sees a job that another one was cloned from.
+// seesParent reports whether the caller sees the parent of a cloned job.
 func (d *Actions) seesParent(from *fv1.ClonedFrom) bool {
 	return rules.Decide("job.read", &d.caller.Subject, rules.Thing{Kind: rules.KindJob, Owner: from.User, VC: from.VirtualCluster, Name: from.Name}) == nil
 }

@@ -44,11 +44,11 @@ func (d *Actions) WhoAmI() (*Me, error) {
 	return me, nil
 }
 
-// existingTime limits how long an answer about a person waits for the names that exist.
+// existingTime limits how long a response about a person waits for the names of existing virtual clusters and storages.
 const existingTime = 3 * time.Second
 
-// Existing returns a function that removes virtual clusters and storages that don't exist from grants. If the cluster doesn't
-// answer, it keeps all.
+// Existing returns a function that removes virtual clusters and storages that don't exist from grants. If the cluster doesn't respond, the function
+// keeps all names.
 func (d *Actions) Existing(ctx context.Context) func(rules.Grants) rules.Grants {
 	known := sync.OnceValue(func() *people.Known {
 		ctx, cancel := context.WithTimeout(ctx, existingTime)
@@ -67,7 +67,7 @@ func (d *Actions) Existing(ctx context.Context) func(rules.Grants) rules.Grants 
 	}
 }
 
-// SignedIn is a person who has just signed in, and a token for them.
+// SignedIn is a person who has just signed in, with a new token.
 type SignedIn struct {
 	Name          string
 	Administrator bool
@@ -168,7 +168,7 @@ func (d *Actions) EndLast(ctx context.Context) error {
 	if d.caller.text == "" {
 		return nil
 	}
-	// The caller is already the new user, and the token is still that of the last session.
+	// The caller is already the new user, and the token still belongs to the last session.
 	err := d.app.Tokens.Revoke(ctx, "", d.caller.text)
 	if errors.Is(err, token.ErrNone) {
 		return nil
@@ -259,8 +259,7 @@ func (d *Actions) mayHave(scopes []rules.Scope) error {
 	return nil
 }
 
-// Revoke revokes a token of the caller. text is the token, its handle, or its id. Administrators can also revoke tokens of
-// others.
+// Revoke revokes a token of the caller. text is the token, its handle, or its id. Administrators can also revoke other people's tokens.
 func (d *Actions) Revoke(ctx context.Context, text string) error {
 	if err := rules.Class("token.own", &d.caller.Subject); err != nil {
 		return err

@@ -13,8 +13,7 @@ import (
 // maxReport is the longest time of a report.
 const maxReport = 31 * 24 * time.Hour
 
-// Report sums up how GPUs were allocated, used and lost. People get their own figures, administrators those of
-// everyone.
+// Report sums up how GPUs were allocated, used and lost. People get their own figures, and administrators get everyone's figures.
 func (d *Actions) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	if q.User == "" && !d.caller.Grants.Administrator {
 		q.User = d.caller.Name

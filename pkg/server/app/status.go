@@ -67,7 +67,7 @@ func (v *statusView) cut(c *status.Cluster) *status.Cluster {
 
 // StatusWatcher receives the state of a cluster. An error of its methods ends the watch.
 type StatusWatcher interface {
-	// Whole receives the whole state, which replaces all earlier ones.
+	// Whole receives the whole state, which replaces all earlier states.
 	Whole(c *status.Cluster) error
 	Changed(d *status.Delta) error
 	// Alive is called periodically.

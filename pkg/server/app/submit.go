@@ -47,8 +47,8 @@ type Prepared struct {
 // Summary returns the job's name and the resources that it requests.
 func (p *Prepared) Summary() job.Summary { return p.prepared.Summary }
 
-// Prepare reads a job file and builds its objects, from complete facts: if a fact is unknown, it fails. Then it decides on these
-// objects, which are the ones that run. It returns findings that are errors as the error.
+// Prepare reads a job file and builds its objects, from complete facts: if a fact is unknown, it fails. Then it decides on these objects; exactly
+// these objects run. It returns findings that are errors as the error.
 func (d *Actions) Prepare(ctx context.Context, r Request) (*Prepared, error) {
 	p, err := d.prepare(ctx, r)
 	if err != nil && !r.DryRun {
@@ -231,7 +231,7 @@ func (p *Prepared) Submit(ctx context.Context, o SubmitOptions) (outcome job.Out
 	return outcome, err
 }
 
-// maySee returns an error for a job that the caller must not know of.
+// maySee returns an error for a job that must stay hidden from the caller.
 func (d *Actions) maySee(j *job.Job) error {
 	return maySee(&d.caller.Subject, j)
 }

@@ -139,8 +139,7 @@ func (d *Actions) mayShare(was, now *v1.TemplateSpec) error {
 	return nil
 }
 
-// ChangeTemplate changes a template. version is the version on which the change is based; 0 accepts any. change may be called
-// more than once.
+// ChangeTemplate changes a template. version is the version that the change is based on; 0 accepts any version. change may be called more than once.
 func (d *Actions) ChangeTemplate(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*Template, error) {
 	seen, err := d.seenTemplate("template.change", id)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Person is a person as the caller may see them. If View.Whole isn't set, the answer may contain only name and e-mail address.
+// Person is a person with the caller's view. If View.Whole isn't set, the response may contain only the name and the e-mail address.
 type Person struct {
 	*people.Person
 	View rules.UserView

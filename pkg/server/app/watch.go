@@ -21,7 +21,7 @@ import (
 const (
 	// WatchNew: the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired: the changes since the place at which the watch should resume aren't known.
+	// WatchExpired means that the changes since the requested place aren't known any more.
 	WatchExpired = "expired"
 	// WatchGrants: the caller sees other jobs than before, or the place belongs to another filter.
 	WatchGrants = "grants"
@@ -133,7 +133,7 @@ func (w *watching) begin(ctx context.Context, place string) error {
 	return w.to.Alive(place)
 }
 
-// place returns the position from which a watch with the same changes and the same view continues.
+// place returns the position where a watch with the same changes and the same view continues.
 func (w *watching) place() string { return w.reader.Place() + placeEnd + w.view }
 
 // placeEnd separates the position of the reader from the view.

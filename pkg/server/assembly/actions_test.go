@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// An administrator's request is carried out by the alert handler, and one of a former administrator is refused.
+// The alert handler carries out an administrator's request, and refuses the request of a former administrator.
 func TestRequestsOfAdministrators(t *testing.T) {
 	h := newHouse(t)
 	objects, err := dynamic.NewForConfig(h.cluster.Config)

@@ -1,5 +1,5 @@
-// Package assembly assembles a server: people, tokens, jobs, and the routes that use them. In: the connection to a
-// cluster, and settings. Out: a server, and the parts that must run next to it.
+// Package assembly assembles a server: people, tokens, jobs, and the routes that use them. In: the connection to a cluster, and settings. Out: a
+// server, and the parts that must run next to the server.
 package assembly
 
 import (
@@ -60,13 +60,12 @@ type Options struct {
 	Settings *settings.Settings
 	// HistoryURL and SchedulerURL are as in job.Options.
 	HistoryURL, SchedulerURL string
-	// AccessFile has the password of the platform's own services, for requests to those that are proxied; "" means no
-	// password.
+	// AccessFile holds the password of the platform's own services, for requests to proxied services; "" means no password.
 	AccessFile string
 	// Credentials is the folder with secrets of issuers and directories, one file for each key; "" means no secrets.
 	Credentials string
-	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in it. Without a name, this
-	// replica is the only one, and it leads.
+	// SystemNamespace is the namespace of the lease, and Identity is the name of this replica in the lease. Without a name, this replica leads,
+	// because no other replica runs.
 	SystemNamespace, Identity string
 	// Leading runs while this replica leads, until its context ends; it may be nil.
 	Leading func(context.Context)
@@ -88,7 +87,7 @@ type Assembly struct {
 	Tokens *token.Service
 	SignIn *signin.Service
 	Cache  *cache.Cache
-	// Ready doesn't wait for Templates, because everything else works without them.
+	// Ready doesn't wait for Templates, because everything else works without templates.
 	Templates *template.Store
 
 	o       Options
@@ -182,7 +181,7 @@ func New(o Options) (*Assembly, error) {
 	return a, nil
 }
 
-// Ready explains why the server can't answer; nil if it can.
+// Ready explains why the server can't serve requests, or returns nil if it can.
 func (a *Assembly) Ready() error {
 	if !a.Cache.Filled() {
 		return errors.New("waiting for the API server: the jobs have not been read yet")

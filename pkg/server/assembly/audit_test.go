@@ -52,7 +52,7 @@ func TestWhatWasDoneCanBeAskedFor(t *testing.T) {
 	h.Eventually("the refusal is kept", func() bool { return len(read("root", "?object=noted&outcome=refused")) == 2 })
 	assert.Len(t, read("root", "?object=noted&actor=root"), 1, "stops that change nothing leave no record")
 
-	// A refusal before a job is looked up is recorded, too, if the request would change something.
+	// If a request that would change something is denied before its job is looked up, the audit has a record, too.
 	p, err := h.People.Person("ann")
 	require.NoError(t, err)
 	made, err := h.Tokens.Application(t.Context(), p, token.New{Label: "ci", Scopes: []rules.Scope{rules.ScopeRead}})

@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// The requests and answers that OpenPAI's clients rely on. Each of those that need more than one request has its own test below,
-// by its number; 6 and 21 are in the tests of virtual clusters and groups, 19 in that of replicas.
+// This test sends the requests that OpenPAI's clients rely on, and checks the responses. Behaviour that needs more than one request has its own test
+// below, by its number; 6 and 21 are in the tests of virtual clusters and groups, and 19 is in the test of replicas.
 func TestWhatOpenPAIsClientsRelyOn(t *testing.T) {
 	h := newHouse(t)
 	two := strings.Replace(servertest.JobFile("pair", "speech"), "taskRoles: {Worker_1: ", "taskRoles: {b_2: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 1}, commands: [sh]}, A_1: ", 1)

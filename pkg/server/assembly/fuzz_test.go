@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Any request to any route is decoded, or refused as a bad request, and the refusal repeats no value.
+// Any request to any route is decoded, or rejected as a bad request, and the rejection repeats no value.
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{`{}`, `null`, `{"username":"x","password":"y"}`, `{"text":1}`, `{"spec":{"groups":[null]}}`, `{"was":null,"spec":{"extension":[]}}`, `value=STOP`, `{"seconds":1e99}`, `{"tasks":-1}`, "\x00", `{"scopes":{"a":1}}`, `{"admin":"yes"}`, `"text"`} {
 		f.Add("limit=1&offset=x&order=a,b&vc&since=yesterday", "part", body)

@@ -54,7 +54,7 @@ func mustParse(t *testing.T, text string) *url.URL {
 	return u
 }
 
-// talk sends a text to an address, and returns the answer.
+// talk sends a text to an address, and returns the response.
 func talk(t *testing.T, address, text string) string {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

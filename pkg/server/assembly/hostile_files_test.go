@@ -21,10 +21,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// patience is longer than any answer of these tests takes, unless it never comes.
+// patience is longer than any response of these tests takes, unless the response never comes.
 const patience = 20 * time.Second
 
-// hostileTask returns a running task of ann whose runtime answers to cp-kind that a path is a file, and otherwise as answer does.
+// hostileTask returns a running task of ann. Its runtime's cp-kind reports that a path is a file, and answer simulates its other commands.
 func hostileTask(t *testing.T, answer func(what string, p *jobtest.Process) *metav1.Status) *rooms {
 	t.Helper()
 	r := newRooms(t)
@@ -50,7 +50,7 @@ func forever(p *jobtest.Process, text []byte) *metav1.Status {
 	}
 }
 
-// soon sends a request for ann's file a, whose answer must come.
+// soon sends a request for ann's file a, and expects a response within patience.
 func (r *rooms) soon(t *testing.T, method, rest string, length int64, body io.Reader) (status int, h http.Header, text string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

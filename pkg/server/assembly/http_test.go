@@ -45,7 +45,7 @@ func houseOn(t *testing.T, c *kube.Cluster, o servertest.Options) *house {
 	return h
 }
 
-// person adds a person, and signs them in.
+// person adds a person, and signs the person in.
 func (h *house) person(t *testing.T, name string, groups ...string) {
 	t.Helper()
 	h.Person(name, groups...)
@@ -138,7 +138,7 @@ func TestTwoPeopleInTwoVirtualClusters(t *testing.T) {
 		} {
 			a := h.as("vic", ask[0], ask[1], ask[2])
 			assert.Equal(t, 404, a.Status, "%v: %s", ask, a.Body)
-			// A user who sees the job and doesn't own it gets a refusal, not an answer that it doesn't exist.
+			// A user who sees the job and doesn't own it gets 403, and not a response that the job doesn't exist.
 			a = h.as("abe", ask[0], ask[1], ask[2])
 			assert.Equal(t, 403, a.Status, "%v: %s", ask, a.Body)
 			assert.Equal(t, 401, h.Ask(ask[0], ask[1], "", ask[2]).Status)
@@ -205,7 +205,7 @@ func TestFactsThatCantBeReadAre503(t *testing.T) {
 	assert.Equal(t, 202, h.Submit(h.tokens["root"], "blind", "vision").Status)
 }
 
-// The portal offers the operations of this answer.
+// The response lists the operations that the portal offers.
 func TestEachPersonGetsTheOperationsThatTheRulesAllow(t *testing.T) {
 	h := newHouse(t)
 	require.Equal(t, 202, h.Submit(h.tokens["ann"], "train", "speech").Status)

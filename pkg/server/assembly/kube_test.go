@@ -147,7 +147,7 @@ func TestListsOfKubernetesAreWholeForClientsThatKnowOfNoParts(t *testing.T) {
 	assert.Equal(t, 503, a.Status, a.Body)
 	assert.NotContains(t, a.Body, "continue", "the client has sent none")
 
-	// Clients don't mistake an answer for the whole list if its rest can't be read.
+	// If the rest of a list can't be read, clients don't mistake the response for the whole list.
 	fails.Store(asked.Load() + 2)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.URL+strings.Replace(path, "part", "wide", 1), nil)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// seam is a house in which a test can act just before the server sends a request to the API server.
+// seam is a house that lets a test act just before the server sends a request to the API server.
 type seam struct {
 	*house
 	before atomic.Pointer[func(*http.Request)]

@@ -19,7 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// prometheus answers each query about GPUs with one series, whose last value is 42, and other queries with nothing, in the form of Prometheus' own answers.
+// prometheus responds to each query about GPUs with one series, whose last value is 42, and to other queries with an empty result, in the form of
+// Prometheus' own responses.
 type prometheus struct {
 	mu    sync.Mutex
 	asked []string

@@ -53,7 +53,7 @@ func TestOwnersOfJobsWhoArentPeopleCantBeClaimed(t *testing.T) {
 	a = h.as("root", "POST", "/api/v3/users", `{"name":"owen","takeOverHistory":true}`)
 	assert.Equal(t, 200, a.Status/100*100, a.Body)
 
-	// If the history doesn't answer, it isn't known whether jobs have the name.
+	// If the history doesn't respond, it isn't known whether jobs have the name.
 	require.NoError(t, h.Store.Close())
 	require.ErrorIs(t, admit("noa"), people.ErrUnavailable)
 	_, err = h.People.Add(t.Context(), people.NewUser{Name: "noa"})

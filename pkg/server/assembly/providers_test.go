@@ -150,7 +150,7 @@ func TestABrowserSignsInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 401, status, "a cookie lets no program in: other services' pages could use it")
 }
 
-// redirect returns the address at which a browser arrives after it has gone to an issuer for a program.
+// redirect returns the address that a browser arrives at after it has gone to an issuer for a program.
 func (b *browser) redirect(name, goal string) (to, page string) {
 	t := b.lab.t
 	t.Helper()
@@ -335,7 +335,7 @@ func TestClientsOfOpenPAISignInAtAnIssuer(t *testing.T) {
 	assert.Equal(t, 403, a.Status, "there are no passwords here")
 }
 
-// approval finds the approval in a page that asks for one.
+// approval finds the approval in a page that requests the person's decision.
 var approval = regexp.MustCompile(`data-approval="([^"]+)"`)
 
 func TestAProgramWithoutABrowserIsLetIn(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// visitor sends requests as a browser does: it keeps cookies, which ports share, and follows redirects one by one.
+// visitor sends requests as a browser does: it keeps cookies, which ports share, and follows redirects one at a time.
 type visitor struct {
 	t *testing.T
 	*http.Client
@@ -36,7 +36,7 @@ func newVisitor(t *testing.T, of *servertest.Server) *visitor {
 	return &visitor{t, &http.Client{Transport: of.Client.Transport, Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// visited is an answer and where it came from.
+// visited is a response with its address.
 type visited struct {
 	status   int
 	header   http.Header

@@ -43,7 +43,7 @@ type way struct {
 // apply makes a server use it.
 func (w *way) apply(c *rest.Config) { *c = rest.Config{Host: w.front.URL, QPS: 200, Burst: 400} }
 
-// take ends all connections, and refuses new ones.
+// take ends all connections, and rejects new connections.
 func (w *way) take() {
 	w.away.Store(true)
 	w.front.CloseClientConnections()

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// scheduler is the part of pai-scheduler that decides and answers, on the test's API server; the test does what kube-scheduler does.
+// scheduler is the part of pai-scheduler that decides and serves requests, on the test's API server; the test does what kube-scheduler does.
 type scheduler struct {
 	*gangs.Store
 	t *testing.T

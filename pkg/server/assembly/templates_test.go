@@ -90,7 +90,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 			assert.Equal(t, status, h.as(who, "PUT", "/api/v3/templates/"+id+"/star", "").Status)
 		}
 	}
-	// The audit shows refused callers their refusals, and must not show them names.
+	// The audit shows callers the records of their denied requests, and must not show them names.
 	refusals := 0
 	for line := range strings.Lines(h.Printed.String()) {
 		if strings.Contains(line, `"actor":"vic"`) && strings.Contains(line, `"kind":"template"`) {
@@ -107,7 +107,7 @@ func TestTemplatesAreSeenByWhomTheyAreSharedWith(t *testing.T) {
 	assert.Equal(t, 404, h.as("abe", "GET", "/api/v3/templates/"+group, "").Status)
 }
 
-// The requests and answers of the marketplace's pages and of OpenPAI's page for submissions.
+// The server supports the requests of the marketplace's pages and of OpenPAI's page for submissions.
 func TestItemsAreAsTheMarketplaceReadsThem(t *testing.T) {
 	h := newHouse(t)
 	protocol := loose("train") + "secrets: {password: TOP-SECRET}\n"

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Another answer would leave an administrator whom everyone takes for an ordinary user.
+// If the API reported success, an administrator would stay in the group while everyone takes the person for an ordinary user.
 func TestNoOneIsTakenOutOfAGroupThatAProviderKeepsThemIn(t *testing.T) {
 	h := newHouse(t)
 	ask := h.asker(t)
