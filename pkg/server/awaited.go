@@ -7,11 +7,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user is at an issuer. Only a browser with such a
-// cookie can use the issuer's answer.
+// awaitedPrefix is the prefix of the names of cookies that a browser keeps while its user is at an issuer. Only a browser with such a cookie can use
+// the issuer's response.
 const awaitedPrefix = CookiePrefix + "issuer-"
 
-// ToIssuer begins a sign-in at an issuer of OpenID Connect. It returns the address to which the browser is redirected.
+// ToIssuer begins a sign-in at an issuer of OpenID Connect. It returns the address for the browser's redirect.
 func (c *Call) ToIssuer(issuer string, g app.Goal) (address string, err error) {
 	away, err := c.Actions.ToIssuer(c.Context(), issuer, g)
 	if err != nil {

@@ -24,8 +24,8 @@ const (
 	readRate = 32 << 10
 )
 
-// bodies bounds the memory of bodies in this process: while they are read, and then until their requests are answered. Bodies
-// without a token have a separate limit, so that they don't block signed-in users.
+// bodies bounds the memory of bodies in this process: while they are read, and then until their requests have responses. Bodies without a token have
+// a separate limit, so that they don't block signed-in users.
 type bodies struct{ read, decoded, guestRead, guestDecoded *pool }
 
 func newBodies() *bodies {
@@ -65,7 +65,7 @@ func (b *bodies) open(c *Call, who *rules.Subject, from netip.Addr, end time.Tim
 	r.Body = own
 }
 
-// All reads the body.
+// All reads the whole body.
 func (b *body) All() ([]byte, error) {
 	if err := b.hold(b.read, int(b.size)); err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (b *body) All() ([]byte, error) {
 	return data, err
 }
 
-// hold reserves memory until the request is answered.
+// hold reserves memory until the request has its response.
 func (b *body) hold(p *pool, n int) error {
 	if n == 0 {
 		return nil

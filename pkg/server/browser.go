@@ -14,28 +14,28 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for
-// exactly this host, so that no page of a sibling domain can set one. Cookies aren't separated by port: because of __Host-Http-, newer
-// browsers don't accept them from scripts either, such as those of proxied pages. Others see only the prefix __Host-.
+// CookiePrefix is the prefix of the names of the server's cookies. Because of __Host-, browsers accept them only over TLS and for exactly this host,
+// so that no page of a sibling domain can set such a cookie. Cookies aren't separated by port: because of __Host-Http-, newer browsers don't accept
+// them from scripts either, such as the scripts of proxied pages. Other browsers know only the prefix __Host-.
 const CookiePrefix = "__Host-Http-pai-"
 
 // SessionCookie holds the token of a browser's session.
 const SessionCookie = CookiePrefix + "session"
 
-// SignInPath is the page on which browsers sign in; ReturnTo is the key in its query for the page to which they return.
+// SignInPath is the page where browsers sign in; ReturnTo is the key in its query for the page that browsers return to.
 const (
 	SignInPath = "/sign-in"
 	ReturnTo   = "to"
 )
 
-// OpenerPolicy is the header that separates a page from the one that opened it, unless both have the same value and origin.
+// OpenerPolicy is the header that separates a page from the page that opened it, unless both have the same value and origin.
 const OpenerPolicy = "Cross-Origin-Opener-Policy"
 
 // ContentPolicy is the header that controls which resources a page may load, and which pages may show it in a frame.
 const ContentPolicy = "Content-Security-Policy"
 
-// KeepSession gives a browser the token of its session. Its last session ends: the browser may have cookies for proxied pages of that
-// session, with which the next user could otherwise use the rights of the last one.
+// KeepSession gives a browser the token of its new session, and ends the browser's last session: the browser may have cookies for proxied pages of
+// the last session, and the next user could otherwise use them with the rights of the last user.
 func (c *Call) KeepSession(token secret.String, until time.Time) error {
 	if len(c.Request.Header.Values("Authorization")) == 0 {
 		if err := c.Actions.EndLast(c.Context()); err != nil {
@@ -77,9 +77,9 @@ func stale(err error, route *Route) bool {
 	return app.Meaning(err).Status == http.StatusUnauthorized && isOpen(route)
 }
 
-// sameOrigin refuses a request that a page of another origin made a browser send, and doesn't let such a page read the answer. Links from
-// another origin may lead to a route of Navigation. A request with an Authorization header isn't refused, because browsers don't add that
-// header by themselves. Open routes are an exception: they may begin a session.
+// sameOrigin rejects a request that a page of another origin made a browser send, and doesn't let such a page read the response. Links from another
+// origin may lead to a route of Navigation. A request with an Authorization header isn't rejected, because browsers don't add that header by
+// themselves. Open routes are an exception: they may begin a session.
 func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	if len(r.Header.Values("Authorization")) > 0 && !isOpen(route) {
 		return nil
@@ -91,8 +91,8 @@ func sameOrigin(w http.ResponseWriter, r *http.Request, route *Route) error {
 	if route.Navigation && navigates(r) {
 		return nil
 	}
-	// net/http lets requests pass that only read. A script of a proxied page, which has the server's host, would make a browser send the
-	// session's cookie with them.
+	// net/http lets read-only requests pass. A script of a proxied page, which has the server's host, would make a browser send the session's cookie
+	// with such requests.
 	strict := *r
 	strict.Method = http.MethodPost
 	if err := http.NewCrossOriginProtection().Check(&strict); err != nil {
@@ -113,8 +113,8 @@ func navigates(r *http.Request) bool {
 // isOpen reports whether a route needs no sign-in.
 func isOpen(route *Route) bool { return rules.Class(route.Rule, &rules.Subject{}) == nil }
 
-// handshake refuses to upgrade a connection for a page of another origin: browsers let every page open a WebSocket, send cookies with it,
-// and let the page read it. Programs send no Origin.
+// handshake returns an error for an upgrade of a connection by a page of another origin: browsers let every page open a WebSocket, send cookies with
+// it, and let the page read the responses. Programs send no Origin.
 func handshake(r *http.Request) error {
 	all := r.Header.Values("Origin")
 	if len(all) == 0 {
@@ -149,10 +149,11 @@ func SeeOther(w http.ResponseWriter, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// WantsPage reports whether a browser shows the answer to a person.
+// WantsPage reports whether a browser shows the response to a person.
 func (c *Call) WantsPage() bool { return wantsPage(c.Request) }
 
-// Navigated refuses a request from a script or a frame. Clients that aren't browsers, and old browsers, don't send the header for this.
+// Navigated returns an error for a request from a script or a frame. Clients that aren't browsers, and old browsers, don't send the header
+// Sec-Fetch-Dest.
 func (c *Call) Navigated() error {
 	if to := c.Request.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
 		return &wire.Error{Status: http.StatusForbidden, Code: wire.CodeForbidden, Message: "scripts may not request this, and frames may not show it", Remedy: "open the address in a tab of the browser"}
@@ -160,7 +161,7 @@ func (c *Call) Navigated() error {
 	return nil
 }
 
-// wantsPage reports whether a browser shows the answer to a person.
+// wantsPage reports whether a browser shows the response to a person.
 func wantsPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || len(r.Header.Values("Authorization")) > 0 {
 		return false
@@ -168,11 +169,10 @@ func wantsPage(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(line string) bool { return strings.Contains(line, "text/html") })
 }
 
-// maxReturn bounds the address to which a browser returns.
+// maxReturn bounds the address that a browser returns to.
 const maxReturn = 2048
 
-// Local returns a path of this server, with its query, to which a browser may be redirected; "" if the text could lead to
-// another host.
+// Local returns a path of this server, with its query, as a target for redirects of browsers. It returns "" if the text could lead to another host.
 func Local(text string) string {
 	if len(text) > maxReturn || !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c == 0x7f }) {
 		return ""

@@ -13,17 +13,17 @@ import (
 // MediaEvents is the type of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// retryEvents is the delay after which a reader reconnects when the connection was lost.
+// retryEvents is how long a reader waits after a lost connection before it reconnects.
 const retryEvents = 2 * time.Second
 
-// sendBytes is the size from which events are sent, even if more follow.
+// sendBytes is the size of buffered events that are sent, even if more events follow.
 const sendBytes = 64 << 10
 
 // keepBytes bounds the buffer that a stream keeps, because streams last long and are quiet most of the time.
 const keepBytes = 2 << 10
 
-// Events answers with server-sent events (text/event-stream of the HTML standard). The answer begins with the first event: until
-// then, a handler can answer with an error. Events are buffered until Flush, or until they reach sendBytes.
+// Events responds with server-sent events (text/event-stream of the HTML standard). The response begins with the first event: until then, a handler
+// can respond with an error. Events are buffered until Flush, or until they reach sendBytes.
 type Events struct {
 	call  *Call
 	begun bool
@@ -32,10 +32,10 @@ type Events struct {
 	whole *wire.Packer // of parts that are sent together; nil: each part is sent at once
 }
 
-// Events returns an answer of server-sent events.
+// Events returns a response of server-sent events.
 func (c *Call) Events() *Events { return &Events{call: c} }
 
-// Begun reports whether the answer has begun.
+// Begun reports whether the response has begun.
 func (e *Events) Begun() bool { return e.begun }
 
 // Add adds an event, whose data is one line of JSON.
@@ -65,7 +65,7 @@ func (e *Events) id(id string) {
 	}
 }
 
-// Place sends the id with which a reader of all events so far reconnects. It isn't an event: readers only record it.
+// Place sends the id that a reader of all events so far reconnects with. Place sends no event: readers only record the id.
 func (e *Events) Place(id string) error {
 	e.id(id)
 	e.buf.WriteString(": \n\n")
@@ -133,7 +133,7 @@ func (e *Events) begin() {
 	e.Retry(retryEvents)
 }
 
-// Retry sets the delay after which readers reconnect.
+// Retry sets how long readers wait before they reconnect.
 func (e *Events) Retry(after time.Duration) {
 	e.buf.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n\n")
 }

@@ -17,8 +17,8 @@ type Flow struct {
 	begun   bool
 }
 
-// Flow answers with a text of the route's media type. The answer begins with the first bytes that are written, or with the end:
-// until then, the handler may return an error instead.
+// Flow responds with a text of the route's media type. The response begins with the first bytes that are written, or at the end: until then, the
+// handler may return an error instead.
 func (c *Call) Flow() *Flow {
 	f := &Flow{call: c, control: http.NewResponseController(c.Writer)}
 	f.out = bufio.NewWriterSize(flowing{f}, flowBytes)

@@ -18,7 +18,7 @@ type Limits struct {
 	PerMinute, PerTokenMinute, ChangesPerHour, SubmitPerHour, TemplatesPerHour int
 	// Streams is how many streams are open at a time.
 	Streams int
-	// Unlimited switches the limits of requests off.
+	// Unlimited turns off the limits of requests.
 	Unlimited bool
 }
 
@@ -109,7 +109,7 @@ func (s *open) take(keys ...of) (give func(), ok bool) {
 const (
 	// maxBuckets bounds the memory that unknown clients can occupy.
 	maxBuckets = 100_000
-	// idle is the time after which any bucket is full again.
+	// idle is how long any bucket takes to become full again.
 	idle = time.Hour
 )
 

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// Lines answers with a stream of lines of JSON, application/x-ndjson. Several goroutines may call its Send. A line "{}" is sent
-// whenever the stream was quiet for some time, so that both ends know that the other is connected. Then alive, which may be
-// nil, is called; an error of it ends the stream.
+// Lines responds with a stream of lines of JSON, application/x-ndjson. Several goroutines may call its Send. If the stream was quiet for some time,
+// Lines sends a line "{}", so that both ends know that the other is connected, and calls alive, which may be nil. An error of alive ends the stream.
 type Lines struct {
 	call *Call
 	mu   sync.Mutex
@@ -22,7 +21,7 @@ type Lines struct {
 	done chan struct{}
 }
 
-// aliveEvery is how often a line is sent at least, and writeTime how long a reader may take for one.
+// aliveEvery is the longest time between two lines, and writeTime is how long a reader may take for a line.
 const (
 	aliveEvery = 15 * time.Second
 	writeTime  = 30 * time.Second
@@ -89,7 +88,7 @@ func (l *Lines) Send(value any) error {
 	return l.err
 }
 
-// begin begins an answer that is a stream.
+// begin begins a response that is a stream.
 func (c *Call) begin(media string) {
 	h := c.Writer.Header()
 	h.Set("Content-Type", media)

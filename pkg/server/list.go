@@ -11,8 +11,8 @@ import (
 // rowBytes is the memory that one row of a list counts as.
 const rowBytes = 1 << 10
 
-// Listing returns a route whose handler answers with Call.List; the OpenAPI document describes the response as Out. A person has one
-// such list at a time.
+// Listing returns a route whose handler responds with Call.List; the OpenAPI document describes the response as Out. Each person can read one such
+// list at a time.
 func Listing[In, Out any](path, rule, summary string, h func(*Call, *In) error, o ...Option) Route {
 	r := Route{Method: http.MethodGet, Path: path, Rule: rule, Summary: summary, In: reflect.TypeFor[In](), Out: reflect.TypeFor[Out](), Limit: Limit{Each: 1}}
 	r.Serve = func(c *Call) error {
@@ -41,7 +41,7 @@ func (c *Call) List(before, after string, bytes int, values iter.Seq[any]) error
 	return c.packed(body)
 }
 
-// packed answers with a list that is already JSON.
+// packed responds with a list that is already JSON.
 func (c *Call) packed(body *wire.Packed) error {
 	c.read()
 	give, err := c.waits(body)

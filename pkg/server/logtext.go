@@ -42,7 +42,7 @@ func (c *Call) SendLog(j *app.Job, l *app.Log, follow bool) error {
 	return f.Flush()
 }
 
-// Warn adds a warning to the headers of an answer.
+// Warn adds a warning to the headers of a response.
 func (c *Call) Warn(text string) {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -73,8 +73,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, rw, errors.Join(conn.SetDeadline(time.Time{}))
 }
 
-// done logs and counts a request that has ended. The log has no values of a query except those of some harmless keys, and no
-// body.
+// done logs and counts a request that has ended. The log has no body, and of a query only the values of some harmless keys.
 func (s *Server) done(a *answer, r *http.Request) {
 	for _, f := range a.after {
 		f()
@@ -165,7 +164,7 @@ func cors(h http.Header) {
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, X-Total-Count, Retry-After, ETag")
 }
 
-// preflight answers the request that a browser sends before one from another origin.
+// preflight responds to the request that a browser sends before a request from another origin.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE")

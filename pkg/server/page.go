@@ -12,7 +12,7 @@ import (
 // SignInHead is the beginning of the pages of sign-ins.
 const SignInHead = `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Sign in</title></head><body>`
 
-// Page answers with a page that may run only one script. status 0 is the route's.
+// Page responds with a page that may run only one script. status 0 means the route's status.
 func (c *Call) Page(status int, t *template.Template, script string, values map[string]any) error {
 	var out bytes.Buffer
 	if err := t.Execute(&out, values); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Route is one operation of the API. The router, the documents and the tests use the same table of routes.
 type Route struct {
-	// Method is GET, POST and so on; "" is any. Routes that answer GET also answer HEAD.
+	// Method is GET, POST and so on; "" means any method. Routes for GET serve HEAD, too.
 	Method string
 	// Path is a pattern of net/http's ServeMux: /api/v2/jobs/{job}.
 	Path string
@@ -21,11 +21,11 @@ type Route struct {
 	// Rule is the id of a rule in rules.Table. The part of the rule that doesn't need the object is checked before the handler
 	// runs.
 	Rule string
-	// In and Out are the types of the request and of the answer; they may be nil.
+	// In and Out are the types of the request and the response; they may be nil.
 	In, Out reflect.Type
 	// Or are other types of the response.
 	Or []reflect.Type
-	// Media is the media type of the answer; "" is JSON.
+	// Media is the media type of the response; "" is JSON.
 	Media string
 	// Status is the status of success; 0 is 200.
 	Status int
@@ -35,7 +35,7 @@ type Route struct {
 	Link string
 	// Limit bounds the request.
 	Limit Limit
-	// Errors are the codes that it answers with, in addition to those of all routes.
+	// Errors are the error codes of the route's responses, in addition to the codes of all routes.
 	Errors []string
 	// Browser also accepts the cookie of a browser's session, and redirects requests for a page without one to the sign-in page.
 	// Without an Authorization header, only pages of the same origin may send such a request. Other routes ignore the cookie.
@@ -57,7 +57,7 @@ type Route struct {
 type Limit struct {
 	// Body is in bytes; 0 is 100 kB, as in OpenPAI.
 	Body int64
-	// Time bounds the answer; 0 is 30 seconds. It doesn't apply to streams.
+	// Time bounds the time of the response; 0 is 30 seconds. Streams have no such bound.
 	Time   time.Duration
 	Stream bool
 	// Submit counts the request as a submission.
@@ -67,11 +67,11 @@ type Limit struct {
 	// Address counts a request without an Authorization header against its address before its caller is known, because Caller sends
 	// a request to the API server.
 	Address bool
-	// Each is how many such requests of a person are processed at a time; further ones wait. 0 means no limit.
+	// Each is how many such requests of a person are processed at a time; further requests wait. 0 means no limit.
 	Each int
 }
 
-// Call is one request that is being answered.
+// Call is one request that is being served.
 type Call struct {
 	Writer  http.ResponseWriter
 	Request *http.Request
@@ -94,7 +94,7 @@ func (c *Call) Context() context.Context { return c.Request.Context() }
 // Decode fills a struct from the request; see wire.Decode.
 func (c *Call) Decode(in any) error { return wire.Decode(c.Request, in) }
 
-// JSON answers with a value and the route's status.
+// JSON responds with a value and the route's status.
 func (c *Call) JSON(value any) error {
 	if c.read == nil {
 		return wire.JSON(c.Writer, c.Request, c.Route.status(), value)
@@ -136,10 +136,10 @@ func Status(code int) Option { return func(r *Route) { r.Status = code } }
 // Body bounds the body of the request, in bytes.
 func Body(n int64) Option { return func(r *Route) { r.Limit.Body = n } }
 
-// Each bounds how many requests of the operation a person has at a time.
+// Each bounds how many requests of the operation are processed for a person at a time.
 func Each(n int) Option { return func(r *Route) { r.Limit.Each = n } }
 
-// Within bounds the time of an answer.
+// Within bounds the time of a response.
 func Within(d time.Duration) Option { return func(r *Route) { r.Limit.Time = d } }
 
 // Submits counts the operation as a submission.
@@ -151,7 +151,7 @@ func Templates() Option { return func(r *Route) { r.Limit.Template = true } }
 // Browser allows the cookie of a browser's session; see Route.
 func Browser() Option { return func(r *Route) { r.Browser = true } }
 
-// Errors adds codes that the operation answers with.
+// Errors adds error codes of the operation's responses.
 func Errors(codes ...string) Option { return func(r *Route) { r.Errors = append(r.Errors, codes...) } }
 
 // JSON returns a route whose handler takes a decoded request and returns a value that is sent as JSON.
@@ -179,7 +179,7 @@ func JSON[In, Out any](method, path, rule, summary string, h func(context.Contex
 	return r
 }
 
-// Text returns a route whose answer is a fixed text.
+// Text returns a route that responds with a fixed text.
 func Text(method, path, rule, summary, text string, o ...Option) Route {
 	r := Route{Method: method, Path: path, Rule: rule, Summary: summary, Media: "text/plain; charset=utf-8", Serve: func(c *Call) error { return c.Text(text) }}
 	for _, change := range o {

@@ -72,9 +72,8 @@ func parts(path string) []string {
 	return strings.Split(path, "/")
 }
 
-// find spells a path as the table does; methods lists the methods of the path, or nil if the table doesn't have it. A slash at the end
-// stays if a parameter takes the rest of the path, because the rest may be the path of another service, to which the slash
-// matters.
+// find spells a path as the table does; methods lists the methods of the path, or nil if the table doesn't have it. A slash at the end stays if a
+// parameter takes the rest of the path, because the rest may be the path of another service that distinguishes paths with and without the slash.
 func (t *table) find(path string) (spelled string, methods []string) {
 	found, at := t.root.find(parts(path))
 	if at == nil {
@@ -111,11 +110,11 @@ func (s *segment) find(rest []string) (found []string, end *segment) {
 	return nil, nil
 }
 
-// errPath is the error for a path that `normal` refuses.
+// errPath is the error for a path that normal rejects.
 var errPath = wire.Bad(`the path of the address is malformed: a name in it can't contain a slash, a backslash, "%" or control characters, and can't be "." or ".."`)
 
-// normal returns the path of a request without the prefix of OpenPAI's front. It refuses a path that other programs could interpret
-// differently: one with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
+// normal returns the path of a request without the prefix of OpenPAI's front. It rejects a path that other programs could interpret differently: a
+// path with an escaped slash, dot or backslash, with empty parts, or with ".." parts.
 func normal(r *http.Request) (string, error) {
 	escaped := r.URL.EscapedPath()
 	lower := strings.ToLower(escaped)

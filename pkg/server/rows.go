@@ -19,7 +19,7 @@ const (
 	poolTime = 5 * time.Second
 )
 
-// newRows returns a pool that bounds the rows that are read and answered at a time.
+// newRows returns a pool that bounds the rows that are being read and sent at a time.
 func newRows() *pool {
 	return newPool(maxRows, maxPersonRows,
 		busy("many of your lists are being answered", "ask for fewer rows, or for one list after the other"),
@@ -60,7 +60,7 @@ func (s *pool) take(ctx context.Context, key string, n int) (give func(), err er
 	}, nil
 }
 
-// retryBusy is when a client should retry if others are being answered.
+// retryBusy is how long a client should wait before it retries, if other requests are being served.
 const retryBusy = 2 * time.Second
 
 func busy(message, remedy string) error {

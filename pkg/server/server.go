@@ -31,9 +31,9 @@ import (
 const (
 	// bodyBytes bounds a body if its route has no limit.
 	bodyBytes = 100 << 10
-	// answerTime bounds an answer if its route has no limit.
+	// answerTime bounds a response if its route has no limit.
 	answerTime = 30 * time.Second
-	// drainTime is how long answers in progress may take when the program ends.
+	// drainTime is how long responses in progress may take when the program ends.
 	drainTime = 25 * time.Second
 	// clientGone is the status in the log of a request whose client disconnected before the response.
 	clientGone = 499
@@ -57,7 +57,7 @@ type Options struct {
 	Reveal func(error) (message, remedy string)
 }
 
-// Server answers requests.
+// Server serves requests.
 type Server struct {
 	o       Options
 	table   *table
@@ -70,7 +70,7 @@ type Server struct {
 	rows    *pool
 	bodies  *bodies
 	unsent  *unsent
-	// draining ends when the program is about to exit: streams end with it.
+	// draining ends when the program is about to exit. Streams end at the same time.
 	draining context.Context
 	drain    context.CancelFunc
 	// proxied means that its routes are pages of other services, at another origin than the API.
@@ -135,7 +135,7 @@ func (s *Server) Match(r *http.Request) *Route {
 // requests never share one; the log has both.
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// ServeHTTP answers one request.
+// ServeHTTP serves one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w, started: s.o.Now(), id: rand.Text(), address: s.address(r)}
 	if id := r.Header.Get("X-Request-Id"); requestID.MatchString(id) {
@@ -156,8 +156,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cors(h)
 	}
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		// net/http hides a length that was sent with it. A proxy may have used that length, and the bytes that follow may be another
-		// person's request.
+		// net/http hides a Content-Length that was sent with a Transfer-Encoding. A proxy may have used that length, and the bytes that follow may be
+		// another person's request.
 		h.Set("Connection", "close")
 	}
 	// Every response has a time limit, even if no route is found; routes set their own.
@@ -223,7 +223,7 @@ func fields(h http.Header) (n int) {
 	return n
 }
 
-// serve answers a request of a route.
+// serve serves a request of a route.
 func (s *Server) serve(a *answer, r *http.Request, route *Route) {
 	a.route = route
 	if r.Header.Get("Upgrade") != "" {
@@ -315,8 +315,8 @@ var (
 	errLasted   = &wire.Error{Status: http.StatusServiceUnavailable, Code: wire.CodeUnavailable, Message: "the stream has lasted for a day", Remedy: "begin it again", RetryAfter: time.Second}
 )
 
-// within bounds an answer: its context, and the time to read and write the connection. A stream lasts until its token is no
-// longer valid or the program ends.
+// within bounds the context of a response, and the time to read and write the connection. A stream lasts until its token is no longer valid or the
+// program ends.
 func (s *Server) within(a *answer, r **http.Request, route *Route, ended <-chan struct{}) error {
 	limit := route.Limit.Time
 	if limit == 0 {
@@ -404,8 +404,8 @@ func (s *Server) holder(r *http.Request, credentials []string) (app.Caller, erro
 	return app.Caller{}, app.ErrToken
 }
 
-// meaning converts an error of a request to the response for the client. If causes are revealed, there is no log in which the id could
-// be looked up.
+// meaning converts an error of a request to the response for the client. If causes are revealed, the server has no log, so the response has no id of
+// the request.
 func (s *Server) meaning(err error, id string) *wire.Error {
 	e := app.Meaning(err)
 	if s.o.Reveal == nil {
@@ -431,7 +431,7 @@ func (s *Server) fail(a *answer, r *http.Request, err error) {
 	wire.Fail(a, r, e)
 }
 
-// limited answers with 429 if a limit is reached.
+// limited responds with 429 if a limit is reached.
 func (s *Server) limited(a *answer, r *http.Request, wait time.Duration) bool {
 	if wait <= 0 {
 		return false
@@ -463,7 +463,7 @@ func (s *Server) HTTP(h http.Handler) *http.Server {
 	return httpserver.HTTP(h, httpserver.Options{Header: maxHeader, Log: s.o.Log})
 }
 
-// Serve answers on a listener until the context ends. Then it takes no new requests, ends streams, and waits for other answers.
+// Serve serves a listener until the context ends. Then it takes no new requests, ends streams, and waits for other responses.
 func (s *Server) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	srv := s.HTTP(h)
 	stopped := make(chan error, 1)

@@ -17,7 +17,7 @@ type shares struct {
 	each map[string]*share
 }
 
-// share is the share of one key; holders counts the requests that have a part or wait for one.
+// share is the share of one key. holders counts the requests that hold a part or wait for a part.
 type share struct {
 	*semaphore.Weighted
 	holders int

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Limits of answers that wait for their readers at a time, in bytes.
+// Limits of the responses that wait for their readers at a time, in bytes.
 const (
 	maxUnsent       = 64 << 20 // in total
 	maxPersonUnsent = 8 << 20  // of one person: more than the longest list takes

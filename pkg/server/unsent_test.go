@@ -65,7 +65,7 @@ func (*longList) Rows() int { return maxRows / 12 }
 
 type listOf struct{ Rows []string }
 
-// slow requests a path, and reads no more than the head of the answer.
+// slow requests a path, and reads only the head of the response.
 func slow(t *testing.T, address, path string) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)

@@ -1,6 +1,5 @@
-// Package attacks has attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests try all of them on a
-// server. In: a server over TLS, and two users of it. Out: an error for each attempt that got data that it shouldn't, or an
-// unexpected answer.
+// Package attacks has attempts to access another person's jobs, secrets, logs, shells, tokens and pages. Tests try all attempts on a server. In: a
+// server over TLS, and two of its users. Out: an error for each attempt that got data that it shouldn't, or an unexpected response.
 package attacks
 
 import (
@@ -18,7 +17,7 @@ import (
 	"time"
 )
 
-// World is a server, an owner with a job, and a thief who may not know of it.
+// World is a server, an owner with a job, and a thief who must not learn that the job exists.
 type World struct {
 	Address string // HOST:PORT
 	Pages   string // HOST:PORT of the pages of other services
@@ -30,8 +29,8 @@ type World struct {
 	// Reader sees the owner's jobs and may not change them; "" if the world has no reader.
 	Reader string
 
-	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the others are invalid tokens of the
-	// owner. Empty ones aren't tried.
+	// OwnerToken, ThiefToken and ReaderToken are tokens of people who may sign in; the other tokens are invalid tokens of the owner. Empty tokens
+	// aren't tried.
 	OwnerToken, ThiefToken, ReaderToken string
 	Expired, Revoked, Disabled, Refresh string
 	// TokenID is the id of a token of the owner.
@@ -40,7 +39,7 @@ type World struct {
 	Marks []string
 }
 
-// Attack is one attempt: the bytes that are sent, and the statuses that refuse it. It may have several requests.
+// Attack is one attempt: the bytes that are sent, and the statuses of a rejection. An attempt may have several requests.
 type Attack struct {
 	Name string
 	Raw  string
@@ -51,16 +50,15 @@ type Attack struct {
 	Reflected []string
 }
 
-// All returns all attempts over HTTP/1.1. Names are unique.
+// All returns all attempts over HTTP/1.1. Each name is unique.
 func All(w *World) []Attack {
 	return slices.Concat(tokens(w), names(w), verbs(w), people(w), headers(w), framing(w), pages(w))
 }
 
-// answerTime bounds an attempt: a server that waits for more bytes has refused it as well.
+// answerTime bounds an attempt: a server that waits for more bytes has rejected the attempt, too.
 const answerTime = 10 * time.Second
 
-// Try makes an attempt. It returns an error if the attempt succeeded, or if the response isn't one of those that refuse
-// it.
+// Try makes an attempt. It returns an error if the attempt succeeded, or if the response has an unexpected status.
 func Try(ctx context.Context, w *World, a *Attack) error {
 	said, err := talk(ctx, w, a)
 	if err != nil {
@@ -125,7 +123,7 @@ func first(c io.Reader) []byte {
 	return said.Bytes()
 }
 
-// read parses answers, and returns them as text with their bodies unpacked.
+// read parses responses, and returns them as text with their bodies unpacked.
 func read(said []byte, method string) (statuses []int, text string) {
 	in, out := bufio.NewReader(bytes.NewReader(said)), &strings.Builder{}
 	for {
@@ -189,7 +187,7 @@ const (
 	ticket  = "pai-ticket."
 )
 
-// Statuses that refuse a request.
+// Statuses of rejected requests.
 var (
 	unknown   = []int{http.StatusUnauthorized}
 	hidden    = []int{http.StatusNotFound}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden request
-// has the owner's token, and a proxy would have blocked it, so the server must not answer it.
+// framing returns requests that a proxy could interpret differently from the server: they hide a second request. The hidden request has the owner's
+// token, and a proxy would have blocked it, so the server must not respond to the hidden request.
 func framing(w *World) []Attack {
 	hidden := w.ask("GET", w.detail()+"/config", w.OwnerToken)
 	head := func(lines ...string) string {

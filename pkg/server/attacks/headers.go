@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// headers returns attempts with headers: ones that identify a person, change the request, or appear in the response.
+// headers returns attempts with headers that identify a person, change the request, or appear in the response.
 func headers(w *World) []Attack {
 	var out []Attack
 	one := func(name, raw string, want ...int) { out = append(out, Attack{Name: name, Raw: raw, Want: want}) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// names returns attempts with names and paths that look like the owner's job, or lead to it.
+// names returns attempts with names and paths that resemble or lead to the owner's job.
 func names(w *World) []Attack {
 	var out []Attack
 	for _, path := range []string{
@@ -32,7 +32,7 @@ func names(w *World) []Attack {
 	return out
 }
 
-// lookalike replaces letters with similar ones of another alphabet, wide with letters of another width.
+// lookalike replaces letters with similar letters of another alphabet, and wide replaces letters with letters of another width.
 func lookalike(name string) string {
 	return strings.NewReplacer("a", "%d0%b0", "e", "%d0%b5", "o", "%d0%be").Replace(name)
 }

@@ -2,7 +2,7 @@ package attacks
 
 import "net/http"
 
-// Taken is the prefix of the names of jobs that attempts would create for others.
+// Taken is the prefix of the names of jobs that attempts would create for other people.
 const Taken = "taken"
 
 // File returns a job file with additional lines.
@@ -11,8 +11,8 @@ func File(name, more string) string {
 		"taskRoles: {main: {instances: 1, dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: ['sleep 1']}}\n" + more
 }
 
-// submissions returns jobs that would belong to others, or would have data of others. The owner must not get any of them: tests
-// check that.
+// submissions returns jobs that would belong to other people, or would have other people's data. Tests check that the owner doesn't get any of these
+// jobs.
 func submissions(w *World) []Attack {
 	refused := []int{http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict}
 	var out []Attack

@@ -1,8 +1,8 @@
-// Package idempotency remembers the answers to submissions with a key, so that a submission that is sent again gets the same answer from
-// any replica, even if the job has changed.
-// In: a person, a key, a checksum of the submission. Out: a claim, which holds the answer once it is known.
+// Package idempotency stores the responses to submissions with a key, so that a repeated submission gets the same response from any replica, even if
+// the job has changed.
+// In: a person, a key, a checksum of the submission. Out: a claim, which holds the response once it is known.
 //
-// The claim is written before the job is created, and the answer after it. If a server is killed in between, the claim has no answer,
+// A server writes the claim before it creates the job, and the response afterwards. If the server is killed in between, the claim has no response,
 // and the next server must find the job.
 package idempotency
 
@@ -52,9 +52,9 @@ func New(client kubernetes.Interface, now func() time.Time) *Store {
 	return &Store{client.CoreV1().Secrets(v1.Namespace), now}
 }
 
-// Claim is a key of a person, and the submission that it came with.
+// Claim is a person's key and the submission that came with the key.
 type Claim struct {
-	// Answer is the answer to the submission; "" until it is known.
+	// Answer is the response to the submission; "" until it is known.
 	Answer string
 	name   string
 	uid    types.UID
@@ -89,7 +89,7 @@ func (s *Store) Take(ctx context.Context, user string, uid types.UID, key string
 	return nil, errors.New("the submission with that key keeps changing")
 }
 
-// Done stores the answer.
+// Done stores the response.
 func (s *Store) Done(ctx context.Context, c *Claim, answer string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"stringData":{%q:%q}}`, c.uid, fieldAnswer, answer)
 	if _, err := s.secrets.Patch(ctx, c.name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {

@@ -49,8 +49,8 @@ type Options struct {
 	Cluster *kube.Cluster
 	Version string
 	Log     *slog.Logger
-	// Configured returns the virtual clusters if no scheduler answers; nil: those of the last configuration that the
-	// scheduler read.
+	// Configured returns the virtual clusters if no scheduler responds. If it is nil, the virtual clusters of the scheduler's last configuration are
+	// used.
 	Configured func(context.Context) ([]api.VirtualCluster, error)
 	// Status reads the state of the whole cluster; it may be nil.
 	Status app.StatusSource
@@ -64,7 +64,7 @@ type Options struct {
 	Unaudited func(error)
 }
 
-// Server answers the operator. It starts with the first connection, and ends with the program.
+// Server serves the operator's requests. It starts with the first connection, and ends with the program.
 type Server struct {
 	o       Options
 	jobs    *job.Client
@@ -148,7 +148,7 @@ func (s *Server) reveal(err error) (message, remedy string) {
 	return err.Error(), hint.Of(err)
 }
 
-// aboutPeople reports whether the API server refused an object of the cluster's people.
+// aboutPeople reports whether the API server denied access to an object of the cluster's people.
 func aboutPeople(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -211,8 +211,8 @@ func (s *Server) load(r *http.Request) error {
 	return nil
 }
 
-// peopleAge is how long the people that were read stay valid: a command with many changes doesn't read them for each. Changes of this
-// server appear at once. Changes of others are no later than in pai-server, and the API server refuses a change of an old version.
+// peopleAge is how long the people that were read stay valid: a command with many changes doesn't read them for each. Changes of this server appear
+// at once. Other people's changes appear as soon as in pai-server, and the API server rejects a change of an old version.
 const peopleAge = 5 * time.Second
 
 // loadPeople reads the people. With prepare, it first adds the definitions and groups that the first change of a cluster needs.

@@ -262,7 +262,7 @@ func TestACommandWithManyRequestsReadsThePeopleOnce(t *testing.T) {
 	assert.Equal(t, 1, c.asked("GET /apis/paictl.openpai.org/v1/groups"))
 }
 
-// There is no log in which the id of a request could be looked up.
+// The server has no log, so an error has no id of a request.
 func TestAnErrorHasItsCauseAndNoIDOfARequest(t *testing.T) {
 	c := newCluster(t)
 	c.bare = true

@@ -58,7 +58,7 @@ func (l lister) Gone(ctx context.Context, j *job.Job) (bool, error) {
 	}
 }
 
-// Exec runs a command in a task for the operator, as the person whom they act for.
+// Exec runs a command in a task for the operator, in the name of the person as.
 func (s *Server) Exec(ctx context.Context, as string, t *job.Target, cmd stream.Command) error {
 	target, err := s.enter(ctx, as, t, "exec", cmd.Args)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package openapi describes the API as an OpenAPI 3.1 document.
-// In: the table of routes, with the Go types of requests and answers. Out: the document.
+// In: the table of routes, with the Go types of requests and responses. Out: the document.
 package openapi
 
 import (
@@ -20,12 +20,12 @@ import (
 // Path is the path of the document.
 const Path = "/api/v3/openapi.json"
 
-// Always returns the codes of errors that each route may answer with.
+// Always returns the error codes that each route may respond with.
 func Always() []string {
 	return []string{wire.CodeParameters, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeTooMany, wire.CodeTooLarge, wire.CodeMethod, wire.CodeUnknown, wire.CodeUnavailable}
 }
 
-// Route returns a route that answers with the document of all routes, including itself.
+// Route returns a route that responds with the document of all routes, including its own.
 func Route(version string, routes []server.Route) (server.Route, error) {
 	r := server.Route{Method: http.MethodGet, Path: Path, Rule: "open", Summary: "Describes this API, as OpenAPI 3.1", Out: reflect.TypeFor[map[string]any]()}
 	data, err := Document(version, append(slices.Clone(routes), r))
@@ -78,7 +78,7 @@ func Document(version string, routes []server.Route) ([]byte, error) {
 	})
 }
 
-// parameter is a part of a path that a request fills in.
+// parameter matches the parts of a path that a request fills in.
 var parameter = regexp.MustCompile(`\{([a-zA-Z0-9]+)(\.\.\.)?\}`)
 
 // Spelled returns a path as OpenAPI writes it.

@@ -11,7 +11,7 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// schemas are the types of requests and answers, as they are in JSON.
+// schemas holds the types of requests and responses, in their JSON form.
 type schemas struct {
 	reflector jsonschema.Reflector
 	types     map[string]reflect.Type // by name
@@ -106,7 +106,7 @@ func (s *schemas) of(t reflect.Type) (any, error) {
 	return out, nil
 }
 
-// nullable marks the fields that may be null: those that can be nil, and aren't left out then.
+// nullable marks the fields that may be null: fields that can be nil, and aren't omitted when they are nil.
 func nullable(t reflect.Type, schema any) {
 	def, _ := schema.(map[string]any)
 	fields, _ := def["properties"].(map[string]any)

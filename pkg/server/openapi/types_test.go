@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// TypeScript describes the routes below prefix to programs in TypeScript: the parameters, body and answer of each, and the types of
-// these.
+// TypeScript describes the routes below prefix to programs in TypeScript: the parameters, body and response of each route, and the types that these
+// use.
 func TypeScript(version, prefix string, routes []server.Route) (string, error) {
 	data, err := Document(version, routes)
 	if err != nil {
@@ -68,7 +68,7 @@ type content struct {
 	} `json:"content"`
 }
 
-// of returns the schema of the only media type; nil if no answer is described.
+// of returns the schema of the only media type; nil if no response is described.
 func (c *content) of() *schema {
 	if c != nil {
 		for _, media := range c.Content {

@@ -1,5 +1,5 @@
-// Package pages serves the sign-in pages, and the requests for sessions of browsers. In: the pages of other services to
-// which people may continue. Out: routes of pages that load nothing from elsewhere.
+// Package pages serves the sign-in pages, and the requests for sessions of browsers. In: the pages of other services that people may open after the
+// sign-in. Out: routes of pages that load nothing from elsewhere.
 package pages
 
 import (
@@ -20,7 +20,7 @@ var files embed.FS
 
 const html = "text/html; charset=utf-8"
 
-// Routes returns the routes of all pages, and of their requests. links are in the order in which they are shown.
+// Routes returns the routes of all pages, and of the pages' requests. The pages show links in the given order.
 func Routes(links []Link) []server.Route {
 	return append(sessions{links}.routes(),
 		server.Route{Method: http.MethodGet, Path: "/first", Rule: "open", Summary: "Shows the page that creates the first administrator", Media: html, Serve: show("first.html")},
@@ -38,7 +38,7 @@ func page(file string) []byte {
 	return out.Bytes()
 }
 
-// show answers with a page that may run only its own script and style.
+// show responds with a page that may run only its own script and style.
 func show(file string) func(*server.Call) error {
 	page := page(file)
 	policy := "default-src 'none'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; script-src " + hash(page, "script") + "; style-src " + hash(page, "style")

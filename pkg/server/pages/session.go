@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// Link is a page of another service. Users see it if Page is granted to them. URL returns its address for a browser that reached this server
-// at a host; "" means that the page has no address.
+// Link is a page of another service. Users see the link if Page is granted to them. URL returns the page's address for a browser that reached this
+// server at a host; "" means that the page has no address.
 type Link struct {
 	Name, Page string
 	URL        func(host string) string
@@ -39,7 +39,7 @@ type beginIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// begun is the response to a sign-in: the page to which the browser goes next.
+// begun is the response to a sign-in, with the next page for the browser.
 type begun struct {
 	Name string `json:"name"`
 	To   string `json:"to"`

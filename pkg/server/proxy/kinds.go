@@ -22,17 +22,16 @@ type kind struct {
 	title string
 	// closed are paths that the proxy never forwards: they stop the service, change its data outside of its API, or reveal its internals.
 	closed []string
-	// past, which may be nil, reports whether the service would forward a path to another one. Such paths are refused. It gets
-	// the path in lower case.
+	// past, which may be nil, reports whether the service would forward a path to another service. Such paths are rejected. past gets the path in
+	// lower case.
 	past func(path string) bool
 	// queries are paths where POST only reads.
 	queries []string
 	// signIns are paths where POST signs in to the service itself.
 	signIns []string
-	// files are paths where GET reads a file of the page, as it does at /. Such a request is cheap.
+	// files are paths where a GET request reads a file of the page, as at /. Such a request is cheap.
 	files []string
-	// writes are paths at which requests change something. If others is false, other methods than GET and HEAD are refused at
-	// other paths.
+	// writes are the paths whose requests change something. If others is false, only GET and HEAD are accepted at other paths.
 	writes []string
 	others bool
 }

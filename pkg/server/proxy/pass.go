@@ -17,14 +17,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// passed are the headers that are forwarded to a service. They describe the response that a browser accepts, but not the
-// caller or their address. Other headers aren't forwarded, including X-Forwarded-For and all headers with which proxies
-// identify users.
+// passed are the headers that are forwarded to a service. They describe the response that a browser accepts, but not the caller or their address.
+// Other headers aren't forwarded, including X-Forwarded-For and all headers that proxies use to identify users.
 var passed = []string{"Accept", "Accept-Encoding", "Accept-Language", "Content-Type", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since",
 	"Range", "User-Agent", "X-Requested-With", "X-Grafana-Org-Id", "X-Grafana-Device-Id", "X-Dashboard-Uid", "X-Panel-Id", "X-Datasource-Uid", "X-Plugin-Id"}
 
-// dropped are headers of answers that aren't forwarded: they are about the whole origin, which all proxied pages share, or about the
-// server that answers.
+// dropped are headers of responses that aren't forwarded: they are about the whole origin, which all proxied pages share, or about the server that
+// responds.
 var dropped = []string{"Www-Authenticate", "Proxy-Authenticate", "Authentication-Info", "Strict-Transport-Security", "Public-Key-Pins", "Clear-Site-Data", "Alt-Svc",
 	"Service-Worker-Allowed", "Refresh", "Content-Location", "Server", "X-Powered-By", "Nel", "Report-To", "Reporting-Endpoints", "Set-Cookie2",
 	"Cross-Origin-Resource-Policy", server.OpenerPolicy, "Cross-Origin-Opener-Policy-Report-Only", "X-Request-Id", "X-Content-Type-Options", "Referrer-Policy", "X-Frame-Options"}
@@ -138,8 +137,8 @@ func (s *service) inward(r *http.Response) error {
 	return nil
 }
 
-// location returns the address to which a service redirects the browser, below this server's path for the service. Services that
-// know that path already use it. No service may redirect a browser to another host.
+// location returns the address of a service's redirect, below this server's path for the service. Services that know that path already use it. No
+// service may redirect a browser to another host.
 func (s *service) location(to string, asked *url.URL) (string, error) {
 	elsewhere := &wire.Error{Status: http.StatusBadGateway, Code: wire.CodeUnavailable, Message: s.title() + " sends the browser to another host"}
 	u, err := url.Parse(to)

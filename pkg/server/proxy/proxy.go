@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	// answerTime bounds an answer: Prometheus gives up on a query after two minutes.
+	// answerTime bounds a response: Prometheus gives up on a query after two minutes.
 	answerTime = 2*time.Minute + 10*time.Second
 	// bodyBytes bounds the size of a body: a silence, or a long query.
 	bodyBytes = 1 << 20
-	// queries limits a person's simultaneous requests to one service, and files those that only read a file of its page.
-	// Prometheus runs at most twenty queries at a time, including those of its rules.
+	// queries limits a person's simultaneous requests to one service, and files limits the requests that only read a file of the service's page.
+	// Prometheus runs at most twenty queries at a time, including the queries of its rules.
 	queries = 12
 	files   = 24
 )
@@ -94,7 +94,7 @@ func (d *Door) Routes() []server.Route {
 	return out
 }
 
-// Links returns links to the services, for the page on which users sign in.
+// Links returns links to the services, for the sign-in page.
 func (d *Door) Links() []pages.Link {
 	var out []pages.Link
 	for _, s := range d.services {
@@ -120,8 +120,8 @@ func (s *service) title() string {
 // errRefused is the error for requests that aren't forwarded, not even for administrators.
 var errRefused = &rules.ForbiddenError{Why: "this is not forwarded: use it inside the cluster"}
 
-// errWorker is the error for the script of a service worker. A browser would let it answer in place of the server, with
-// headers that the script chooses, even after the service is gone.
+// errWorker is the error for the script of a service worker. A browser would let it respond in place of the server, with headers of its choice, even
+// after the service is gone.
 var errWorker = &rules.ForbiddenError{Why: "pages behind the sign-in have no service worker"}
 
 // serve checks a request, and forwards it.
@@ -163,8 +163,8 @@ func (s *service) place(c *server.Call, path string) error {
 	return c.Place("query", queries)
 }
 
-// pass forwards a request. The answer has the content policy of the service, and no opener policy, neither the server's nor the service's.
-// So browsers separate sign-in pages from a proxied page that opened them, whose scripts could otherwise access them.
+// pass forwards a request. The response has the content policy of the service, and no opener policy, neither the server's nor the service's. So
+// browsers separate sign-in pages from a proxied page that opened them; otherwise its scripts could access the sign-in pages.
 func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	for _, name := range []string{server.OpenerPolicy, server.ContentPolicy, "X-Frame-Options"} {
 		w.Header().Del(name)
@@ -172,8 +172,8 @@ func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	s.proxy.ServeHTTP(w, r)
 }
 
-// noted forwards a request that the audit records, even if the response is interrupted. in is the method of app.Actions that
-// decides about it.
+// noted forwards a request that the audit records, even if the response is interrupted. in is the method of app.Actions that decides about the
+// request.
 func (s *service) noted(c *server.Call, what string, in func(ctx context.Context, page, what string, do func() error) error) error {
 	w := &outcome{ResponseWriter: c.Writer}
 	err := in(c.Context(), s.page, wire.Shown(what), func() error {
@@ -205,7 +205,7 @@ func redirect(c *server.Call, s *service) error {
 	return nil
 }
 
-// outcome records the status of a service's answer for the audit. The answer has been sent by then.
+// outcome records the status of a service's response for the audit, after the response has been sent.
 type outcome struct {
 	http.ResponseWriter
 	status  int

@@ -144,7 +144,7 @@ func mustParse(t testing.TB, text string) *url.URL {
 	return u
 }
 
-// For any answer of a service, a browser stays on this host and below the service's path.
+// For any response of a service, a browser stays on this host and below the service's path.
 func FuzzLocation(f *testing.F) {
 	for _, s := range []string{"/query", "//x", "http://prometheus:9090/x", "..", "?a", "#b", "/prometheus/../api", "/prometheus//x", "%2e%2e/x", "a:b"} {
 		f.Add(s)

@@ -49,8 +49,7 @@ import (
 
 // Options change the parts of the server.
 type Options struct {
-	// History replaces the job controller. If it is nil, requests are answered from a real history with an empty
-	// archive, but no controller runs.
+	// History replaces the job controller. If it is nil, the server uses a real history with an empty archive, but no controller runs.
 	History http.Handler
 	// Logs replaces the agents that keep logs; nil means that no machine has one. A test with its own History doesn't need it.
 	Logs historyserver.Logs

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Event is one event of a stream of server-sent events. An event without a name has the place at which its reader
-// resumes.
+// Event is one event of a stream of server-sent events. An event without a name has the place where its reader resumes.
 type Event struct{ Name, Data, ID string }
 
 // Into decodes the data.
@@ -95,7 +94,7 @@ func (w *Watch) Next() Event {
 	}
 }
 
-// Settle reads events until it receives the place after those that were read.
+// Settle reads events until it receives the place after the events that were read.
 func (w *Watch) Settle() string {
 	w.server.t.Helper()
 	before := w.Place
@@ -134,7 +133,7 @@ func (w *Watch) Name(e Event) string {
 	return row.User + "/" + row.Name
 }
 
-// Await reads until it receives an event with a name for which a function returns true.
+// Await reads events until it receives an event with a name that makes fits return true.
 func (w *Watch) Await(name string, fits func(Event) bool) Event {
 	w.server.t.Helper()
 	for {

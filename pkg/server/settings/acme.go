@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// ACME is a public authority that signs certificates for the server's names automatically.
+// ACME is a public CA that signs certificates for the server's names automatically.
 type ACME struct {
 	Enabled bool `json:"enabled"`
-	// AcceptTerms agrees to the authority's terms of service.
+	// AcceptTerms agrees to the CA's terms of service.
 	AcceptTerms bool `json:"acceptTerms"`
 	// Directory is its address; "" is Let's Encrypt.
 	Directory string `json:"directory"`
 	Email     string `json:"email"`
-	// CABundle has the authorities, in PEM, that sign the certificate of the authority's own server; "" means the
-	// system's.
+	// CABundle holds the CAs, in PEM, that sign the certificate of the public CA's own server; "" means the system's CAs.
 	CABundle string `json:"caBundle"`
 }
 
-// PublicNames returns the names that a public authority can sign for: no addresses, and no names without a dot.
+// PublicNames returns the names that a public CA can sign for: no addresses, and no names without a dot.
 func (s *Settings) PublicNames() []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.Names), s.Proxy.Name) {

@@ -13,7 +13,7 @@ import (
 type Proxy struct {
 	// Name is a host name for these pages, which no other pages have; "" means the server's own names and addresses, at Port.
 	Name string `json:"name"`
-	// Port is the port at which people reach them; 0 means that they can't.
+	// Port is the port of the proxied pages; 0 means that people can't reach them.
 	Port int `json:"port"`
 }
 

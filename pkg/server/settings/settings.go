@@ -17,12 +17,12 @@ import (
 
 // Settings are the settings of the section rest-server.
 type Settings struct {
-	// Names are the names and addresses by which people reach the server, Addresses those of the machines where it listens, and
-	// ServiceNames those inside of the cluster.
+	// Names are people's names and addresses for the server, Addresses are the addresses of the machines where it listens, and ServiceNames are its
+	// names inside the cluster.
 	Names        []string `json:"names"`
 	Addresses    []string `json:"addresses"`
 	ServiceNames []string `json:"serviceNames"`
-	// Port is the port at which people reach it.
+	// Port is the server's port for people.
 	Port int `json:"port"`
 	// TrustedProxies are networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix `json:"trustedProxies"`
@@ -30,13 +30,13 @@ type Settings struct {
 	Tokens Tokens `json:"tokens"`
 	Limits Limits `json:"limits"`
 	SignIn SignIn `json:"signIn"`
-	// ACME is the public authority that signs for Names.
+	// ACME is the public CA that signs for Names.
 	ACME ACME `json:"acme"`
 	// Door has other services' web pages that are proxied for signed-in users, by the first part of their path.
 	Door map[string]Service `json:"door"`
 	// Proxy is the origin of those pages.
 	Proxy Proxy `json:"proxy"`
-	// Alerts is the Alertmanager from which the API reads alerts, whether or not its pages are proxied.
+	// Alerts is the Alertmanager that the API reads alerts from, whether or not its pages are proxied.
 	Alerts AlertManager `json:"alerts"`
 }
 
@@ -48,7 +48,7 @@ type AlertManager struct {
 	Password bool `json:"password"`
 }
 
-// Tokens specifies how long users stay signed in.
+// Tokens specifies the lifetimes of sign-ins.
 type Tokens struct {
 	BrowserHours int `json:"browserHours"`
 	RefreshDays  int `json:"refreshDays"`
@@ -79,7 +79,7 @@ func Default() *Settings {
 	return s
 }
 
-// Read reads a file, whose settings replace the defaults. It refuses unknown fields.
+// Read reads a file, whose settings replace the defaults. It returns an error for unknown fields.
 func Read(file string) (*Settings, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -154,7 +154,7 @@ func Address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// BrowserLife returns the lifetime of a browser's sign-in.
+// BrowserLife returns the lifetime of a sign-in in a browser.
 func (t *Tokens) BrowserLife() time.Duration { return time.Duration(t.BrowserHours) * time.Hour }
 
 // RefreshLife returns the lifetime of a refresh token that isn't used.

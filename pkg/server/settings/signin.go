@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// SignIn specifies the methods to sign in.
+// SignIn specifies the methods for signing in.
 type SignIn struct {
 	Password struct {
 		Enabled bool `json:"enabled"`
@@ -23,9 +23,9 @@ type SignIn struct {
 	ReturnPages []string `json:"returnPages"`
 }
 
-// Policy specifies which people of a provider are admitted, and to which groups they are added.
+// Policy specifies a provider's people who are admitted, and their groups.
 type Policy struct {
-	// NewPeople specifies what happens when a person signs in for the first time: NewRefuse refuses them; NewAdd adds them to NewGroups,
+	// NewPeople specifies what happens when a person signs in for the first time: NewRefuse denies the sign-in; NewAdd adds the person to NewGroups,
 	// which are groups of paictl.
 	NewPeople string   `json:"newPeople"`
 	NewGroups []string `json:"newGroups"`
@@ -82,13 +82,13 @@ type LDAP struct {
 	} `json:"groups"`
 }
 
-// Recheck specifies how often providers are queried again about people who are signed in.
+// Recheck specifies how often providers are queried again about people with sessions.
 type Recheck struct {
 	EverySeconds int `json:"everySeconds"`
 	GraceMinutes int `json:"graceMinutes"`
 }
 
-// enough is the minimum number of consecutive requests that a provider may fail to answer.
+// enough is the minimum number of consecutive failed requests to a provider.
 const enough = 10
 
 // Every returns the time between two rechecks.
@@ -111,7 +111,7 @@ func ClientSecretKey(name string) string { return "signIn.oidc." + name + ".clie
 // BindPasswordKey returns the key of the password of the account that searches a directory.
 func BindPasswordKey(name string) string { return "signIn.ldap." + name + ".bindPassword" }
 
-// ReturnPath returns the path to which an issuer redirects browsers.
+// ReturnPath returns the path that an issuer redirects browsers to.
 func ReturnPath(name string) string { return "/api/v3/signin/oidc/" + name + "/return" }
 
 // providerName matches a provider's name, which is part of addresses and of Users.
@@ -123,8 +123,7 @@ func ValidProvider(name string) bool { return providerName.MatchString(name) }
 // attribute matches the name of an attribute of LDAP, or of a matching rule.
 var attribute = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.;:-]*$`)
 
-// check checks the sign-in methods. reachable reports whether the server has an address for people, to which issuers
-// redirect them.
+// check checks the sign-in methods. reachable reports whether the server has an address for people, which issuers need for redirects.
 func (s *SignIn) check(reachable bool) (wrong []error) {
 	fail := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
 	for _, name := range slices.Sorted(maps.Keys(s.OIDC)) {
