@@ -20,31 +20,31 @@ import (
 )
 
 const (
-	// acmeTime bounds a request to the authority.
+	// acmeTime bounds a request to the CA.
 	acmeTime = 30 * time.Second
-	// acmeEvery is how often certificates are checked; after a failure they are checked again after acmeAgain, which doubles
-	// each time, because authorities limit the number of failures.
+	// acmeEvery is how often certificates are checked; after a failure they are checked again after acmeAgain, which doubles each time, because CAs
+	// limit the number of failures.
 	acmeEvery = time.Hour
 	acmeAgain = time.Minute
 	// acmeLook is how often a replica checks whether another one has received a certificate.
 	acmeLook = 2 * time.Second
 )
 
-// ACMEOptions describe the authority, and the names of certificates.
+// ACMEOptions describe the CA, and the names of certificates.
 type ACMEOptions struct {
-	// Directory is the address of the authority; "" is Let's Encrypt.
+	// Directory is the address of the CA; "" is Let's Encrypt.
 	Directory string
-	// Email is sent to the authority, which may write to it.
+	// Email is the address that the CA may write to.
 	Email string
-	// Roots verify the authority's own certificate; nil means the system's.
+	// Roots verify the CA's own certificate; nil means the system's roots.
 	Roots *x509.CertPool
 	// Each of the names gets a certificate, and no other name does.
 	Names []string
 	Log   *slog.Logger
 }
 
-// ACME provides certificates of a public authority. They are stored in a Secret that all replicas share, so that each
-// replica can also answer the authority's challenges.
+// ACME provides certificates of a public CA. It stores them in a Secret that all replicas share, so that each replica can also respond to the CA's
+// challenges.
 type ACME struct {
 	o       ACMEOptions
 	manager *autocert.Manager
@@ -56,8 +56,8 @@ type ACME struct {
 	looked map[string]time.Time
 }
 
-// errNoCertificate is the error for a name that the authority hasn't signed for yet. The server must not use another
-// certificate, because clients would begin to trust it.
+// errNoCertificate is the error for a name that the CA hasn't signed for yet. The server must not use another certificate, because clients would
+// begin to trust it.
 var errNoCertificate = errors.New("the authority has not signed a certificate for this name yet")
 
 // NewACME makes the source. It doesn't send requests until Tend runs.
@@ -76,8 +76,8 @@ func NewACME(client kubernetes.Interface, o ACMEOptions) *ACME {
 	return a
 }
 
-// Beside returns a source that uses these certificates for their names, and those of another source for everything
-// else: addresses, and names inside the cluster. The listener calls it once, when it begins to listen.
+// Beside returns a source that uses the public CA's certificates for their names, and the certificates of another source for addresses and names
+// inside the cluster. The listener calls it once, when it begins to listen.
 func (a *ACME) Beside(other Source) Source {
 	close(a.opened)
 	return &beside{a, other}
@@ -88,7 +88,7 @@ type beside struct {
 	other Source
 }
 
-// GetCertificate implements Source. It never sends a request to the authority because of a client.
+// GetCertificate implements Source. A client's connection never makes it send a request to the CA.
 func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if !slices.Contains(a.o.Names, name) {
@@ -103,10 +103,10 @@ func (a *beside) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 	return a.manager.GetCertificate(greeting(name))
 }
 
-// Protocols returns the authority's protocol, which connections need in addition to HTTP.
+// Protocols returns the CA's protocol, which connections need in addition to HTTP.
 func (a *ACME) Protocols() []string { return []string{acme.ALPNProto} }
 
-// Answers returns a handler for the port without TLS, which an authority may use, too.
+// Answers returns a handler for the port without TLS, which a CA may use, too.
 func (a *ACME) Answers(h http.Handler) http.Handler {
 	answers := a.manager.HTTPHandler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (a *ACME) Answers(h http.Handler) http.Handler {
 	})
 }
 
-// greeting returns a ClientHello for which all replicas choose the same kind of certificate, for any client.
+// greeting returns a ClientHello that makes all replicas choose the same kind of certificate, for any client.
 func greeting(name string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: name, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256}}
 }
@@ -186,7 +186,7 @@ func (a *ACME) Tend(ctx context.Context) {
 	}
 }
 
-// Roots parses authorities in PEM; nil if the text is empty.
+// Roots parses CA certificates in PEM. It returns nil if the text is empty.
 func Roots(text string) (*x509.CertPool, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

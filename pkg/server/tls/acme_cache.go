@@ -16,12 +16,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// ACMESecret holds the data of a public authority: the account's key, and for each name a certificate with its key.
+// ACMESecret holds the data of a public CA: the account's key, and for each name a certificate with its key.
 const ACMESecret = "web-acme"
 
 const (
-	// readEvery is the minimum time between two reads of the Secret, because anyone can send the same requests as an
-	// authority, as often as they like.
+	// readEvery is the minimum time between two reads of the Secret, because anyone can send the same requests as a CA, as often as they like.
 	readEvery = 250 * time.Millisecond
 	// readTime bounds a read. While a request waits for a read, autocert can't begin with a new name.
 	readTime = 2 * time.Second
@@ -38,8 +37,8 @@ type secretCache struct {
 	began   time.Time
 }
 
-// reading is one read of the whole Secret, for all requests that arrived before it began. Results aren't cached, because an
-// authority sends its request as soon as another replica has written the answer.
+// reading is one read of the whole Secret, for all requests that arrived before it began. Results aren't cached, because a CA sends its request as
+// soon as another replica has written the response to a challenge.
 type reading struct {
 	done chan struct{}
 	data map[string][]byte

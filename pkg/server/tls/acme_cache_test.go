@@ -19,7 +19,7 @@ import (
 	certificate "github.com/openpai/paictl/pkg/server/tls"
 )
 
-// gate counts the reads of the Secret, and calls held with each answer before it passes it on.
+// gate counts the reads of the Secret, and calls held with the number of each read before it passes on the response.
 type gate struct {
 	next  http.RoundTripper
 	reads atomic.Int32
@@ -34,7 +34,7 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// answers returns a replica's answers to an authority, or to a stranger, on the port without TLS.
+// answers returns a function that sends a replica the request of a CA, or of a stranger, on the port without TLS, and returns the response.
 func answers(t *testing.T, g *gate) (kubernetes.Interface, func(token string) (status int, body string)) {
 	t.Helper()
 	client := cluster(t)
@@ -67,7 +67,7 @@ func TestStrangersMakeFewRequestsOfTheAPI(t *testing.T) {
 	assert.Less(t, g.reads.Load(), int32(strangers/2))
 }
 
-// A stranger who sends requests all the time must not keep an authority from data that another replica has just written for it.
+// A stranger who sends requests all the time must not keep a CA from data that another replica has just written for the CA.
 func TestAnAuthorityIsToldWhatIsThereWhenItAsks(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
 	g := &gate{held: func(read int32) {

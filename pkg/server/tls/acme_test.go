@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// pebble is a real authority that speaks ACME, and connects to the servers at two ports of this machine for any name.
+// pebble is a real CA that speaks ACME. For any name, it connects to servers at two ports of this machine.
 type pebble struct {
 	directory string
 	roots     *x509.CertPool // the roots of the authority's API
@@ -123,7 +123,7 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// answerName answers one query. Each message has its length before it.
+// answerName responds to one query. Each message begins with its length.
 func answerName(c net.Conn) error {
 	var size uint16
 	if err := binary.Read(c, binary.BigEndian, &size); err != nil {
@@ -166,7 +166,7 @@ func port(t *testing.T, address string) string {
 	return port
 }
 
-// replica returns a server with certificates of the authority beside its own; it listens at an address.
+// replica returns a server that has certificates of the CA beside its own certificates, and listens at an address.
 func replica(t *testing.T, client kubernetes.Interface, p *pebble, listen string) (*certificate.ACME, *certificate.Authority) {
 	t.Helper()
 	roots, err := certificate.Roots(p.pem)
@@ -199,7 +199,7 @@ func forgetACME(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// The authority connects to a replica that doesn't lead, which reads the answer from the Secret.
+// The CA connects to a replica that doesn't lead. That replica reads the response from the Secret.
 func TestAPublicAuthoritySignsForTheNamesOfTheServerAlone(t *testing.T) {
 	client := cluster(t)
 	forgetACME(t, client)
@@ -234,7 +234,7 @@ func TestAPublicAuthoritySignsForTheNamesOfTheServerAlone(t *testing.T) {
 	}
 }
 
-// If the authority can't reach the port with TLS, it uses the one without.
+// If the CA can't reach the port with TLS, it uses the port without TLS.
 func TestAPublicAuthorityMayAskWithoutTLS(t *testing.T) {
 	client := cluster(t)
 	forgetACME(t, client)

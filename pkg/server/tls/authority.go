@@ -1,6 +1,6 @@
-// Package tls provides the certificate of the server: from the platform's own authority, from a public one by ACME, or from
-// files that others maintain. In: the Secret with the authority, which is made once; names, and the address of an authority; or
-// a folder with a certificate. Out: the certificates that crypto/tls requests for each connection.
+// Package tls provides the certificate of the server: from the platform's own CA, from a public CA by ACME, or from files that others maintain. In:
+// the Secret with the platform's CA, which is made once; names, and the address of a public CA; or a folder with a certificate. Out: the certificates
+// that crypto/tls requests for each connection.
 package tls
 
 import (
@@ -30,13 +30,13 @@ import (
 )
 
 const (
-	// Namespace is the namespace of the authority. All servers share one, and paictl reads its certificate.
+	// Namespace is the namespace of the platform's CA. All servers share one CA, and paictl reads its certificate.
 	Namespace = v1.Namespace
-	// Secret is the name of the authority's Secret.
+	// Secret is the name of the CA's Secret.
 	Secret = "web-ca"
 
-	// authorityLife is the lifetime of the authority's certificate. Clients trust it by hand, so it isn't changed while they use
-	// it.
+	// authorityLife is the lifetime of the CA's certificate. Users set up clients by hand to trust it, so the certificate doesn't change while they
+	// use it.
 	authorityLife = 20 * 365 * 24 * time.Hour
 	// backdate is how far a client's clock may be behind.
 	backdate = time.Hour
@@ -48,8 +48,7 @@ type Authority struct {
 	key         crypto.Signer
 }
 
-// Ensure reads the authority, and creates it if it doesn't exist. Several servers may call it at the same time: one of them
-// creates it.
+// Ensure reads the CA, and creates it if it doesn't exist. Several servers may call Ensure at the same time: one of them creates the CA.
 func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*Authority, error) {
 	store := client.CoreV1().Secrets(Namespace)
 	held, err := store.Get(ctx, Secret, metav1.GetOptions{})
@@ -69,7 +68,7 @@ func Ensure(ctx context.Context, client kubernetes.Interface, now time.Time) (*A
 	return readSecret(held)
 }
 
-// Read reads the certificate of the authority; nil if no server has made one.
+// Read reads the certificate of the CA, or returns nil if no server has made one.
 func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, error) {
 	held, err := client.CoreV1().Secrets(Namespace).Get(ctx, Secret, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -81,7 +80,7 @@ func Read(ctx context.Context, client kubernetes.Interface) (*x509.Certificate, 
 	return readCertificate(held)
 }
 
-// newSecret creates an authority.
+// newSecret creates a CA as a Secret.
 func newSecret(now time.Time) (*corev1.Secret, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

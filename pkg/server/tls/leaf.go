@@ -31,8 +31,8 @@ type Source interface {
 	GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// Own creates certificates of the platform's authority, and replaces them before they expire. Its keys are only in memory, so
-// each server has different ones.
+// Own creates certificates of the platform's CA, and replaces them before they expire. Its keys are only in memory, so each server has different
+// keys.
 type Own struct {
 	authority *Authority
 	hosts     []string
@@ -63,7 +63,7 @@ func (o *Own) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return o.leaf, nil
 }
 
-// sign creates a certificate. It includes the authority's, so that users who compare its fingerprint see it.
+// sign creates a certificate. The chain includes the CA's certificate, so that users who compare the CA's fingerprint see it.
 func (a *Authority) sign(hosts []string, now time.Time) (*tls.Certificate, error) {
 	if len(hosts) == 0 {
 		return nil, errNoHosts

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// keyACLs is the key of a group's extension under which OpenPAI stores the group's grants. This server stores them in fields of
-// the Group, and keeps other keys below it unchanged.
+// keyACLs is the key of the grants in a group's extension, as OpenPAI stores them. This server stores the grants in fields of the Group, and keeps
+// other keys below keyACLs unchanged.
 const keyACLs = "acls"
 
 // Keys of acls with grants.

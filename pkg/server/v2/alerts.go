@@ -35,7 +35,7 @@ type alertStatus struct {
 	InhibitedBy []string `json:"inhibitedBy"`
 }
 
-// labelUsername is the label in which OpenPAI's clients expect the owner of the job.
+// labelUsername is the label that names the job's owner for OpenPAI's clients.
 const labelUsername = "username"
 
 // newAlert always sets the label and the annotation that the portal reads without a check. If the alert is about a job, its label job_name is USER~NAME, as

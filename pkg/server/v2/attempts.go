@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server"
 )
 
-// attemptRoutes returns the routes with which earlier clients read attempts of a job.
+// attemptRoutes returns the routes for earlier clients that read attempts of a job.
 func attemptRoutes() []server.Route {
 	return []server.Route{
 		{Method: http.MethodGet, Path: one + "/job-attempts", Rule: "job.read", Serve: listAttempts, Out: reflect.TypeFor[[]jobAttempt](), Summary: "Lists the attempts of a job, latest first; attempts/{attempt} returns more", Errors: []string{"NoJobError"}},

@@ -112,7 +112,7 @@ func read(c *server.Call) (*app.Job, *job.Detail, error) {
 	return j, d, err
 }
 
-// number parses a number of a path. It refuses numbers beyond 32 bits, because no attempt or task has one.
+// number parses a number of a path. It returns an error for numbers beyond 32 bits, because no attempt or task has such a number.
 func number(name, text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

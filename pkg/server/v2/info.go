@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/app"
 )
 
-// info describes the server. Clients expect these four keys, and the values of two of them.
+// info describes the server. Clients expect these four keys, and fixed values for two keys.
 type info struct {
 	Name         string `json:"name"`
 	Version      string `json:"version"`
@@ -16,12 +16,12 @@ type info struct {
 	AuthnMethod  string `json:"authnMethod"`
 }
 
-// authnInfo describes how to sign in.
+// authnInfo describes how users sign in.
 type authnInfo struct {
 	Type   string `json:"authn_type"`
 	URI    string `json:"loginURI"`
 	Method string `json:"loginURIMethod"`
-	// Methods are all methods to sign in.
+	// Methods are all methods for signing in.
 	Methods []string `json:"methods"`
 }
 

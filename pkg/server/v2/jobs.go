@@ -73,11 +73,11 @@ type listIn struct {
 const (
 	defaultRows = 5000
 	maxRows     = 50000
-	// leastRows is the number of rows that a short list counts as, because all live jobs are sorted for it.
+	// leastRows is the number of rows that a short list counts as, because the server sorts all live jobs for the list.
 	leastRows = 1000
 )
 
-// orders are the fields that lists are ordered by. Other fields are ignored, because clients send some.
+// orders are the fields that order lists. Other fields are ignored, because clients send some.
 var orders = map[string]string{
 	"jobName": fapi.OrderName, "submissionTime": fapi.OrderSubmitted, "username": fapi.OrderUser, "vc": fapi.OrderVC, "retries": fapi.OrderRetries,
 	"totalTaskNumber": fapi.OrderTasks, "totalGpuNumber": fapi.OrderGPUs, "state": fapi.OrderState, "completionTime": fapi.OrderCompleted, "jobPriority": fapi.OrderPriority,

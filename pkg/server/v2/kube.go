@@ -43,8 +43,8 @@ func kubeQuery(c *server.Call) (app.KubeQuery, error) {
 
 const mediaJSON = "application/json"
 
-// kubeAnswer is a list of Kubernetes that is read in parts. A single part is sent as an ordinary answer. Several parts are joined
-// into one list, because clients that don't request parts expect the whole list.
+// kubeAnswer is a list of Kubernetes that is read in parts. A single part is sent as an ordinary response. Several parts are joined into one list,
+// because clients that don't request parts expect the whole list.
 type kubeAnswer struct {
 	call *server.Call
 	flow *server.Flow // nil until there is more than one part
@@ -72,7 +72,7 @@ func kubePods(c *server.Call) error {
 	}))
 }
 
-// add adds a part to the answer; items are its objects.
+// add adds a part to the response; items are its objects.
 func add[Item any](a *kubeAnswer, list kubePart, items []Item, alone bool) error {
 	if a.flow == nil && (alone || list.GetContinue() == "") {
 		return a.call.JSON(list)
@@ -104,7 +104,7 @@ type kubePart interface {
 	GetObjectKind() schema.ObjectKind
 }
 
-// end ends the answer. It aborts an answer that has begun if the rest can't be read.
+// end ends the response. If the rest can't be read, end aborts a response that has begun.
 func (a *kubeAnswer) end(err error) error {
 	switch {
 	case a.flow == nil, err != nil && !a.flow.Begun():

@@ -27,7 +27,7 @@ func Routes(version string) []server.Route {
 	return slices.Concat(infoRoutes(version), tokenRoutes(), oidcRoutes(), jobRoutes(), logRoutes(), attemptRoutes(), tagRoutes(), userRoutes(), groupRoutes(), manageRoutes(), vcRoutes(), storageRoutes(), templateRoutes(), alertRoutes(), kubeRoutes())
 }
 
-// message is the answer to a change.
+// message is the response to a change.
 type message struct {
 	Status  int    `json:"status,omitempty"`
 	Message string `json:"message"`

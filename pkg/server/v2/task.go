@@ -83,7 +83,7 @@ func newContainer(d *job.Detail, attempt int32, t *job.Task, meaning meaning) co
 	return out
 }
 
-// logsOf returns the path at which the logs of an attempt of a task are listed. Clients prepend the address of the server.
+// logsOf returns the path that lists the logs of an attempt of a task. Clients prepend the address of the server.
 func logsOf(d *job.Detail, attempt int32, t *job.Task) string {
 	return fmt.Sprintf("%s/jobs/%s~%s/attempts/%d/taskRoles/%s/taskIndex/%d/attempts/%d/logs", prefix, d.User, d.Name, attempt, t.Role, t.Index, t.ID)
 }

@@ -140,7 +140,7 @@ func all(want, have []string) bool {
 	return !slices.ContainsFunc(want, func(one string) bool { return !slices.Contains(have, one) })
 }
 
-// listItems answers with job files, too, and counts the memory for them.
+// listItems responds with templates and their job files, and counts the memory of the job files.
 func listItems(c *server.Call, in *itemsIn) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -169,7 +169,7 @@ func listCategories(c *server.Call, _ *struct{}) error {
 	return listUsed(c, []string{v1.CategoryOfficial}, func(s *v1.TemplateSpec) []string { return s.Categories })
 }
 
-// listUsed answers with the words of templates that the caller sees, and the words in always.
+// listUsed responds with the words of templates that the caller sees, and the words in always.
 func listUsed(c *server.Call, always []string, words func(*v1.TemplateSpec) []string) error {
 	seen, err := c.Actions.Templates()
 	if err != nil {
@@ -210,7 +210,7 @@ func getItem(_ context.Context, d *app.Actions, in *itemIn) (*item, error) {
 	return &out, nil
 }
 
-// made is the answer to a new item.
+// made is the response to a new item.
 type made struct {
 	ID string `json:"id"`
 }

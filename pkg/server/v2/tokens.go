@@ -32,7 +32,7 @@ type loginIn struct {
 	Client string `header:"User-Agent"`
 }
 
-// session is the answer to a sign-in.
+// session is the response to a sign-in.
 type session struct {
 	User  string `json:"user"`
 	Token string `json:"token"`

@@ -76,11 +76,11 @@ func (p *person) mayUse(who *app.Person, all func() []string) {
 	}
 }
 
-// vcTime is how long a request waits for the scheduler if it can be answered without it.
+// vcTime is how long a request that doesn't need the scheduler waits for it.
 const vcTime = 3 * time.Second
 
-// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; the
-// function returns nil if the scheduler doesn't answer.
+// allVCs returns a function that reads the names of all virtual clusters that the caller may use, at most once; the function returns nil if the
+// scheduler doesn't respond.
 func allVCs(ctx context.Context, d *app.Actions) func() []string {
 	return sync.OnceValue(func() []string {
 		ctx, cancel := context.WithTimeout(ctx, vcTime)

@@ -219,7 +219,7 @@ func changeVC(context.Context, *app.Actions, *vcIn) (*message, error) {
 		Remedy: "an operator changes them with: paictl vc set NAME --cells TYPE=N"}
 }
 
-// scheduled returns the virtual clusters and their usage; an error if no scheduler answers.
+// scheduled returns the virtual clusters and their usage, or an error if no scheduler responds.
 func scheduled(ctx context.Context, d *app.Actions) (*schedulerapi.VirtualClusters, error) {
 	all, down, err := d.VirtualClusters(ctx)
 	return all, cmp.Or(err, down)

@@ -9,11 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/wire"
 )
 
-// codeWord is the code of a change that contradicts the provider of a sign-in.
+// codeWord is the code of the error for a change that contradicts a sign-in provider.
 const codeWord = "ConflictError"
 
-// stays returns an error for a change that removes a person from groups in which a provider keeps them, because they would stay
-// in those groups, and keep their grants.
+// stays returns an error for a change that removes a person from groups of a provider. The provider would keep the person in these groups, with their
+// grants.
 func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSpec) bool) error {
 	p, err := d.User(name)
 	if err != nil {
@@ -28,9 +28,9 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 	return nil
 }
 
-// besideWord returns the names of groups to which a person is added by name. It leaves out groups in which only a provider keeps
-// them, because clients read lists with these groups and send them back. It returns an error if the names leave out a group that
-// of selects and in which a provider keeps the person.
+// besideWord returns the names of groups that a person is added to by name. It leaves out groups that the person is in only through a provider,
+// because clients read lists with these groups and send them back. It returns an error if names lacks a group that of selects and that a provider
+// keeps the person in.
 func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func requestAction(ctx context.Context, d *app.Actions, in *requestActionIn) (*a
 	return shownAction(a, err)
 }
 
-// seconds returns a duration. One that is too long to be a Duration is the longest one, which is refused.
+// seconds returns a duration. If n is too large for a Duration, seconds returns the longest Duration, which is rejected later.
 func seconds(n int64) time.Duration {
 	if n > math.MaxInt64/int64(time.Second) {
 		return math.MaxInt64

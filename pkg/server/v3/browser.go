@@ -48,7 +48,7 @@ type toIssuerIn struct {
 	Body   api.Goal `body:"json"`
 }
 
-// goal converts the goal of a page's sign-in.
+// goal converts the goal of a sign-in on a page.
 func goal(g *api.Goal) app.Goal {
 	out := app.Goal{To: server.Local(g.To), Device: g.Device}
 	if p := g.Program; p != nil {

@@ -36,7 +36,7 @@ type filesIn struct {
 	Name  string `path:"name"`
 	Role  string `path:"role"`
 	Index string `path:"index"`
-	// Path is in the task; one that doesn't begin with / is relative to the folder in which the program started.
+	// Path is a path in the task; a path that doesn't begin with / is relative to the folder where the program started.
 	Path string `query:"path"`
 }
 
@@ -68,7 +68,7 @@ func listFiles(c *server.Call) error {
 	return c.JSON(out)
 }
 
-// readFile sends a file. If the rest can't be read, it aborts the answer, so that clients don't mistake a part for the whole.
+// readFile sends a file. If the rest can't be read, it aborts the response, so that clients don't mistake a part for the whole.
 func readFile(c *server.Call) error {
 	j, in, index, err := files(c)
 	if err != nil {
@@ -97,7 +97,7 @@ func readFile(c *server.Call) error {
 	return f.Flush()
 }
 
-// flowWriter writes to an answer whose length may not be known.
+// flowWriter writes to a response whose length may not be known.
 type flowWriter struct {
 	f    *server.Flow
 	head bool

@@ -23,14 +23,14 @@ const (
 	textBytes = 6*protocol.MaxBytes + 64<<10
 	// removeTime bounds how long a request waits until a job is gone.
 	removeTime = 10 * time.Minute
-	// waits is the number of requests of a person that may wait for that. Each takes few resources, because the index of jobs
+	// waits is the number of a person's requests that may wait until a job is gone. Each such request takes few resources, because the index of jobs
 	// wakes it.
 	waits = 16
 	// submissions is how many submissions of a person are checked at a time.
 	submissions = 2
 )
 
-// Routes returns the routes of /api/v3, and those of sign-ins.
+// Routes returns the routes of /api/v3, and the routes of sign-ins.
 func Routes(version string) []server.Route {
 	all := slices.Concat(jobRoutes(), readRoutes(), templateRoutes(), codeRoutes(), fileRoutes(), peopleRoutes(), notificationRoutes(), reportRoutes(), auditRoutes(), actionRoutes(), alertRoutes())
 	for i := range all {

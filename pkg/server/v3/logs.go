@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// windowTime bounds a request for a part of a log: the wait for lines, and the answer.
+	// windowTime bounds a request for a part of a log: the wait for lines, and the response.
 	windowTime = logs.MaxWait + 25*time.Second
-	// windows and searches limit the concurrent requests of a person. Further ones wait.
+	// windows and searches limit the concurrent requests of a person. Further requests wait.
 	windows  = 16
 	searches = 2
 )
@@ -127,7 +127,7 @@ type logTextIn struct {
 	Times       bool   `query:"times"`
 }
 
-// logText sends the whole log of one attempt: the one that the position of names, or the selected one.
+// logText sends the whole log of one attempt: the attempt of the position, or the selected attempt.
 func logText(c *server.Call) error {
 	in := logTextIn{}
 	if err := c.Decode(&in); err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// metricsTime bounds a report: some ten queries, of which several run at a time.
+	// metricsTime bounds a report: some ten queries; several queries run at a time.
 	metricsTime = time.Minute
 	// metricsEach is the number of reports of a person that are read at a time.
 	metricsEach = 2

@@ -113,7 +113,7 @@ func given(c *server.Call) func(*app.Tokens, error) error {
 	}
 }
 
-// notGranted answers a request that gets no tokens. If the error is temporary, the client should retry.
+// notGranted responds to a request that gets no tokens. If the error is temporary, the client should retry.
 func notGranted(c *server.Call, err error) error {
 	switch e := app.Meaning(err); e.Status {
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusInternalServerError:

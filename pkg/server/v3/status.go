@@ -43,7 +43,7 @@ func (s *statusSink) Whole(c *status.Cluster) error {
 	return send()
 }
 
-// read packs a whole state, which takes a share of the memory for answers while it is packed.
+// read packs a whole state. While it packs the state, it takes a share of the memory for responses.
 func (s *statusSink) read(c *status.Cluster) (send func() error, err error) {
 	give, err := s.call.Weigh(len(c.Jobs) + len(c.Machines)*rowsOfMachine)
 	if err != nil {

@@ -26,7 +26,7 @@ const MaxKeys = 1000
 //	body:"json"     the body, JSON or a form whatever the client calls it: clients of OpenPAI send JSON as text/plain
 //	body:"text"     the body as it is, a string
 //
-// Errors are an *Error with status 400 or 413. They name keys, never values: those may be secrets.
+// Errors are an *Error with status 400 or 413. They name keys, never values, because values may be secrets.
 func Decode(r *http.Request, out any) error {
 	v := reflect.ValueOf(out).Elem()
 	if v.Kind() != reflect.Struct {
@@ -204,7 +204,7 @@ func place(err error) string {
 	return ""
 }
 
-// measure refuses JSON that is nested too deeply, or has too many values.
+// measure returns an error for JSON that is nested too deeply, or has too many values.
 func (f *filler) measure(text []byte) error {
 	depth, in, escaped := 0, false, false
 	for _, c := range text {

@@ -11,7 +11,7 @@ import (
 	"net/http"
 )
 
-// packFrom is the size from which an answer is compressed while it waits for its reader, in bytes.
+// packFrom is the minimum size of a response that is compressed while it waits for its reader, in bytes.
 const packFrom = 64 << 10
 
 // Packed is a complete body that waits to be read by the client. A long body is compressed, even if the client accepts it only
@@ -101,7 +101,7 @@ func tagOf(body []byte) string {
 
 func tagSum(sum []byte) string { return `W/"` + hex.EncodeToString(sum[:12]) + `"` }
 
-// Packer makes a Packed of the parts that are written to it.
+// Packer makes a Packed from the parts that are written to the Packer.
 type Packer struct {
 	buf    bytes.Buffer
 	zip    *gzip.Writer

@@ -1,6 +1,5 @@
-// Package wire reads and writes HTTP messages: bodies, queries, answers and errors in the forms that clients of OpenPAI send and
-// expect.
-// In: requests, values. Out: filled values, and answers.
+// Package wire reads and writes HTTP messages: bodies, queries, responses and errors in the forms that clients of OpenPAI send and expect.
+// In: requests, values. Out: filled values, and responses.
 package wire
 
 import (
@@ -15,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Error is the answer to a failed request.
+// Error is the response to a failed request.
 type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Remedy is what to do about it.
+	// Remedy is what the user can do about the error.
 	Remedy string `json:"remedy,omitempty"`
 	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
@@ -53,7 +52,7 @@ func Bad(message string) *Error {
 }
 
 const (
-	// gzipFrom is the size from which an answer is compressed, in bytes.
+	// gzipFrom is the minimum size of a response that is compressed, in bytes.
 	gzipFrom = 1 << 10
 	// shown is the length of the part of a client's name that an error repeats.
 	shown = 64

@@ -91,7 +91,7 @@ func TestErrorsNameKeysAndNeverValues(t *testing.T) {
 	}
 }
 
-// Strangers may send such bodies to the sign-in.
+// Clients without a sign-in may send such bodies to the sign-in.
 func TestABodyTakesNoMoreMemoryThanWhatIsWantedOfIt(t *testing.T) {
 	many := func(part string) string { return strings.Repeat(part, 100_000/len(part)) }
 	for name, body := range map[string]string{

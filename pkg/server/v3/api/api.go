@@ -1,5 +1,5 @@
 // Package api has the types of /api/v3, which paictl uses after "paictl login".
-// In: nothing. Out: the types of requests and answers. Answers about jobs are the types of pkg/job as "-o json" prints them.
+// In: nothing. Out: the types of requests and responses. Responses about jobs are the types of pkg/job as "-o json" prints them.
 //
 //	GET    /api/v3/version                          Version
 //	GET    /api/v3/whoami                           WhoAmI
@@ -79,7 +79,7 @@
 //	POST   /api/v3/actions/{action}/cancel          Cancellation → Action
 //	GET    /api/v3/audit?actor=&object=&owner=&kind=&verb=&outcome=&since=&until=&cursor=&limit=   audit.Page
 //
-// Clients send "Authorization: Bearer TOKEN". The answer to a failed request is an Error, of /oauth/token an OAuthError.
+// Clients send "Authorization: Bearer TOKEN". The response to a failed request is an Error, or an OAuthError from /oauth/token.
 package api
 
 import (
@@ -114,11 +114,11 @@ const IdempotencyKey = "Idempotency-Key"
 // RequestID is the header with the id of a request, which is also in the server's log.
 const RequestID = "X-Request-Id"
 
-// Error is the body of the answer to a failed request. Its code is one of OpenPAI's, such as NoJobError.
+// Error is the body of the response to a failed request. Its code is one of OpenPAI's codes, such as NoJobError.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Remedy is what to do about it.
+	// Remedy is what the user can do about the error.
 	Remedy string `json:"remedy,omitempty"`
 	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
@@ -126,7 +126,7 @@ type Error struct {
 	Request string `json:"request,omitempty"`
 }
 
-// OAuthError is the body of TokenPath's answer to a failed request, as RFC 6749 defines it.
+// OAuthError is the body of TokenPath's response to a failed request, as RFC 6749 defines it.
 type OAuthError struct {
 	Error       string `json:"error"` // invalid_grant, invalid_request, unsupported_grant_type, temporarily_unavailable, slow_down
 	Description string `json:"error_description,omitempty"`
@@ -176,7 +176,7 @@ type Grants struct {
 // VC is a virtual cluster that the person may use.
 type VC struct {
 	Name string `json:"name"`
-	// SeeJobs reports whether the person also sees the jobs of others.
+	// SeeJobs reports whether the person also sees other people's jobs.
 	SeeJobs bool `json:"seeJobs,omitempty"`
 	// MaxPriority is the highest priority of the person's jobs.
 	MaxPriority string `json:"maxPriority,omitempty"`
@@ -201,8 +201,8 @@ type Submission struct {
 	Group string `json:"group,omitempty"`
 	// Code is a folder that was uploaded before.
 	Code *Code `json:"code,omitempty"`
-	// ClonedFrom is the job that this one was cloned from. If it isn't found, the response has a warning, and the job is submitted
-	// without it.
+	// ClonedFrom is the job that this job was cloned from. If it isn't found, the response has a warning, and the job is submitted without
+	// ClonedFrom.
 	ClonedFrom *ClonedFrom `json:"clonedFrom,omitempty"`
 	// DryRun lets the API server check the job without storing it.
 	DryRun bool `json:"dryRun,omitempty"`
@@ -210,13 +210,13 @@ type Submission struct {
 	Replace bool `json:"replace,omitempty"`
 	// SkipEnded doesn't submit the job if a finished job has its name.
 	SkipEnded bool `json:"skipEnded,omitempty"`
-	// After are names of jobs to wait for, in addition to those of the file.
+	// After are names of jobs to wait for, in addition to the jobs of the file.
 	After []string `json:"after,omitempty"`
 	// Planned are jobs that would be submitted earlier, which a dry run doesn't find.
 	Planned []string `json:"planned,omitempty"`
 }
 
-// ClonedFrom names the job that a job was cloned from.
+// ClonedFrom names the original of a cloned job.
 type ClonedFrom struct {
 	// Job is its name: USER/NAME, or NAME for a job of the person.
 	Job string `json:"job"`
@@ -277,7 +277,7 @@ type Scaled struct {
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 }
 
-// Tags are words to find a job by.
+// Tags are words for finding a job.
 type Tags struct {
 	Tags []string `json:"tags"`
 }
@@ -300,7 +300,7 @@ type Frame struct {
 	Error   *Error `json:"error,omitempty"`
 }
 
-// Top lists the resources that the tasks of a job use; Problems are errors of machines that don't answer.
+// Top lists the resources that the tasks of a job use; Problems holds errors of machines that don't respond.
 type Top struct {
 	Items    []usage.Task `json:"items"`
 	Problems []string     `json:"problems,omitempty"`
@@ -344,7 +344,7 @@ type FileEntry struct {
 
 // VirtualClusters are the virtual clusters that the caller may use.
 type VirtualClusters struct {
-	// Note explains why the scheduler doesn't answer. Then the items are from the configuration, without their usage.
+	// Note explains why the scheduler doesn't respond. The items then come from the configuration, without their usage.
 	Note string `json:"note,omitempty"`
 	schedulerapi.VirtualClusters
 }

@@ -11,7 +11,7 @@ type Notifications struct {
 	User string `json:"user"`
 	// Chosen reports whether the person has chosen; without a choice, these are the defaults.
 	Chosen bool `json:"chosen"`
-	// Events are the kinds of notices that the person gets: the chosen ones and the required ones.
+	// Events are the kinds of notices that the person gets: the chosen kinds and the required kinds.
 	Events []v1.NoticeEvent `json:"events"`
 	// Required are the kinds of notices that the administrator requires: they can't be turned off, and always come by
 	// mail.

@@ -6,7 +6,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// User is a person. Users who aren't administrators see only the name and the e-mail address of others.
+// User is a person. Users who aren't administrators see only the name and the e-mail address of other people.
 type User struct {
 	Name          string        `json:"name"`
 	Email         string        `json:"email,omitempty"`
@@ -22,7 +22,7 @@ type User struct {
 	SSHKeys       []v1.SSHKey   `json:"sshKeys,omitempty"`
 	Created       time.Time     `json:"created,omitzero"`
 	LastSignIn    *time.Time    `json:"lastSignIn,omitempty"`
-	// Spec is the spec on which a change is based, if the caller may make one.
+	// Spec is the spec that a change is based on, if the caller may change the person.
 	Spec *v1.UserSpec `json:"spec,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type Users struct {
 	Items []User `json:"items"`
 }
 
-// NewUser is a person to add. Without groups, they are in the group default; without a password, they can't sign in with one.
+// NewUser is a person to add. Without groups, the person is in the group default; without a password, the person can't sign in with a password.
 type NewUser struct {
 	Name            string        `json:"name"`
 	Email           string        `json:"email,omitempty"`
@@ -44,7 +44,7 @@ type NewUser struct {
 	Check bool `json:"check,omitempty"`
 }
 
-// UserChange replaces the spec of a person. Was is User.Spec as it was read. If it has changed since, the request fails (409).
+// UserChange replaces the spec of a person. Was is the User.Spec that the client read. If the spec has changed since, the request fails (409).
 type UserChange struct {
 	Was  v1.UserSpec `json:"was"`
 	Spec v1.UserSpec `json:"spec"`

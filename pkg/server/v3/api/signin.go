@@ -2,12 +2,12 @@ package api
 
 import "time"
 
-// SignInMethods are the methods to sign in.
+// SignInMethods are the methods for signing in.
 type SignInMethods struct {
-	// Password reports whether people can sign in with a user name and a password, including those of a directory.
+	// Password reports whether people can sign in with a user name and a password, including the names and passwords of a directory.
 	Password bool     `json:"password"`
 	Issuers  []Issuer `json:"issuers"`
-	// At is the address from which browsers go to an issuer.
+	// At is the address where browsers must be before they go to an issuer.
 	At string `json:"at,omitempty"`
 }
 
@@ -17,7 +17,7 @@ type Issuer struct {
 	Title string `json:"title"`
 }
 
-// Go is the address to which a browser goes next.
+// Go is the next address for a browser.
 type Go struct {
 	To string `json:"to"`
 }
@@ -34,7 +34,7 @@ type Program struct {
 type Device struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
-	// VerificationURI is the page for the person, VerificationComplete the same with the code in it.
+	// VerificationURI is the page for the person, and VerificationComplete is the same page with the code in its address.
 	VerificationURI      string `json:"verification_uri"`
 	VerificationComplete string `json:"verification_uri_complete"`
 	ExpiresIn            int    `json:"expires_in"` // seconds
@@ -43,7 +43,7 @@ type Device struct {
 
 // Waiting is a program that waits for a person's approval.
 type Waiting struct {
-	// Name is the person as whom it would be signed in.
+	// Name is the person that the program would be signed in as.
 	Name    string    `json:"name,omitempty"`
 	Client  string    `json:"client"`
 	Address string    `json:"address"`
@@ -59,13 +59,13 @@ type Goal struct {
 	Device  string   `json:"device,omitempty"`
 }
 
-// Arrival is the address to which a browser goes next, or the program that waits.
+// Arrival is the next address for a browser, or the program that waits.
 type Arrival struct {
 	To      string   `json:"to,omitempty"`
 	Waiting *Waiting `json:"waiting,omitempty"`
 }
 
-// LetIn allows a program to sign in, or refuses it. To allow it, Session must be the refresh token of the caller's session.
+// LetIn allows or denies the sign-in of a program. To allow the program, Session must be the refresh token of the caller's session.
 type LetIn struct {
 	Code    string `json:"code"`
 	Allow   bool   `json:"allow"`

@@ -44,8 +44,8 @@ type Templates struct {
 	Items []Template `json:"items"`
 }
 
-// TemplateChange replaces the spec of a template. Version is the template's version as it was read. If it has changed since, the
-// request fails (409).
+// TemplateChange replaces the spec of a template. Version is the version that the client read. If the version has changed since, the request fails
+// (409).
 type TemplateChange struct {
 	Version int64           `json:"version"`
 	Spec    v1.TemplateSpec `json:"spec"`

@@ -21,7 +21,7 @@ const (
 // EventChange (status.Delta) is a change of /api/v3/status/watch, whose EventSnapshot has a status.Cluster.
 const EventChange = "change"
 
-// LastEventID is the header with which a watch resumes.
+// LastEventID is the header with the place where a watch resumes.
 const LastEventID = "Last-Event-ID"
 
 // Snapshot explains why a watch begins with the whole list: it is new, its place has expired, or the caller's grants or filter have
