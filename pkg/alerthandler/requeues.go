@@ -18,8 +18,7 @@ import (
 // restartPrefix begins the values of a Framework's restart annotation that Actions write; people's requests write times.
 const restartPrefix = "action-"
 
-// restartValue returns the value of a Framework's restart annotation that makes the Framework requeue the job for an Action, however often the value
-// is written.
+// restartValue returns the value of a Framework's restart annotation for an Action. The job is requeued once, however often the value is written.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
 // aliveFor is how long after the end of an attempt an alert about its GPUs may begin: until Prometheus has read the agent's measurements again. Rules

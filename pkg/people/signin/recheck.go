@@ -141,8 +141,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
-	// The order is random: otherwise the same people that a provider can't answer about could keep it, each time, from being asked about the same
-	// other people.
+	// The order is random: otherwise people that a provider can't answer about could prevent, in each round, the checks of the same other people.
 	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group

@@ -12,7 +12,7 @@ import (
 const (
 	// burst is the number of wrong sign-ins of an address, and of a name, before they are slowed down.
 	burst = 10
-	// every is the interval between wrong passwords that are accepted after burst: five a minute.
+	// every is the interval between further tries after burst wrong passwords: five a minute.
 	every = 12 * time.Second
 	// maxBuckets is how many addresses and names are remembered.
 	maxBuckets = 100_000

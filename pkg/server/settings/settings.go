@@ -17,8 +17,8 @@ import (
 
 // Settings are the settings of the section rest-server.
 type Settings struct {
-	// Names are people's names and addresses for the server, Addresses are the addresses of the machines where it listens, and ServiceNames are its
-	// names inside the cluster.
+	// Names are the names and addresses of the server for people, Addresses are the addresses of the machines where the server listens, and
+	// ServiceNames are the server's names inside the cluster.
 	Names        []string `json:"names"`
 	Addresses    []string `json:"addresses"`
 	ServiceNames []string `json:"serviceNames"`
