@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiProxy gives each machine an address of the API that outlives any master: a program that forwards connections to a ready
-// master. It is a service and not a pod, since the kubelet needs the API before it runs pods.
+// apiProxy gives each machine a local address of the API that doesn't depend on any single master: a program that forwards connections to a ready
+// master. The program runs as a service and not in a pod, since the kubelet needs the API before it runs pods.
 type apiProxy struct{ want *engine.Desired }
 
 // Names and paths of the API's proxy.
@@ -71,7 +71,7 @@ func (p *apiProxy) Detect(n *engine.Node) (string, error) {
 
 func (p *apiProxy) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	a := w.Of(n, phaseAPIProxy)
-	// An installed proxy stays, and is kept up to date: pods of the machine may use it for a while after the API's address has moved.
+	// An installed proxy stays and is kept up to date: the machine's pods may use it for a while after the API's address has moved.
 	if !p.want.Local() && a.Value("gone", ProxyService) != "there" {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (p *apiProxy) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error
 }
 
 func (p *apiProxy) Carries(n *engine.Node, _ *engine.World, cs []engine.Change) []bundle.Artifact {
-	res, _ := p.resources(n) // diff has called it before, without an error
+	res, _ := p.resources(n) // Diff has called resources before, without an error
 	return engine.Sources(res.Uploads(cs))
 }
 
@@ -104,8 +104,8 @@ done
 `, host, port, proxyProgram)
 }
 
-// kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses its own API
-// server, as kubeadm requires.
+// kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses the API server of its own machine,
+// as kubeadm requires.
 func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	if n.ControlPlane {
 		return d.OwnEndpoint(n)
@@ -132,7 +132,7 @@ func isMove(cs []engine.Change) bool {
 	return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == KubeletName })
 }
 
-// move returns the shell code that makes this change.
+// move returns the shell code that points the kubelet at the current address of the API.
 func (p *join) move(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {
@@ -150,8 +150,8 @@ func addressMoves(w *engine.World) bool {
 	return has != "" && has != w.Want.Endpoint()
 }
 
-// withoutProxy refuses to point kube-proxy and the pods' network at the machines' own addresses while a node runs that doesn't have
-// such an address yet: the node was set aside in this run or can't be reached, and its services would freeze.
+// withoutProxy returns an error if kube-proxy and the pods' network are about to use the machines' own addresses while a node runs without such
+// an address. paictl set that node aside in this run or can't reach it, and its services would freeze.
 func withoutProxy(r *engine.Run) error {
 	w := r.Planned.World
 	if !addressMoves(w) || !r.Want.Local() {
@@ -171,7 +171,7 @@ func withoutProxy(r *engine.Run) error {
 	return nil
 }
 
-// RefuseMove refuses to move the API's address if some of the machines would be left without one: all of them have to be in the run,
+// RefuseMove returns an error if the API's address is about to move and some machines would be left without one: all machines must be in the run,
 // and each member must reach the new address.
 func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	whole := len(r.Opts.Limit)+len(r.Only) == 0
@@ -186,13 +186,13 @@ func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 			"the API's address is about to change to %s, for all machines", r.Want.Endpoint())
 	}
 	if r.Want.Local() {
-		return nil // each machine gets it in this run
+		return nil // each machine gets its own address in this run
 	}
 	members := slices.DeleteFunc(r.Alive(r.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 	var mu sync.Mutex
 	var without []string
 	errs := r.Each(ctx, members, func(ctx context.Context, n *engine.Node) error {
-		// It verifies with the cluster's own authority and a name that every API server has: the certificates get the new name later.
+		// The check verifies with the cluster's CA and a name that every API server has: the certificates get the new name later.
 		res, err := r.Read(ctx, n, engine.PhaseInit, "endpoint", fmt.Sprintf(
 			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
 			shell.Quote("https://"+r.Want.Endpoint())))

@@ -33,14 +33,14 @@ var vipScript string
 func (*apiVIP) Name() string                { return PhaseAPIVIP }
 func (*apiVIP) Traits() engine.Traits       { return engine.Traits{Upgrade: engine.UpgradeAfter} }
 func (*apiVIP) Applies(n *engine.Node) bool { return n.ControlPlane }
-func (*apiVIP) Verify(*engine.Node) string  { return "" } // apply checks it
+func (*apiVIP) Verify(*engine.Node) string  { return "" } // Apply checks the address
 func (p *apiVIP) address() string           { return p.want.Config.Kubernetes.Kubernetes.APIVIP }
 func (p *apiVIP) port() int                 { return p.want.Config.Kubernetes.Kubernetes.APIServerPort }
 func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
 
-// It waits for the image, the certificate and the labels of each master.
+// Waits returns the steps that bring the image, the certificate and the labels of each master.
 func (p *apiVIP) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
 	out := []engine.Step{{Host: n.Hostname, Phase: engine.PhaseInit, Must: true}, {Host: n.Hostname, Phase: PhaseLabels}}
 	for _, m := range p.want.ControlPlane() {
@@ -58,8 +58,8 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 		return nil, nil
 	}
 	has, there := foundVIP(w)
-	// As with the kubelets' certificates, only a run on all machines and phases moves the cluster, and an upgrade doesn't: some masters may not have
-	// a certificate for another address yet, or not the image.
+	// As with the kubelets' certificates, only a run on all machines and phases moves the cluster to another address, and an upgrade doesn't:
+	// some masters may not have the image yet, or not a certificate for the new address.
 	moves := w.Whole && !p.want.Upgrading
 	if !moves && has.address != p.address() {
 		return nil, nil
@@ -129,7 +129,7 @@ func (p *apiVIP) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return p.reached(ctx, r, cmp.Or(VIPHolder(a), n.Hostname))
 }
 
-// reached checks the address from a machine that doesn't have it. If only the holder reaches it, the network may still drop it.
+// reached checks the address from a machine that doesn't hold it. If only the holder reaches the address, the network may still drop its packets.
 func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.Spec.Nodes), func(n *engine.Node) bool { return n.ControlPlane })
 	for _, n := range r.Alive(slices.Concat(r.Spec.ControlPlane(), workers)) {
@@ -158,11 +158,11 @@ func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) erro
 	return nil
 }
 
-// VIPHolder returns the node that holds the lease according to an answer, or "" if the lease has no holder.
+// VIPHolder returns the node that holds the lease according to a machine's answer, or "" if the lease has no holder.
 func VIPHolder(a answer.Answer) string { return engine.Unquoted(a.Value("vip-holder")) }
 
-// VIPSeen reports whether the API answers at its virtual address according to the masters. It prefers the result of a master that isn't
-// the holder, if one was queried.
+// VIPSeen reports whether the API responds at its virtual address according to the masters. It prefers the results of masters that don't hold the
+// address, if any was queried.
 func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
@@ -179,7 +179,7 @@ func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answe
 	return byHolder && !asked
 }
 
-// VIPAnswers checks the address from the connected masters.
+// VIPAnswers checks the virtual address from the connected masters.
 func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	p := &apiVIP{want: r.Want}
 	var mu sync.Mutex
@@ -215,14 +215,14 @@ func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	return hashed(engine.VIPProgram, vipTemplate, map[string]string{"Image": ImageRef(p.want.Spec, image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
-// Claimed returns findings against a virtual address that the cluster doesn't have yet: it must be free.
+// Claimed returns an error finding for each conflict over a virtual address that the cluster doesn't have yet: the address must be free.
 func Claimed(w *engine.World) []preflight.Finding {
 	vip := w.Want.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := foundVIP(w); vip == "" || has.address == vip || !w.Founding() && !w.Healthy(w.Leader) {
 		return nil
 	}
 	const remedy = "set api-vip in kubernetes-configuration.yaml to a free address of the masters' network"
-	by := map[string][]string{} // the MAC address that answers, and the masters that saw it
+	by := map[string][]string{} // the masters that got an ARP reply, by the MAC address in the reply
 	var out []preflight.Finding
 	for _, n := range w.Want.ControlPlane() {
 		a := w.Of(n, PhaseAPIVIP)
@@ -236,7 +236,7 @@ func Claimed(w *engine.World) []preflight.Finding {
 			by[mac] = append(by[mac], n.Hostname)
 		}
 	}
-	if len(out) > 0 { // the other masters have checked the same machine
+	if len(out) > 0 { // the replies that the other masters saw came from the same machine
 		return out
 	}
 	for mac, seen := range by {

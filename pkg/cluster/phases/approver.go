@@ -20,9 +20,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// approver makes the cluster sign the serving certificates of kubelets. A program on the masters approves their requests if they match the machines
-// that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits for it. In a
-// new cluster, the phase init installs the program as soon as the API runs.
+// approver makes the cluster sign the kubelets' serving certificates. A program on the masters approves the kubelets' requests if they match the
+// machines that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits
+// for the program. In a new cluster, the phase init installs the program as soon as the API runs.
 type approver struct{ want *engine.Desired }
 
 // Names and paths of the approver.
@@ -30,7 +30,7 @@ const (
 	ApproverProgram = "pai-csr-approver"
 	runApprover     = ApproverProgram
 	setMachines     = "configmap " + machines.Name
-	// clusterCA is the path of the authority with which API servers verify kubelets; kubeadm writes it.
+	// clusterCA is the path of the CA with which API servers verify kubelets; kubeadm writes it.
 	clusterCA = "/etc/kubernetes/pki/ca.crt"
 )
 
@@ -49,7 +49,7 @@ func (*approver) Traits() engine.Traits {
 }
 func (*approver) Applies(n *engine.Node) bool { return n.ControlPlane }
 
-// It waits for the image on all masters: the program's pods may run on any of them.
+// Waits returns the steps that import images on all masters: the program's pods may run on any of them.
 func (p *approver) Waits(_ *engine.Node, pl *engine.Plan) []engine.Step {
 	var out []engine.Step
 	for _, m := range pl.World.ControlPlane() {
@@ -97,9 +97,9 @@ func (p *approver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs 
 	return err
 }
 
-func (*approver) Verify(*engine.Node) string { return "" } // apply checks it
+func (*approver) Verify(*engine.Node) string { return "" } // Apply checks the program
 
-// approve returns shell code that makes the changes in the cluster, the addresses first: the approver decides requests by them.
+// approve returns shell code that makes the changes in the cluster. The addresses come first, since the approver decides by them.
 func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	var b strings.Builder
 	for _, c := range cs {
@@ -130,7 +130,7 @@ func addresses(s *engine.Spec) map[string]string {
 	return out
 }
 
-// MachinesList returns the ConfigMap with the addresses of the machines, from which the approver judges certificates.
+// MachinesList returns the ConfigMap with the machines' addresses. The approver checks certificate requests against them.
 func MachinesList(s *engine.Spec) ([]byte, error) {
 	return yaml.Marshal(corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -166,7 +166,7 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 	if err != nil {
 		return nil, "", err
 	}
-	for range 2 { // the second time with the hash of the first
+	for range 2 { // the second pass inserts the hash of the first
 		var b bytes.Buffer
 		if err := t.Execute(&b, values); err != nil {
 			return nil, "", err
@@ -184,7 +184,7 @@ func beginsToVerify(w *engine.World, n *engine.Node) bool {
 	return !w.Want.Unverified && w.Member(n) && w.Of(n, engine.PhaseApprover).Value("verifies") != "yes"
 }
 
-// warnUnverified names the running nodes whose kubelets can't be verified once the API server starts to verify.
+// warnUnverified emits a warning with the running nodes whose kubelets can't be verified once the API server starts to verify them.
 func warnUnverified(r *engine.Run, n *engine.Node) {
 	w := r.Planned.World
 	nodes, err := w.Nodes()
@@ -217,7 +217,7 @@ func kubeletPort(s *engine.Spec) int {
 	return 10250
 }
 
-// serving returns shell code that waits for the certificate of a member's kubelet; "" if the kubelet signs it itself.
+// serving returns shell code that waits for the serving certificate of a member's kubelet, or "" if kubelets sign their own certificates.
 func serving(d *engine.Desired, n *engine.Node) string {
 	if d.SelfSigned {
 		return ""

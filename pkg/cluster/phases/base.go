@@ -20,7 +20,7 @@ type base struct{ want *engine.Desired }
 const (
 	PhaseBase     = "base"
 	SysctlFile    = paths.Sysctl
-	OldSysctlFile = "/etc/sysctl.d/90-paictl.conf" // of earlier releases
+	OldSysctlFile = "/etc/sysctl.d/90-paictl.conf" // written by earlier releases
 )
 
 func (*base) Name() string                                   { return PhaseBase }
@@ -54,7 +54,7 @@ func (p *base) resources() engine.Resources {
 	for _, k := range slices.Sorted(maps.Keys(sysctls)) {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
-	// Sorted by address, so that another order in layout.yaml doesn't change the file.
+	// The nodes are sorted by address, so that another order in layout.yaml doesn't change the file.
 	for _, n := range slices.SortedFunc(slices.Values(p.want.Nodes), engine.ByAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}

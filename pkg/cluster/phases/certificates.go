@@ -8,8 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// Each control plane machine renews its certificates by itself: daily, and before the
-// kubelet of a machine that was off starts.
+// Each control plane machine renews its certificates by itself: daily, and before the kubelet starts if the machine was off.
 const (
 	RenewScript = "/usr/local/libexec/paictl/renew-certificates"
 	renewUnit   = "/etc/systemd/system/paictl-certificates.service"
@@ -27,7 +26,7 @@ var CertificatesScript string
 //go:embed files/renew-certificates.sh
 var renewCertificates string
 
-// RenewCertificatesService is the unit that renews them.
+// RenewCertificatesService is the unit that renews certificates.
 //
 //go:embed files/paictl-certificates.service
 var RenewCertificatesService []byte
@@ -35,7 +34,7 @@ var RenewCertificatesService []byte
 //go:embed files/paictl-certificates.timer
 var renewCertificatesTimer []byte
 
-// RenewCertificatesBoot is the unit that renews them when a machine boots.
+// RenewCertificatesBoot is the unit that renews certificates when a machine boots.
 //
 //go:embed files/paictl-certificates-boot.service
 var RenewCertificatesBoot []byte
@@ -68,15 +67,15 @@ func renewal() engine.Resources {
 			{Path: renewKubelet, Mode: 0o644, Body: renewCertificatesKubelet},
 			{Path: renewTimer, Mode: 0o644, Body: renewCertificatesTimer},
 		},
-		// If one of the files changes, the restart of the timer has systemd read it.
+		// If one of these files changes, the timer is restarted, and systemd reads the file.
 		Units: []engine.Unit{{Name: "paictl-certificates.timer", Reads: []string{renewTimer, renewUnit, renewBoot, renewKubelet}}},
 	}
 }
 
 const restoreRenewal = "/etc/kubernetes"
 
-// restorations returns the change that puts back the files that an interrupted renewal of
-// certificates left. It comes before all other changes: without it the control plane may stay down.
+// restorations returns the change that puts back the files that an interrupted renewal of certificates moved aside. It comes before all other
+// changes: without these files the control plane may stay down.
 func restorations(a answer.Answer) []engine.Change {
 	left := a.All("aside")
 	if len(left) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// Check checks the nodes that answered, each by itself and all together. It is pure: the same
-// answers give the same findings in the same order.
+// Check returns the findings on the nodes that answered: the findings on each node and those on all nodes together. It is pure: the same answers
+// give the same findings in the same order.
 func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Finding {
 	c := CheckedCluster(r.Want, w.Leader)
 	var hosts []*preflight.Host
@@ -56,7 +56,7 @@ func CheckedNode(n *engine.Node) *preflight.Node {
 	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.AsArgument()}
 }
 
-// PhasesTell adds the facts to a host that only the phases can read from their answers.
+// PhasesTell adds those facts to a host that only the phases can read from their answers.
 func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
 	for _, row := range sections[PhaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
@@ -78,13 +78,12 @@ func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections m
 	}
 }
 
-// unpacked is how much an image takes, in multiples of its archive, whose layers are
-// compressed to about a third: the archive while it is imported, the layers in
-// containerd's store, and their files. Measured: 833 MB for archives of 163.
+// unpacked is the disk space that an image takes, in multiples of its archive, whose layers are compressed to about a third. The space holds the
+// archive during the import, the layers in containerd's store, and the layers' files. Measured: 833 MB for archives of 163 MB.
 const unpacked = 5
 
-// filesOfImage limits how many files an image of the bundle has: the largest has 913, most have fewer than 20. Images of jobs, which are pulled
-// later, have tens of thousands.
+// filesOfImage is an upper limit of the number of files in an image of the bundle: the largest image has 913, most have fewer than 20. Images of
+// jobs, which are pulled later, have tens of thousands of files.
 const filesOfImage = 1000
 
 // brings returns the disk space that the bundle's files will need on a node. It doesn't count files that are already present.
@@ -106,12 +105,12 @@ func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer
 	programs, newPrograms := sum(bundle.KindBinary, byHash)
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
-	// Errors in this state are reported by the phase that uses it.
+	// The phase that uses this state reports its errors.
 	c, _ := (&NvidiaDriver{want: d}).Brings(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
-	// Uploads wait in paictl's folder; a program exists twice until it is moved.
+	// Uploads wait in paictl's folder, and a program takes its space twice until it is moved.
 	return []preflight.Room{
 		{Path: BinDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},

@@ -130,7 +130,7 @@ func (p *containerd) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 }
 
 func (p *containerd) Carries(n *engine.Node, _ *engine.World, cs []engine.Change) []bundle.Artifact {
-	res, _ := p.resources(n) // diff has called it before, without an error
+	res, _ := p.resources(n) // Diff has called resources before, without an error
 	return engine.Sources(res.Uploads(cs))
 }
 
@@ -142,8 +142,8 @@ func (p *containerd) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	if store := CheckedCluster(p.want, nil).Store(); store != paths.Containerd {
 		res.Setup += "own_tree " + shell.Quote(store) + "\n"
 	}
-	// An image that was imported into another containerd's store is missing now. The store itself
-	// stays, so only the store's answer counts (phase images).
+	// Images that were imported into the store of another containerd are missing now. That store isn't deleted, so the phase images relies only
+	// on the answer of the running containerd.
 	return r.ApplyResources(ctx, n, PhaseContainerd, res, cs)
 }
 
@@ -177,7 +177,7 @@ func merge(a, b map[string]any) map[string]any {
 		case aok && bok:
 			out[k] = merge(am, bm)
 		case an != nil && bn != nil:
-			// A name may occur in b's list more than once: some flags repeat.
+			// A name may occur in b's list more than once, since some flags can be repeated.
 			kept := slices.DeleteFunc(slices.Clone(out[k].([]any)), func(x any) bool {
 				return bn[x.(map[string]any)["name"].(string)]
 			})

@@ -21,17 +21,17 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs: by default it leaves the driver alone; with
-// the policy install it installs the driver from packages. pkg/cluster/gpudriver makes its decisions.
+// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs. By default it doesn't change the driver; with the policy install it installs
+// the driver from packages. pkg/cluster/gpudriver makes the decisions.
 type NvidiaDriver struct{ want *engine.Desired }
 
-// NewDriver returns the phase by itself, for the upgrade of drivers.
+// NewDriver returns only this phase, for the upgrade of drivers.
 func NewDriver(d *engine.Desired) *NvidiaDriver { return &NvidiaDriver{want: d} }
 
-// Names of the phase of NVIDIA's driver, and of its changes.
+// Names of the driver's phase and of its changes.
 const (
 	PhaseDriver = "nvidia-driver"
-	// DriverTarget is the target of the change that a rollout makes.
+	// DriverTarget is the target of the change that rolls out in waves.
 	DriverTarget     = "NVIDIA driver"
 	ModuleTarget     = "module nvidia"
 	NouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
@@ -39,14 +39,14 @@ const (
 	PersistenceUnit  = "nvidia-persistenced.service"
 	PersistenceFile  = "/etc/systemd/system/nvidia-persistenced.service.d/paictl.conf"
 	fabricUnit       = "nvidia-fabricmanager.service"
-	driverTimeout    = 45 * time.Minute // DKMS may build for a quarter of an hour
+	driverTimeout    = 45 * time.Minute // DKMS may build for 15 minutes
 	UnfinishedTarget = "packages that dpkg has not finished installing"
 	CutOffTarget     = "an interrupted installation of the driver"
 	HoldTarget       = "packages of the driver"
 	nouveauTarget    = "module nouveau"
 	actionUndo       = "undo"
 	BroughtTarget    = "packages that were brought for the driver"
-	// DriverRepository is the folder of a bundle's packages on a machine until the driver works.
+	// DriverRepository is the folder on a machine that holds the bundle's packages until the driver works.
 	DriverRepository = engine.StateDir + "/driver-repository"
 )
 
@@ -55,7 +55,7 @@ const (
 //go:embed scripts/driver_detect.sh
 var DriverDetectScript string
 
-// DriverScript defines the functions that change it.
+// DriverScript defines the functions that change a driver.
 //
 //go:embed scripts/driver.sh
 var DriverScript string
@@ -86,10 +86,10 @@ func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseDriver, DriverTarget)
 }
 
-// files returns settings of the kernel and of the persistence daemon, which Ubuntu's package starts without persistence: with it the driver stays
-// initialised while no program uses a GPU. Without these settings, nvidia-uvm is loaded only by the first program with CUDA outside a container, and
-// there may never be one. nvidia-peermem lets network cards with RDMA reach GPUs' memory; it can be loaded only with Mellanox' own driver, and the
-// rest works without it.
+// files returns the settings of the kernel and of the persistence daemon. Ubuntu's package starts the daemon without persistence; with
+// persistence the driver stays initialised while no program uses a GPU. Without these settings, only the first CUDA program outside a container
+// loads nvidia-uvm, and there may never be such a program. nvidia-peermem lets network cards with RDMA access the GPUs' memory. It loads only
+// with Mellanox' own driver; the rest works without it.
 func (*NvidiaDriver) files(rdma, nvlink5 bool) engine.Resources {
 	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
 	if rdma {
@@ -123,7 +123,7 @@ func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
 	}
 	body := engine.RepairScript + DriverDetectScript + AptProxy(p.want.Spec)
 	if d.Policy == config.GPUDriverInstall {
-		// These count only if the driver is, or will be, installed by paictl.
+		// These files and units count only if paictl installed the driver or will install it.
 		body += p.files(false, false).Detect() + p.units(true).Detect()
 	}
 	if d.Source == config.GPUSourceBundle {
@@ -143,8 +143,8 @@ func (p *NvidiaDriver) bundled() bool {
 	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
 }
 
-// Brings returns the bundle's packages that a change of the driver needs. The change may have to put the present
-// packages back: for packages that paictl installed, their files are kept on the machine.
+// Brings returns the bundle's packages that a change of the driver needs. The change may have to put the present packages back: if paictl
+// installed them, their files are still on the machine, otherwise Brings includes them.
 func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
@@ -223,13 +223,13 @@ type DriverState struct {
 	Plan     gpudriver.Plan
 	Findings []gpudriver.Finding
 	answer   answer.Answer
-	// ours means that paictl installed packages of the driver.
+	// ours is true if paictl installed packages of the driver.
 	ours bool
-	// rdma means that the machine has network cards that can access its GPUs.
+	// rdma is true if the machine has network cards that can access its GPUs.
 	rdma bool
 }
 
-// Look parses a node's answers. A node without NVIDIA GPUs has no state.
+// Look parses a node's answers. It returns nil for a node without NVIDIA GPUs.
 func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil
@@ -248,12 +248,12 @@ func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	return s
 }
 
-// Refused reports whether the machine can't have its driver.
+// Refused reports whether the machine can't have the wanted driver.
 func (s *DriverState) Refused() bool {
 	return slices.ContainsFunc(s.Findings, func(f gpudriver.Finding) bool { return !f.Warning })
 }
 
-// missing returns the plan's packages that are absent, or installed in another version.
+// missing returns the plan's packages that are absent or have another version.
 func (s *DriverState) missing() []gpudriver.Package {
 	return slices.DeleteFunc(slices.Clone(s.Plan.Packages), func(x gpudriver.Package) bool {
 		have := s.Machine.Installed[x.Name]
@@ -261,7 +261,7 @@ func (s *DriverState) missing() []gpudriver.Package {
 	})
 }
 
-// held reports whether all packages of the driver's release that paictl has installed are kept from upgrades.
+// held reports whether all packages of the driver's release that paictl has installed are on hold, so that apt doesn't upgrade them.
 func (s *DriverState) held() bool {
 	for _, row := range s.answer.All("package") {
 		_, ours := s.answer.Row("ours", row[0])
@@ -272,7 +272,7 @@ func (s *DriverState) held() bool {
 	return true
 }
 
-// Diff returns the changes that the policy asks for; other policies than install change nothing.
+// Diff returns the changes that the policy asks for. Only the policy install changes anything.
 func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	f := w.Facts[n.Hostname]
 	if f == nil {
@@ -292,7 +292,7 @@ func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, e
 	return p.Changes(s), nil
 }
 
-// Changes returns the pure half of diff.
+// Changes returns the changes for a driver's state. It is the pure half of Diff.
 func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	if s.Refused() {
 		return nil
@@ -336,7 +336,7 @@ func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	return append(out, p.units(s.Machine.NVSwitches > 0).DiffUnits(s.answer, false)...)
 }
 
-// undoing returns the remaining changes on a node that should have no driver.
+// undoing returns the changes that clean up a node that should have no driver.
 func undoing(a answer.Answer) (out []engine.Change) {
 	if _, brought := a.Row("brought"); brought {
 		out = append(out, engine.Change{Action: "delete", Target: BroughtTarget})
@@ -407,8 +407,8 @@ func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node,
 	return err
 }
 
-// script returns the shell code that makes the changes. It first finishes interrupted work, then writes the files, since
-// the packages build the image from which the machine boots, and then changes packages, kernel modules and services.
+// script returns the shell code that makes the changes. The code first finishes interrupted work. It then writes the files, since the packages
+// build the image from which the machine boots, and at last changes packages, kernel modules and services.
 func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -429,7 +429,7 @@ func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 		b.WriteString("p_driver_dpkg\n")
 	}
 	b.WriteString(p.files(s.rdma, s.Machine.NVLink5).Script(cs))
-	// This also applies if all packages seem to be installed: an interrupted change may have to be undone first.
+	// The packages step also runs if all packages seem to be installed: an interrupted change may have to be undone first.
 	if again := todo[CutOffTarget] && len(s.Plan.Packages) > 0 && !p.bundled(); todo[DriverTarget] || again {
 		specs := make([]string, 0, len(s.Plan.Packages))
 		for _, x := range s.Plan.Packages {
@@ -459,7 +459,7 @@ func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 	return b.String()
 }
 
-// Verify waits until the driver answers, if a node should have one.
+// Verify returns shell code that checks the driver if a node should have one.
 func (p *NvidiaDriver) Verify(n *engine.Node) string {
 	if !p.Wanted(n) || Driver(p.want.Spec).Policy != config.GPUDriverInstall {
 		return ""

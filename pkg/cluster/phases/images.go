@@ -13,15 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// images imports the bundle's OCI images into containerd, pinned, so that the kubelet
-// neither pulls nor collects them.
+// images imports the bundle's OCI images into containerd and pins them, so that the kubelet neither pulls nor garbage-collects them.
 type images struct{ want *engine.Desired }
 
 // Names of the phase of images.
 const (
 	PhaseImages      = "images"
 	upstreamRegistry = "registry.k8s.io"
-	// kubeStateMetrics is in the same registry but isn't part of Kubernetes: its chart names it.
+	// kubeStateMetrics comes from the same registry but isn't part of Kubernetes: its chart sets the registry.
 	kubeStateMetrics = "kube-state-metrics/"
 )
 
@@ -31,9 +30,8 @@ func (*images) Applies(*engine.Node) bool                      { return true }
 func (*images) Waits(*engine.Node, *engine.Plan) []engine.Step { return nil }
 func (*images) Verify(*engine.Node) string                     { return "" }
 
-// ImageRef returns the name that nodes use for one of the bundle's images. Kubernetes' images have
-// kubernetes.docker-registry in place of upstream's registry, and paictl's images have
-// cluster.docker-registry, as the charts expect.
+// ImageRef returns the name that nodes use for an image of the bundle. For images of Kubernetes, kubernetes.docker-registry replaces the upstream
+// registry; for images of paictl, cluster.docker-registry does, as the charts expect.
 func ImageRef(s *engine.Spec, ref string) string {
 	if name, ok := strings.CutPrefix(ref, bundle.OwnRegistry+"/"); ok {
 		own := s.Config.Services.Cluster.DockerRegistry
@@ -60,7 +58,7 @@ func (p *images) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 	return out, nil
 }
 
-// present reports whether the image that was imported from this very file is still the one under its name.
+// present reports whether this exact archive was imported, and the image's name still refers to the imported image.
 func (p *images) present(a answer.Answer, img bundle.Artifact) bool {
 	ref := ImageRef(p.want.Spec, img.Image)
 	imported, ok := a.Row("imported", ref)

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// initialise makes a cluster with "kubeadm init" on one control plane machine, and applies a changed
-// configuration to the control plane of an existing cluster, to one machine after the other.
+// initialise makes a cluster with "kubeadm init" on one control plane machine. In an existing cluster it applies changed settings to the control
+// plane, one machine after the other.
 type initialise struct{ want *engine.Desired }
 
 // Paths on masters.
@@ -42,7 +42,7 @@ func (p *initialise) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 		return nil
 	}
 	var out []engine.Step
-	// If the API's address moves to the machines' own, kube-proxy and the pods' network use it at once on all machines.
+	// If the API's address moves to the machines' own addresses, kube-proxy and the pods' network use these at once on all machines.
 	if addressMoves(pl.World) && p.want.Local() {
 		for _, m := range p.want.Nodes {
 			out = append(out, engine.Step{Host: m.Hostname, Phase: phaseAPIProxy})
@@ -82,7 +82,7 @@ func (p *initialise) resources(n *engine.Node) (engine.Resources, error) {
 		}, renewal().Files...),
 		Units: renewal().Units,
 	}
-	if p.want.Upgrading { // the new release's own kubeadm writes its manifests, before the machine has its kubelet
+	if p.want.Upgrading { // the new release's kubeadm writes the manifests before the machine has the new kubelet
 		res.Artifacts, err = binaries(p.want.Spec, n, "kubeadm")
 	}
 	return res, err
@@ -115,7 +115,7 @@ func (p *initialise) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 	if !w.Member(n) || w.Expelled(n) {
 		if n == w.Leader {
 			cs = append(cs, engine.Change{Action: "run", Target: runInit, Detail: p.want.Config.Kubernetes.Kubernetes.Version})
-			if !p.want.SelfSigned { // kubelets ask as soon as they have joined
+			if !p.want.SelfSigned { // kubelets request certificates as soon as they have joined
 				cs = append(cs, engine.Change{Action: "set", Target: setMachines}, approverChange())
 			}
 		}
@@ -138,14 +138,14 @@ func (p *initialise) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 	if err != nil {
 		return nil, err
 	}
-	// A later run queries an API server that didn't answer.
+	// If the API server didn't answer, a later run compares the stored settings.
 	if n == w.Leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, engine.Change{Action: "run", Target: RunUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
-// sameData refuses to point etcd at another folder: it would begin there without data.
+// sameData returns an error if etcd is about to use another folder, in which it would start without data.
 func (p *initialise) sameData(n *engine.Node, a answer.Answer) error {
 	have, want := a.Value("etcd-data"), strings.TrimSuffix(EtcdData(p.want.Spec), "/")
 	if have == "" || have == want {
@@ -228,8 +228,8 @@ func (p *initialise) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	return founded(r, n, out.Stdout)
 }
 
-// keepVIP returns shell code that keeps a virtual address in the certificates that is about to change: the old address stays in use
-// until the new one is set.
+// keepVIP returns shell code that keeps the old virtual address in the certificates when the address is about to change: the old address stays in
+// use until the new one is set.
 func (p *initialise) keepVIP(w *engine.World) string {
 	has, _ := foundVIP(w)
 	if vip := p.want.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
@@ -243,8 +243,8 @@ func Clear(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(EtcdData(s), "/")))
 }
 
-// Verify waits for the API server, first at the machine's own address and then at the address that
-// all machines use: the next phases need it.
+// Verify returns shell code that waits for the API server, first at the machine's own address and then at the address that all machines use: the
+// next phases need it.
 func (p *initialise) Verify(n *engine.Node) string {
 	return KubeadmScript + p.want.SelfAPI(n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
@@ -263,7 +263,7 @@ done
 `, shell.Quote(p.want.Endpoint()), shell.Quote(endpointRemedy(p.want)))
 }
 
-// endpointRemedy returns the remedy if the API doesn't answer at the address of all machines.
+// endpointRemedy returns the remedy for an API that doesn't respond at the address that all machines use.
 func endpointRemedy(d *engine.Desired) string {
 	if d.Local() {
 		return "see journalctl -u " + proxyProgram + " on the host"

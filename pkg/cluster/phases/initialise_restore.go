@@ -27,7 +27,7 @@ import (
 //go:embed scripts/restore.sh
 var RestoreScript string
 
-// uploadRestore copies the parts of the backup to the machine that founds the cluster. It returns the state of the history of jobs on that machine.
+// uploadRestore copies the parts of the backup to the machine that founds the cluster. It returns the state of the job history on that machine.
 func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history string, err error) {
 	from := r.Want.Restore
 	keys, err := oneCertificateEach(from.Keys)
@@ -46,7 +46,8 @@ func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history 
 	return history, r.Upload(ctx, n, engine.PhaseInit, files)
 }
 
-// restore returns the shell code between clear and "kubeadm init", and the code after "kubeadm init". history is the result of uploadRestore.
+// restore returns the shell code that runs before "kubeadm init" (after the code of Clear), and the shell code that runs after it. history is the
+// result of uploadRestore.
 func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history string) (before, after string, err error) {
 	image, err := p.want.Image("etcd")
 	if err != nil {
@@ -63,14 +64,14 @@ func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history 
 	return before, forget(p.want.Spec, n), nil
 }
 
-// founded ends a restore on the machine that founded the cluster, and reports that machine's state of the history of jobs.
+// founded ends a restore on the machine that founded the cluster, and reports the state of the job history on it.
 func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	a, err := answer.Parse(stdout)
 	if err != nil {
 		return err
 	}
 	state, from := a.Value("history"), r.Want.Restore
-	if from == nil { // "cluster up" has finished it, and doesn't know the backup
+	if from == nil { // a later "cluster up" finished the restore, and doesn't know the backup
 		if state != "" && state != historyPlaced {
 			warnOfHistory(r, n, missingHistory((&engine.RestoreHistory{Node: n.Hostname}), n, state))
 		}
@@ -89,7 +90,7 @@ func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	return nil
 }
 
-// forget returns the shell code that ends a restore.
+// forget returns the shell code that removes the old cluster's machines and so ends a restore.
 func forget(s *engine.Spec, n *engine.Node) string {
 	names := make([]string, 0, len(s.Nodes))
 	for _, m := range s.Nodes {
@@ -101,22 +102,22 @@ func forget(s *engine.Spec, n *engine.Node) string {
 // IsRestoring reports whether a restore on a machine is unfinished.
 func IsRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
-// ignoredWith returns ignoredChecks and a further one.
+// ignoredWith returns the checks that kubeadm ignores, and check.
 func ignoredWith(s *engine.Spec, check string) string {
 	all := append(strings.Split(IgnoredChecks(s), ","), check)
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), ",")
 }
 
-// dirCheck returns kubeadm's name of the check that a folder is empty.
+// dirCheck returns kubeadm's name for the check that a folder is empty.
 func dirCheck(dir string) string { return "DirAvailable-" + strings.ReplaceAll(dir, "/", "-") }
 
-// restoreDir is the folder of the parts to restore on the machine that founds the cluster, until it has done so.
+// restoreDir is the folder on the founding machine that holds the parts of the backup until the restore has ended.
 const restoreDir = "/var/lib/paictl/restore"
 
 // mostKeys limits how many bytes of PartKeys are read.
 const mostKeys = 16 << 20
 
-// ReadKeys reads PartKeys, and refuses one of an implausible size.
+// ReadKeys reads PartKeys. It returns an error if PartKeys is implausibly large.
 func ReadKeys(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostKeys+1))
 	if err != nil {
@@ -136,8 +137,8 @@ const historyThere = "there"
 
 const historyNoRoom = "room"
 
-// restoreReserve is how many bytes must remain free on a disk besides a history of jobs: the machine needs room for images and logs as
-// well.
+// restoreReserve is the number of bytes that must remain free on a disk after the job history is copied: the machine also needs space for images
+// and logs.
 const restoreReserve = 1 << 30
 
 func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
@@ -147,13 +148,13 @@ func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
 	return r.History
 }
 
-// Upload returns the file as it is uploaded under a name.
+// Upload describes the upload of a part of the backup under a name.
 func Upload(f engine.RestoreFile, name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// oneCertificateEach returns PartKeys with only the certificate that belongs to each authority's key. It is made here, since not every machine
-// has a program that could find it.
+// oneCertificateEach returns PartKeys with only the certificate that belongs to each CA's key. paictl selects it before the upload, since some
+// machines have no program that could.
 func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	in, err := f.Open()
 	if err != nil {
@@ -173,7 +174,8 @@ func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	}}, nil
 }
 
-// roomForHistory checks whether a machine needs the history of jobs and has room for it. If it has no room, the cluster can still be restored.
+// roomForHistory checks whether a machine needs the job history and has space for it. Without space for the history, the cluster can still be
+// restored.
 func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engine.RestoreHistory) (string, error) {
 	a, err := engine.Answer(r.Read(ctx, n, engine.PhaseInit, "room", RestoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
 		shell.Quote(strings.TrimSuffix(EtcdData(r.Spec), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256))))
@@ -200,7 +202,8 @@ func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engin
 	return historyNoRoom, nil
 }
 
-// tooFull describes a disk without enough room for the parts of a backup that are copied there, including the history of jobs; "" if all have enough.
+// tooFull describes a disk without enough space for the backup's parts that are copied to it, including the job history. It returns "" if all
+// disks have enough.
 func tooFull(r *engine.RestoreParts, a answer.Answer) (string, error) {
 	brought := func(name string, of engine.RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
@@ -237,7 +240,8 @@ func warnOfHistory(r *engine.Run, n *engine.Node, left string) {
 		Hint: "put it back when the services run: paictl cluster restore FILE --history"})
 }
 
-// missingHistory returns the reason why the history of jobs isn't in place, according to the machine that founded a cluster; "" if it is in place.
+// missingHistory returns the reason why the job history isn't in place, according to the machine that founded the cluster, or "" if it is in
+// place.
 func missingHistory(h *engine.RestoreHistory, n *engine.Node, state string) string {
 	switch {
 	case state == historyPlaced:

@@ -16,20 +16,20 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// join adds machines to the cluster of the leader: workers at once, control plane machines one
-// after the other, since each becomes an etcd member.
+// join adds machines to the leader's cluster: all workers at the same time, but control plane machines one after the other, since each becomes an
+// etcd member.
 type join struct{ want *engine.Desired }
 
 func (*join) Name() string              { return engine.PhaseJoin }
 func (*join) Traits() engine.Traits     { return engine.Traits{Rejoins: true} }
 func (*join) Applies(*engine.Node) bool { return true }
 
-// Waits ensures that etcd's members change one at a time, and not while one of them restarts.
+// Waits ensures that etcd's members join one at a time, and not while another member restarts.
 func (p *join) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := []engine.Step{{Host: pl.World.Leader.Hostname, Phase: engine.PhaseInit, Must: true}}
 	if isMove(pl.Of(n, engine.PhaseJoin)) {
 		for _, m := range pl.World.ControlPlane() {
-			if reconfigures(pl, m) { // its certificate gets the new name
+			if reconfigures(pl, m) { // the master's certificate gets the new name
 				out = append(out, engine.Step{Host: m.Hostname, Phase: engine.PhaseInit})
 			}
 		}
@@ -83,7 +83,7 @@ func (p *join) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	case !w.Member(n):
 	case a.Value("ca") != w.Of(w.Leader, engine.PhaseJoin).Value("ca"):
 		why = "it belongs to an earlier cluster"
-	case !w.Healthy(w.Leader): // the state of a silent API is unknown; init reports it
+	case !w.Healthy(w.Leader): // without an answer of the API the state is unknown; the phase init reports it
 		return nil, nil
 	case !known:
 		why = unknownNode
@@ -153,16 +153,16 @@ func (p *join) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []en
 	}
 }
 
-// joinTries is how often a machine tries to join if the API server is too slow for kubeadm.
+// joinTries is the number of times that a machine tries to join if the API server is too slow for kubeadm.
 const joinTries = 3
 
-// slowAPI reports whether kubeadm gave up its first request to the API server. It changes the cluster only after that request, and the
-// script of the phase removes the files that it has written.
+// slowAPI reports whether kubeadm's first request to the API server timed out. kubeadm changes the cluster only after that request, and the
+// phase's script removes the files that kubeadm has written.
 func slowAPI(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "cannot get Node") && strings.Contains(err.Error(), "context deadline exceeded")
 }
 
-// IsUnknown asks for the node by its name, before a machine that runs as a member is reset because it is not in a list.
+// IsUnknown asks the API for the node by name, before paictl resets a machine that runs as a member but is missing from the list of nodes.
 func (p *join) IsUnknown(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	_, err := r.Read(ctx, r.Leader, engine.PhaseJoin, "look", p.want.SelfAPI(r.Leader)+fmt.Sprintf(`
 said=$(self get node %s --request-timeout=30s -o name 2>&1) && { echo "the cluster knows the node after all: nothing was done on its machine -> run the same command again" >&2; exit 1; }
@@ -171,7 +171,7 @@ case $said in *NotFound*) ;; *) printf '%%s\n' "$said" >&2; exit 1 ;; esac
 	return err
 }
 
-// IsExpelled asks etcd again, before a machine that runs as a member is reset because it isn't in etcd's list.
+// IsExpelled asks etcd again, before paictl resets a machine that runs as a member but isn't in etcd's list.
 func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	v, err := r.LookAtEtcd(ctx, r.Leader)
 	if err != nil {
@@ -183,12 +183,10 @@ func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	return nil
 }
 
-// forget removes the cluster's remains of the machine. One is the node's object: kubeadm refuses a
-// machine whose name belongs to a Ready node, and the node stays Ready for a while after its
-// kubelet ended. The kubelet ends first, since a starting kubelet would register the node again.
-// The other is etcd's member, whose data went with the machine's disk: a new member under its
-// identity would break the others. Remove the member first: if etcd can't do without it, etcd refuses before anything on the machine
-// is lost.
+// forget removes what the cluster still has of the machine. First the node's object: kubeadm rejects a machine whose name belongs to a Ready
+// node, and the node stays Ready for a while after its kubelet ended. The kubelet ends first, since a starting kubelet would register the node
+// again. Second the etcd member, whose data was lost with the machine's disk: a new member under its identity would break the others. forget
+// removes the member before the node: if etcd can't do without the member, it refuses before anything on the machine is lost.
 func (p *join) forget(ctx context.Context, r *engine.Run, n *engine.Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil
@@ -218,11 +216,11 @@ func (p *join) Verify(n *engine.Node) string {
 	return waitReady(n) + serving(p.want, n)
 }
 
-// TicketLife is how long machines get the same ticket: half of its token's hour, so that a machine
-// has the other half to use it.
+// TicketLife is how long machines get the same ticket. It is half of the hour for which the ticket's token is valid, so that a machine has the
+// other half to use it.
 const TicketLife = 30 * time.Minute
 
-// joinTicket asks the leader for a ticket, and for a new one when the present one grows old.
+// joinTicket returns the current ticket, or a new one from the leader if the current ticket is too old.
 func joinTicket(ctx context.Context, r *engine.Run) (*engine.Ticket, error) {
 	r.JoinMu.Lock()
 	defer r.JoinMu.Unlock()
@@ -258,8 +256,8 @@ func joinTicket(ctx context.Context, r *engine.Run) (*engine.Ticket, error) {
 	return t, nil
 }
 
-// PublicKeyHash returns the hash by which a joining machine recognises the cluster: kubeadm's hash
-// of the authority's public key (DER, SubjectPublicKeyInfo).
+// PublicKeyHash returns the hash by which a joining machine recognises the cluster: kubeadm's hash of the CA's public key (DER,
+// SubjectPublicKeyInfo).
 func PublicKeyHash(ca []byte) (string, error) {
 	block, _ := pem.Decode(ca)
 	if block == nil {

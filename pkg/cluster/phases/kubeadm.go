@@ -22,8 +22,7 @@ var KubeadmScript string
 
 const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 
-// KubeadmConfig renders the documents that "kubeadm init" reads, and that its phases read
-// again when the control plane's settings change.
+// KubeadmConfig renders the documents for "kubeadm init". kubeadm's phases read them again when the control plane's settings change.
 func KubeadmConfig(d *engine.Desired, n *engine.Node) ([]byte, error) {
 	docs, err := controlPlaneDocuments(d, n)
 	if err != nil {
@@ -32,8 +31,8 @@ func KubeadmConfig(d *engine.Desired, n *engine.Node) ([]byte, error) {
 	return yamlDocuments(append(docs, KubeletSettings(d))...)
 }
 
-// ControlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It leaves
-// out the kubelet's settings: they reach each machine by the phase kubelet.
+// ControlPlaneHash returns a hash of the settings of the control plane and kube-proxy. It leaves out the kubelet's settings, which the phase
+// kubelet brings to each machine.
 func ControlPlaneHash(d *engine.Desired, n *engine.Node) (string, error) {
 	docs, err := controlPlaneDocuments(d, n)
 	if err != nil {
@@ -125,7 +124,7 @@ func ClusterConfiguration(d *engine.Desired) (map[string]any, error) {
 	}
 	ours := conf["apiServer"].(map[string]any)["certSANs"].([]any)
 	merged := merge(conf, k.Extra.Kubeadm)
-	// The operator's names are added: without paictl's names the machines don't trust their own API.
+	// The operator's names are added to paictl's names: without the latter the machines don't trust their own API.
 	if api, ok := merged["apiServer"].(map[string]any); ok {
 		theirs, _ := api["certSANs"].([]any)
 		api["certSANs"] = unique(slices.Concat(ours, theirs))
@@ -133,7 +132,7 @@ func ClusterConfiguration(d *engine.Desired) (map[string]any, error) {
 	return merged, nil
 }
 
-// apiServer switches on encryption of secrets at rest, the audit log, and the verification of kubelets.
+// apiServer returns settings of the API server: encryption of secrets at rest, the audit log, and the verification of kubelets.
 func apiServer(d *engine.Desired) map[string]any {
 	sans := []any{}
 	for _, n := range d.ControlPlane() {
@@ -148,7 +147,7 @@ func apiServer(d *engine.Desired) map[string]any {
 	if vip := d.Config.Kubernetes.Kubernetes.APIVIP; vip != "" {
 		sans = append(sans, vip)
 	}
-	// Machines with a proxy keep using it while the API's address moves to another one.
+	// While the API's address moves, machines with a proxy still use the proxy.
 	if host, _, err := net.SplitHostPort(config.LocalAPI()); err == nil {
 		sans = append(sans, host)
 	}
@@ -166,7 +165,8 @@ func apiServer(d *engine.Desired) map[string]any {
 	return map[string]any{
 		"certSANs":  unique(sans),
 		"extraArgs": Args(flags...),
-		// The API server reads its policy when it starts: a different policy results in a different manifest.
+		// The API server reads its audit policy only at the start. The hash changes the manifest, and so restarts the server, when the policy
+		// changes.
 		"extraEnvs": []any{map[string]any{"name": "PAICTL_AUDIT_POLICY", "value": engine.Hash(AuditPolicy)[:16]}},
 		"extraVolumes": []any{
 			map[string]any{"name": "paictl", "hostPath": confDir, "mountPath": confDir, "readOnly": true, "pathType": "Directory"},
@@ -175,8 +175,8 @@ func apiServer(d *engine.Desired) map[string]any {
 	}
 }
 
-// nodeRegistration returns a machine's registration settings. Taints come from the layout's roles,
-// in the phase labels; here an empty list keeps kubeadm from adding its own.
+// nodeRegistration returns a machine's registration settings. The phase labels sets the taints of the layout's roles; the empty list here keeps
+// kubeadm from adding its own taints.
 func nodeRegistration(n *engine.Node) map[string]any {
 	return map[string]any{
 		"name":             n.Hostname,
@@ -200,7 +200,7 @@ func JoinConfig(d *engine.Desired, n *engine.Node, t *engine.Ticket) ([]byte, er
 		}},
 	}
 	if n.ControlPlane {
-		// kubeadm gives a new member of etcd two minutes to start and catch up, which slow or busy machines exceed. It then leaves a
+		// kubeadm gives a new etcd member two minutes to start and catch up. Slow or busy machines exceed that limit; kubeadm then leaves a
 		// learner behind, which keeps further masters out.
 		conf["timeouts"] = map[string]any{"etcdAPICall": "5m0s"}
 		conf["controlPlane"] = map[string]any{
@@ -211,8 +211,8 @@ func JoinConfig(d *engine.Desired, n *engine.Node, t *engine.Ticket) ([]byte, er
 	return yamlDocuments(conf)
 }
 
-// discovery returns the address at which a joining machine finds the cluster: the API's address,
-// unless that is the machine's own, at which no API answers yet.
+// discovery returns the address at which a joining machine finds the cluster. This is the API's address, unless it belongs to the joining machine
+// itself, where no API responds yet.
 func discovery(d *engine.Desired, n *engine.Node, t *engine.Ticket) string {
 	if d.Endpoint() == d.OwnEndpoint(n) {
 		return t.Issuer
@@ -220,8 +220,8 @@ func discovery(d *engine.Desired, n *engine.Node, t *engine.Ticket) string {
 	return d.Endpoint()
 }
 
-// IgnoredChecks returns kubeadm's own checks that must not stop it: those that the operator names,
-// and those that contradict the operator's kubelet settings.
+// IgnoredChecks returns the kubeadm checks whose failure must not stop kubeadm: the checks that the operator names, and those that contradict the
+// operator's kubelet settings.
 func IgnoredChecks(s *engine.Spec) string {
 	extra := s.Config.Kubernetes.Kubernetes.Extra
 	out := slices.Clone(extra.KubeadmIgnorePreflight)
@@ -234,7 +234,7 @@ func IgnoredChecks(s *engine.Spec) string {
 	return strings.Join(slices.Compact(out), ",")
 }
 
-// Args renders name, value, name, value… in the form of flags for kubeadm v1beta4.
+// Args converts pairs of name and value to the form of flags in kubeadm v1beta4.
 func Args(pairs ...string) []any {
 	var out []any
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -272,7 +272,7 @@ func yamlDocuments(docs ...map[string]any) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("render %v: %w", d["kind"], err)
 		}
-		// kubeadm would take text before a first separator for a document.
+		// kubeadm would parse text before a first separator as a document.
 		if i > 0 {
 			b.WriteString("---\n")
 		}

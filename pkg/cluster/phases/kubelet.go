@@ -28,7 +28,7 @@ const (
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	KubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	ResolvConf    = confDir + "/resolv.conf"
-	// MachineResolvConf holds the machine's own settings, used if the configuration names no name servers.
+	// MachineResolvConf holds the machine's own DNS settings. Pods use them if the configuration names no name servers.
 	MachineResolvConf = "/run/paictl-resolv.conf"
 	ResolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
 	ResolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
@@ -41,7 +41,7 @@ const (
 //go:embed files/kubelet.service
 var KubeletService []byte
 
-// KubeletResolvConf makes the resolv.conf of pods.
+// KubeletResolvConf is the script that writes the resolv.conf of pods.
 //
 //go:embed files/kubelet-resolv-conf.sh
 var KubeletResolvConf []byte
@@ -51,9 +51,10 @@ func (*kubelet) Traits() engine.Traits {
 	return engine.Traits{Upgrade: engine.UpgradePrograms, Repairs: true}
 }
 func (*kubelet) Applies(*engine.Node) bool  { return true }
-func (*kubelet) Verify(*engine.Node) string { return "" } // apply checks it on members
+func (*kubelet) Verify(*engine.Node) string { return "" } // Apply checks the kubelet on members
 
-// Waits: a member's kubelet may be about to request a certificate; the approver must know the machine first.
+// Waits returns the steps of the approver: a member's kubelet may be about to request a certificate, and the approver must know the machine
+// first.
 func (p *kubelet) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := rollout(pl, n, PhaseKubelet, KubeletName)
 	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && Stays(pl.World, n) {
@@ -93,13 +94,13 @@ func (p *kubelet) Resources(n *engine.Node) (engine.Resources, error) {
 			engine.File{Path: ResolvDropIn, Mode: 0o644, Body: []byte("# Written by paictl.\n[Service]\nExecStartPre=" + ResolvScript + " " + k.DNSDomain + "\n")})
 		res.Units[0].Reads = append(res.Units[0].Reads, ResolvScript, ResolvDropIn)
 	}
-	if p.want.Upgrading { // updates the settings that kubeadm wrote at the join for the new release
+	if p.want.Upgrading { // for the new release, kubeadm updates the settings that it wrote at the join
 		res.Between = "kubeadm upgrade node phase kubelet-config >&2\nkubeadm upgrade node phase post-upgrade >&2\n"
 	}
 	return res, nil
 }
 
-// podPIDs is how many processes and threads a pod may have.
+// podPIDs is the maximum number of processes and threads of a pod.
 const podPIDs = 32768
 
 // KubeletSettings returns a drop-in over the configuration that kubeadm writes, so that a
@@ -115,16 +116,16 @@ func KubeletSettings(d *engine.Desired) map[string]any {
 		// checks every three seconds instead of ten, so that a writer doesn't fill the disk between checks.
 		"containerLogMaxSize":         "32Mi",
 		"containerLogMonitorInterval": "3s",
-		// All pods together get the machine's resources less these, so that a job without a limit can't take
-		// the memory of the kubelet, containerd and sshd. The scheduler also sees only the rest.
+		// All pods together get the machine's resources minus these, so that a job without a limit can't use up the memory of the kubelet,
+		// containerd and sshd. The scheduler also sees only the rest.
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
-		// A pod that starts endless processes can't keep others from starting theirs. Eight GPUs, each with dozens of loaders of a
-		// hundred threads, need less.
+		// A pod that starts endless processes can't keep other pods from starting theirs. Eight GPUs with dozens of loaders of a hundred threads
+		// each need less.
 		"podPidsLimit": podPIDs,
 	}
 	if !d.SelfSigned {
-		conf["serverTLSBootstrap"] = true // the cluster signs its server's certificate, so that it can be verified
+		conf["serverTLSBootstrap"] = true // the cluster signs the serving certificate, so that clients can verify it
 	}
 	conf["resolvConf"] = MachineResolvConf
 	if len(k.ClusterDNS) > 0 {
@@ -164,7 +165,7 @@ func (p *kubelet) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error)
 	}
 	a := w.Of(n, PhaseKubelet)
 	cs := res.Diff(a)
-	// This also applies if an earlier run set the kubelet up, and the certificate didn't arrive.
+	// A request is also needed if an earlier run set up the kubelet but the certificate didn't arrive.
 	if !p.want.SelfSigned && a.Value("serving") != "yes" && Stays(w, n) && w.Healthy(w.Leader) {
 		cs = append(cs, engine.Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
@@ -203,8 +204,8 @@ func (p *kubelet) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs [
 //go:embed scripts/kubelet.sh
 var KubeletScript string
 
-// staysUp returns shell code that waits until the kubelet, which has just started, stays up and reports
-// its node as Ready. Without paictl's own network plugin it can't know whether the node can become Ready.
+// staysUp returns shell code that waits until the kubelet, which has just started, stays up and reports its node as Ready. With another network
+// plugin than paictl's it doesn't wait for Ready, since the node may not become Ready.
 func (p *kubelet) staysUp(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {

@@ -28,7 +28,7 @@ func (*labels) Traits() engine.Traits {
 func (*labels) Applies(n *engine.Node) bool         { return n.ControlPlane }
 func (*labels) Detect(*engine.Node) (string, error) { return ":\n", nil }
 
-// Verify waits for the certificate of the machine on which the cluster was made. The others waited when they joined.
+// Verify returns shell code that waits for the certificate of the machine that founded the cluster. The other machines waited when they joined.
 func (p *labels) Verify(n *engine.Node) string { return serving(p.want, n) }
 
 func (p *labels) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
@@ -39,13 +39,13 @@ func (p *labels) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
 	return out
 }
 
-// relabel holds the difference between a node's labels and taints and the wanted ones.
+// relabel is the difference between a node's labels and taints and the wanted labels and taints.
 type relabel struct {
 	nodelabels.Difference
 	untouched bool
 }
 
-// Compare returns the changes to make on a node. An unknown node has no labels yet.
+// compare returns the changes to make on a node. A node that is not in the cluster has no labels yet.
 func (p *labels) compare(want *engine.Node, have corev1.Node) relabel {
 	d := nodelabels.Compare(want.Labels, want.Taints, nodelabels.Of(&have))
 	return relabel{Difference: d, untouched: d.Empty()}
@@ -59,7 +59,7 @@ func (p *labels) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 	if err != nil {
 		return nil, err
 	}
-	silent := !w.Founding() && !w.Healthy(w.Leader) // the present nodes are unknown
+	silent := !w.Founding() && !w.Healthy(w.Leader) // without an answer of the API the present nodes are unknown
 	var out []engine.Change
 	for _, o := range p.want.Nodes {
 		if _, known := nodes[o.Hostname]; !w.Concerns(o) || !known && w.Facts[o.Hostname] == nil {
@@ -89,7 +89,7 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	for _, c := range cs {
 		todo[c.Target] = true
 	}
-	// It reads the nodes again, to include those that joined in this run.
+	// Apply reads the nodes again, to include the nodes that joined in this run.
 	a, err := engine.Answer(r.Read(ctx, n, PhaseLabels, "read", p.want.SelfAPI(n)+engine.DetectScript+"d_nodes\n"))
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	if err != nil {
 		return err
 	}
-	groups := map[string][]string{} // by command, the nodes that need it
+	groups := map[string][]string{} // the nodes that need a command, by command
 	for _, o := range p.want.Nodes {
 		have, ok := nodes[o.Hostname]
 		if !ok || !todo["node "+o.Hostname] {
@@ -112,8 +112,8 @@ func (p *labels) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return err
 }
 
-// relabelScript runs the commands, each for all nodes that need it. The annotations come last:
-// while they are old, a run after an interrupted one finds the work unfinished.
+// relabelScript returns shell code that runs each command for all nodes that need it. The annotations come last: while they are old, a run after
+// an interruption knows that the work is unfinished.
 func relabelScript(groups map[string][]string) string {
 	var b strings.Builder
 	for _, wanted := range []string{"label", "taint", "annotate"} {
@@ -126,7 +126,7 @@ func relabelScript(groups map[string][]string) string {
 	return b.String()
 }
 
-// Commands returns the kubectl commands without the names of the nodes: verb and arguments.
+// commands returns the kubectl commands without the names of the nodes: the verb and its arguments.
 func (x relabel) commands() []string {
 	var out []string
 	words := func(add, drop []string) string {

@@ -30,7 +30,7 @@ func All(d *engine.Desired) []engine.Phase {
 	}
 }
 
-// Named returns one of them.
+// Named returns the phase with this name.
 func Named(d *engine.Desired, name string) engine.Phase {
 	all := All(d)
 	return all[slices.IndexFunc(all, func(p engine.Phase) bool { return p.Name() == name })]

@@ -17,9 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// network connects the pods: flannel as a DaemonSet and, on each machine, a unit that turns
-// flannel's subnet into the configuration of the standard CNI plugins. With network-plugin "none"
-// the operator installs another plugin; with a path paictl applies that manifest.
+// network connects the pods. It runs flannel as a DaemonSet and, on each machine, a unit that turns flannel's subnet into the configuration of
+// the standard CNI plugins. With network-plugin "none" the operator installs another plugin; if network-plugin is a path, paictl applies the
+// manifest at that path.
 type network struct{ want *engine.Desired }
 
 // Names and paths of the network.
@@ -37,7 +37,7 @@ const (
 	MetadataService = "/etc/systemd/system/paictl-pod-metadata.service"
 )
 
-// PodMetadata is the script that keeps pods from the metadata services of clouds.
+// PodMetadata is the script that blocks pods from the metadata services of clouds.
 //
 //go:embed files/pod-metadata.sh
 var PodMetadata []byte
@@ -101,7 +101,8 @@ func (p *network) resources(n *engine.Node) (engine.Resources, error) {
 	return res, nil
 }
 
-// metadata keeps pods from the cloud's metadata service. If the configuration opens the service, the unit stays and opens it.
+// metadata returns the unit that blocks pods from the cloud's metadata service. If the configuration opens the service, the unit stays installed
+// and allows access.
 func (p *network) metadata() engine.Resources {
 	start := podMetadataService
 	if p.want.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
@@ -190,7 +191,7 @@ k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
-	// In a restored cluster flannel may have written its file before the unit that watches it was installed.
+	// In a restored cluster flannel may have written its file before the unit that watches the file was installed.
 	started := "\n[ ! -f \"$R/run/flannel/subnet.env\" ] || systemctl start paictl-cni.service\n"
 	a, err := engine.Answer(r.Script(ctx, n, PhaseNetwork, "apply", res.Script(cs)+started+repair))
 	if err != nil {
@@ -203,8 +204,8 @@ note change "network plugin"
 	return nil
 }
 
-// Verify waits until a control plane machine that is a member is Ready, which means that the
-// network works there. The phase join waits for the others.
+// Verify returns shell code that waits until a control plane machine that is a member is Ready, which means that the network works there. The
+// phase join waits for the other machines.
 func (p *network) Verify(n *engine.Node) string {
 	if !n.ControlPlane || p.plugin() != FlannelPlugin {
 		return ""
@@ -212,9 +213,8 @@ func (p *network) Verify(n *engine.Node) string {
 	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
-// NodeReady returns shell code with two functions: one prints whether its own node is Ready, and
-// the reason if not, using the kubelet's own credentials; the other ends the script if the node
-// wasn't Ready for too long.
+// NodeReady returns shell code with two functions. ready uses the kubelet's credentials to print whether the machine's node is Ready, and the
+// reason if it isn't. never_ready ends the script after the node wasn't Ready for too long.
 func NodeReady(n *engine.Node) string {
 	return fmt.Sprintf(`
 node=%s
@@ -229,7 +229,7 @@ never_ready() {
 `, shell.Quote(n.Hostname))
 }
 
-// waitReady returns shell code that waits until its own node is Ready.
+// waitReady returns shell code that waits until the machine's node is Ready.
 func waitReady(n *engine.Node) string {
 	return NodeReady(n) + `
 i=0

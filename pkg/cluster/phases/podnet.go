@@ -19,14 +19,14 @@ const (
 	podFlannel = "flannel"
 )
 
-// Differs reports whether an address, or a subnet, is known not to belong to a subnet.
+// Differs reports whether both arguments are valid and address, which may be a subnet, doesn't belong to subnet.
 func Differs(address, subnet string) bool {
 	a, errA := netip.ParsePrefix(address)
 	s, errS := netip.ParsePrefix(subnet)
 	return errA == nil && errS == nil && a.Masked() != s.Masked()
 }
 
-// podSubnet returns the node's subnet according to the API or, if the API doesn't have it, according to flannel.
+// podSubnet returns the subnet of the node's pods according to the API or, if the API has none, according to flannel.
 func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
 	return given, nil
 }
 
-// PodNetwork returns a machine's answer about its pods' network.
+// PodNetwork returns the subnets of flannel and of the pods' bridge from a machine's answer.
 func PodNetwork(a answer.Answer) (flannel, bridge string) {
 	row, _ := a.Row("podnet")
 	if len(row) < 2 {
@@ -48,8 +48,8 @@ func PodNetwork(a answer.Answer) (flannel, bridge string) {
 	return row[1], row[0]
 }
 
-// diffPods compares the pods' bridge and flannel's subnet with the node's subnet. A machine that is
-// about to join is cleaned before.
+// diffPods compares the pods' bridge and flannel's subnet with the node's subnet. It returns no changes for a machine that is about to join,
+// since the join cleans the machine first.
 func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	if p.plugin() != FlannelPlugin || !Stays(w, n) {
 		return nil, nil
@@ -69,7 +69,7 @@ func (p *network) diffPods(n *engine.Node, w *engine.World) ([]engine.Change, er
 	return cs, nil
 }
 
-// repairPods returns the shell code for these changes.
+// repairPods returns the shell code for the changes of diffPods.
 func (p *network) repairPods(n *engine.Node, w *engine.World, cs []engine.Change) (string, error) {
 	has := func(target string) bool {
 		return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == target })

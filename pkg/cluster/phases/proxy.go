@@ -9,12 +9,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// ContainerdEnv is the environment file of containerd's unit. The unit's own Environment= would
-// show the proxy's password to every user on the machine.
+// ContainerdEnv is the environment file of containerd's unit. If the unit itself set Environment=, every user on the machine could read the
+// proxy's password.
 const ContainerdEnv = confDir + "/containerd.env"
 
-// containerdEnvironment returns the file containerdEnv. The file exists even without a proxy, so
-// that removing a proxy is a change like any other.
+// containerdEnvironment returns the content of ContainerdEnv. The file exists even without a proxy, so that the removal of a proxy is a change
+// like any other.
 func containerdEnvironment(s *engine.Spec) []byte {
 	var b strings.Builder
 	b.WriteString("# Written by paictl; change proxy in kubernetes-configuration.yaml instead.\n")
@@ -31,7 +31,7 @@ func containerdEnvironment(s *engine.Spec) []byte {
 	return []byte(b.String())
 }
 
-// AptProxy returns shell code that sets the variables of the function apt.
+// AptProxy returns shell code that sets the proxy variables of the shell function apt.
 func AptProxy(s *engine.Spec) string {
 	p := s.Config.Kubernetes.Kubernetes.Proxy
 	if !p.HTTP.IsSet() && !p.HTTPS.IsSet() {
@@ -40,8 +40,7 @@ func AptProxy(s *engine.Spec) string {
 	return fmt.Sprintf("APT_HTTP_PROXY=%s APT_HTTPS_PROXY=%s APT_NO_PROXY=%s\n", shell.Quote(p.HTTP.Reveal()), shell.Quote(p.HTTPS.Reveal()), shell.Quote(NoProxy(s)))
 }
 
-// NoProxy returns the addresses that bypass the proxy: the cluster's own addresses and names, and
-// the ones that the operator adds.
+// NoProxy returns the addresses that bypass the proxy: the cluster's own addresses and names, and the addresses that the operator adds.
 func NoProxy(s *engine.Spec) string {
 	k := s.Config.Kubernetes.Kubernetes
 	out := []string{"localhost", "127.0.0.0/8", "kubernetes.default", ".svc", "." + k.DNSDomain, k.ServiceClusterIPRange, k.PodCIDR}

@@ -6,11 +6,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// A new setting, unit or program may keep the kubelet or containerd from running. On machines that
-// are members already, and have pods to lose, it therefore rolls out: to one machine, and when that
-// works to two, four and so on, up to a tenth of the workers at once; then to the masters, one by
-// one (first to them while no API answers). If it fails in one wave, the later machines are left
-// unchanged. Machines that are yet to join have no pods to lose and don't wait.
+// A new setting, unit or program may keep the kubelet or containerd from running. On machines that are already members, and so have pods to lose,
+// it therefore rolls out in waves: to one worker; if that works, to two, four and so on, up to a tenth of the workers at once; then to the
+// masters, one by one. If no API server responds, the masters come first. If a wave fails, the machines of later waves are left unchanged.
+// Machines that are yet to join have no pods to lose and don't wait.
 
 // Stays reports whether the machine is a member of the cluster and nothing in this run makes
 // it join again.
@@ -22,8 +21,8 @@ func Stays(w *engine.World, n *engine.Node) bool {
 	return err == nil && (len(again) == 0 || isMove(again))
 }
 
-// rollout returns the steps of a phase for which a machine waits: those of the wave before its own.
-// unit is the one whose restart the waves protect.
+// rollout returns the steps of a phase for which a machine waits: the steps of the machines in the wave before its own. unit is the unit whose
+// restart the waves protect.
 func rollout(p *engine.Plan, n *engine.Node, phase, unit string) []engine.Step {
 	var before []*engine.Node
 	for _, wave := range Waves(p, phase, unit) {
@@ -53,9 +52,8 @@ func Waves(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	return p.Rolls[phase]
 }
 
-// split returns the members whose unit starts from other files than before, in the order in which
-// they are changed. A unit that only has to be started again tries no new files. With such a change it still counts, since the last
-// run may have failed on it.
+// split divides the members whose unit starts with changed files into waves, and returns the waves in order. A member whose unit only has to be
+// started again tries no new files. If another member does, it still belongs to a wave, since the last run may have failed on it.
 func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	var workers, masters []*engine.Node
 	fresh := false
@@ -90,7 +88,7 @@ func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 		last = append(last, []*engine.Node{m})
 	}
 	if !p.World.Healthy(p.World.Leader) {
-		// Workers don't become Ready before the control plane is back, which may need this very change.
+		// Workers don't become Ready before the control plane is back, and the control plane may need this very change.
 		return append(last, out...)
 	}
 	return append(out, last...)

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// tools installs the programs with which an operator finds faults: crictl, which works even if the kubelet or the API server doesn't.
+// tools installs the programs that help an operator find faults: crictl, which works even if the kubelet or the API server doesn't.
 type tools struct{ want *engine.Desired }
 
 // Names and paths of the tools.
@@ -27,12 +27,12 @@ func (p *tools) resources(n *engine.Node) (engine.Resources, error) {
 		return engine.Resources{}, nil
 	}
 	if _, ok := p.want.Bundle.Lookup(bundle.KindBinary, "crictl"); !ok {
-		return engine.Resources{}, nil // bundles of earlier releases don't have it
+		return engine.Resources{}, nil // bundles of earlier releases don't contain crictl
 	}
 	bins, err := binaries(p.want.Spec, n, "crictl")
 	return engine.Resources{
 		Artifacts: bins,
-		// Without the file crictl tries the sockets of other runtimes as well, and warns about it.
+		// Without this file crictl also tries the sockets of other runtimes, and prints a warning about them.
 		Files: []engine.File{{Path: crictlConf, Mode: 0o644, Body: []byte("runtime-endpoint: " + criSocket + "\nimage-endpoint: " + criSocket + "\n")}},
 	}, err
 }
