@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bringing holds the files that a machine gets in one phase.
+// bringing holds the files that a machine needs in one phase.
 type bringing struct {
 	p     *Peers
 	n     *Node
@@ -33,7 +33,8 @@ type bringing struct {
 	told  int64
 }
 
-// all gets files from other machines. The files that remain in wants must be sent by paictl.
+// all copies the wanted files to the machine, from paictl or from other machines, as copies decides. paictl must send the files that remain in
+// wants afterwards.
 func (b *bringing) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range getsAtOnce {
@@ -57,7 +58,7 @@ func (b *bringing) all(ctx context.Context) error {
 	return group.Wait()
 }
 
-// take waits for the next transfer.
+// take waits for the next transfer. more is false if none is left for the machine.
 func (b *bringing) take(ctx context.Context) (t transfer, more bool, err error) {
 	for {
 		b.mu.Lock()
@@ -105,14 +106,15 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 		b.p.prove(res.Bytes, began)
 		share := fmt.Sprintf("pp_share %s %s %s\n", shell.Quote(r.Id), t.file.SHA256, shell.Quote(t.file.Path))
 		res, shareErr := r.Host(b.n).Run(ctx, ssh.Script{Name: PhasePeer + "/share", Mutates: true, Body: PreludeScript + peerScript + share})
-		shared = shareErr == nil && res.ExitCode == 0 // otherwise others get the file from another machine
+		shared = shareErr == nil && res.ExitCode == 0 // after a failure, other machines get the file from another holder
 	}
 	b.p.copies.sent(b.n.Hostname, t, err == nil, shared)
 	return err
 }
 
-// watch prevents that other machines wait for one that receives a file too slowly, or not at all, and so occupies one of the few slots for files
-// that paictl sends. The caller calls took with the number of bytes sent so far, and end when the transfer is complete.
+// watch keeps a slow machine from delaying others. A machine that receives a file too slowly, or not at all, occupies one of the few slots for
+// files that paictl sends; watch releases that slot. The caller calls took with the number of bytes sent so far, and end when the transfer is
+// complete.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
@@ -146,7 +148,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	}, func() { close(done) }
 }
 
-// fetch copies a file to the machine from another one. It only returns errors for which the machine is set aside.
+// fetch copies a file from another machine to this one. It returns only errors for which this machine is set aside.
 func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	p, from := b.p, t.from.name
 	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
@@ -160,7 +162,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 		err = fmt.Errorf("%s on %s did not report how it ended", PeerProgram, b.n.Hostname)
 	}
 	if err != nil {
-		// The fault is in the machine itself, and it can work without the program.
+		// The fault is on this machine, which can continue without the program.
 		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
 		p.copies.setAlone(b.n.Hostname)
 		b.want(t.file)
@@ -182,7 +184,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-// judge warns about the consequences of a failure.
+// judge warns about the consequences of a failed transfer.
 func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
@@ -200,7 +202,7 @@ func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	}
 }
 
-// command runs the program on the machine.
+// command runs the program on the machine to fetch a file.
 func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	what := peer.Fetching{
 		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// ownCopies is how many copies of a file paictl itself sends while machines can get it from each other.
+	// ownCopies is the number of copies of a file that paictl itself sends while machines can get the file from each other.
 	ownCopies = 3
-	// sendsAtOnce is less than the number of machines that may receive files at a time: the rest is for machines that are about to take
-	// part.
+	// sendsAtOnce is smaller than the number of machines that may receive files at a time: the difference is left for machines that are about to
+	// take part.
 	sendsAtOnce = 4
-	// servesAtOnce is how many files a machine sends at a time, and getsAtOnce how many it receives.
+	// servesAtOnce is the number of files that a machine sends at a time, and getsAtOnce the number that it receives.
 	servesAtOnce, getsAtOnce = 2, 2
-	// enoughFailures is the number of other machines with failed transfers after which a machine gets its files from paictl. It is
-	// also how many machines must fail to reach any other machine before transfers between machines are disabled.
+	// enoughFailures is the number of machines from which a machine's transfers must fail before paictl sends it all its files. It is also the
+	// number of machines that must fail to reach any other machine before transfers between machines are disabled.
 	enoughFailures = 3
 )
 
-// copies decides which machine sends which file to which. It doesn't transfer files itself.
+// copies decides which machine sends a file to which machine. It doesn't transfer files itself.
 type copies struct {
 	// pick returns a number below n.
 	pick func(n int) int
@@ -33,9 +33,9 @@ type copies struct {
 	files    map[string]*spread
 	machines map[string]*sharer
 	sending  int       // the transfers that count towards sendsAtOnce
-	sendings []*sharer // machines that get a file from paictl, including released ones
-	// passed is true when at least one file was transferred from machine to machine. Until then cut are the machines that reached no
-	// other, and closed the machines that weren't reached.
+	sendings []*sharer // the machines to which paictl is sending a file, including released ones
+	// passed is true when at least one file was transferred from machine to machine. Until then, cut holds the machines that could not reach
+	// another machine, and closed the machines that could not be reached.
 	passed      bool
 	cut, closed map[string]bool
 	off         bool
@@ -50,20 +50,20 @@ type spread struct {
 	sending, fetching int // in transfer, from paictl and from other machines
 }
 
-// sharer is a machine that takes part.
+// sharer is a machine that passes files on and receives them.
 type sharer struct {
 	name  string
 	ready peer.Ready
 	gone  bool
-	alone bool // gets all its files from paictl
+	alone bool // paictl sends it all its files
 	busy  int  // files that it is sending now
 	gave  int  // files that other machines received from it
-	// left are the machines from which it takes no more files. wrongFor are the machines that received wrong content from it,
-	// vainFor those that received no file.
+	// left are the machines from which this machine takes no more files. wrongFor are the machines that received wrong content from this machine,
+	// and vainFor those that received no file from it.
 	left, wrongFor, vainFor map[string]bool
 	mixed                   map[string]bool // files that arrived mixed with older content
 	slow                    bool            // received data from paictl too slowly
-	getting                 *sending        // the file that paictl is sending; nil if it isn't sending one
+	getting                 *sending        // the file that paictl is sending to it, or nil
 }
 
 // sending is a file that paictl sends to a machine.
@@ -77,7 +77,7 @@ type sending struct {
 // transfer is a file that is being transferred.
 type transfer struct {
 	file ssh.Missing
-	from *sharer // nil: from paictl
+	from *sharer // the sending machine; nil means paictl
 }
 
 func newCopies(pick func(n int) int) *copies {
@@ -138,8 +138,8 @@ func (c *copies) aloneLocked(name string) bool {
 	return c.off || m == nil || m.alone
 }
 
-// next returns the file that a machine gets next, and its sender. If the machine has to wait, wait is closed when it may call next again.
-// The rarest files come first, so that each file is soon on many machines.
+// next returns the file that a machine gets next, and the sender. If the machine has to wait, next returns a channel that is closed when the
+// machine may call next again. The rarest files come first, so that each file is soon on many machines.
 func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wait <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,7 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 		c.file(t.file.SHA256).fetching++
 		return t, true, nil
 	}
-	// Each machine gets one file at a time, so that a slow machine doesn't delay the others.
+	// paictl sends each machine one file at a time, so that a slow machine doesn't delay the others.
 	if m.getting != nil {
 		return transfer{}, false, c.changed
 	}
@@ -170,13 +170,13 @@ func (c *copies) next(name string, wants []ssh.Missing) (t transfer, ok bool, wa
 	return transfer{}, false, c.changed
 }
 
-// stuck reports whether slow machines occupy all transfers. Then one more sending shows whether the cause is these machines or paictl's
-// own uplink, which all share.
+// stuck reports whether slow machines occupy all transfers. One more transfer then shows whether these machines are slow or paictl's own uplink,
+// which all transfers share.
 func (c *copies) stuck() bool {
 	return c.sending >= sendsAtOnce && !slices.ContainsFunc(c.sendings, func(m *sharer) bool { return !m.getting.released && !m.getting.slow })
 }
 
-// slowOnes returns how many copies of a file are being sent to slow machines, without the released ones.
+// slowOnes returns the number of copies of a file that are being sent to slow machines. It doesn't count released transfers.
 func (c *copies) slowOnes(sum string) (n int) {
 	for _, m := range c.sendings {
 		if g := m.getting; g.sum == sum && g.slow && !g.released {
@@ -201,7 +201,8 @@ func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool
 	return t, ok
 }
 
-// holder returns an idle holder, otherwise one that can send more, or nil.
+// holder returns a machine that can send the file to m: preferably an idle one, or else one that can send another file. It returns nil if there
+// is none.
 func (c *copies) holder(m *sharer, s *spread) *sharer {
 	if len(s.holders) == 0 {
 		return nil
@@ -221,8 +222,8 @@ func (c *copies) holder(m *sharer, s *spread) *sharer {
 	return second
 }
 
-// fromHere returns the file that paictl should send: the one with the fewest copies. Beyond ownCopies, and to a slow machine, paictl sends only files
-// that the machine can't get from another. In a trial, slow copies don't count as long as no machine has the file.
+// fromHere returns the file that paictl should send: the file with the fewest copies. After ownCopies copies of a file, and to a slow machine,
+// paictl sends only files that the machine can't get from another machine. In a trial, slow copies don't count while no machine has the file.
 func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.Missing, ok bool) {
 	fewest := 0
 	for _, f := range wants {
@@ -242,7 +243,7 @@ func (c *copies) fromHere(m *sharer, wants []ssh.Missing, trial bool) (best ssh.
 	return best, ok
 }
 
-// sent records how a sending by paictl ended; shared means that the machine now serves the file.
+// sent records how a transfer from paictl ended; shared means that the machine now serves the file.
 func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -268,10 +269,10 @@ func (c *copies) sent(name string, t transfer, ok, shared bool) {
 	c.wake()
 }
 
-// look records how fast a machine takes the file that paictl sends. It reports whether the sending was released for being too slow: it continues, but
-// another machine gets its place. A release requires another sending that was fast enough within recent. Otherwise paictl's own uplink, which all
-// share, may be slow or briefly down, and more copies would make it slower. For the same reason at most sendsAtOnce transfers are
-// released at a time.
+// look records how fast a machine takes the file that paictl sends. It reports whether the transfer was released for being too slow: the transfer
+// continues, but another machine gets its slot. look releases a transfer only if another one was fast enough within recent. Otherwise the cause
+// may be paictl's own uplink, which all transfers share: it may be slow or briefly down, and more copies would make it slower. For the same
+// reason at most sendsAtOnce transfers are released at a time.
 func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, recent time.Duration) (released bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,7 +285,7 @@ func (c *copies) look(name string, t transfer, slow, fast bool, now time.Time, r
 	}
 	if m.getting.slow != slow {
 		m.getting.slow = slow
-		c.wake() // this may have been the last sending that wasn't slow
+		c.wake() // this may have been the last transfer that wasn't slow
 	}
 	late := 0
 	other := now.Sub(c.proven) <= recent
@@ -324,9 +325,9 @@ type verdict int
 
 const (
 	goOn    verdict = iota
-	dropped         // that machine sends no more files
-	apart           // the machine reaches too few others: it gets the rest from paictl
-	offAll          // no machine reaches another: paictl sends the rest to all
+	dropped         // the sending machine sends no more files
+	apart           // the machine reaches too few others: paictl sends it the remaining files
+	offAll          // no machine reaches another: paictl sends the remaining files to all
 )
 
 // fetched records how a transfer between machines ended; failure is "" if the file arrived.
@@ -355,7 +356,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 		m.mixed[t.file.SHA256] = true
 		return goOn
 	case failure == peer.Disk || t.from.gone || m == nil:
-		return goOn // the failure has another cause than the sending machine
+		return goOn // the sending machine didn't cause the failure
 	}
 	m.left[t.from.name] = true
 	if failure == peer.Wrong {
@@ -365,16 +366,16 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	}
 	if failure == peer.Unreachable && !c.passed {
 		c.cut[name], c.closed[t.from.name] = true, true
-		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single one may have its own firewall
+		if len(c.cut) >= enoughFailures && len(c.closed) > 1 { // a single sender may have its own firewall
 			c.off = true
 			return offAll
 		}
 	}
-	// One machine's report isn't enough: it may be false. But a machine that never sent a file can be dropped without harm.
+	// One machine's report isn't enough, since it may be false. But a machine that never sent a file can be dropped without harm.
 	if len(t.from.wrongFor) > 1 || len(t.from.vainFor) >= enoughFailures && t.from.gave == 0 {
 		c.drop(t.from)
 		if failure != peer.Wrong && !c.passed {
-			return goOn // the cause may still be a firewall between all of them
+			return goOn // a firewall between all machines may still be the cause
 		}
 		return dropped
 	}
@@ -385,7 +386,7 @@ func (c *copies) fetched(name string, t transfer, failure peer.Failure, shared b
 	return goOn
 }
 
-// setAlone marks a machine that can no longer take part for a local reason.
+// setAlone marks a machine that can no longer take part because of a local fault.
 func (c *copies) setAlone(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

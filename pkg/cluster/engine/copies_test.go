@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// first returns a pick that always returns the first.
+// first is a pick function that always picks the first element.
 func first(int) int { return 0 }
 
 func missing(sum string, size int64) ssh.Missing {
@@ -64,7 +64,7 @@ func TestPaictlSendsAtMostThreeCopiesAndAFewAtATime(t *testing.T) {
 	require.NotNil(t, got.from)
 	assert.Equal(t, "w1", got.from.name)
 
-	// A failed sending doesn't count.
+	// A failed transfer doesn't count.
 	c.sent("w2", own[1], false, false)
 	assert.Equal(t, "w1", mustNext(t, c, "w5", f).from.name, "a machine sends two at a time")
 	assert.Nil(t, mustNext(t, c, "w6", f).from)
@@ -147,7 +147,7 @@ func TestTheRarestFileIsFetchedFirst(t *testing.T) {
 	assert.Equal(t, "rare", mustNext(t, c, "w4", frequent, rare).file.SHA256)
 }
 
-// holds makes machines have a file.
+// holds records that machines have a file.
 func holds(c *copies, f ssh.Missing, names ...string) {
 	for _, n := range names {
 		c.hold(n, c.file(f.SHA256))
@@ -250,7 +250,8 @@ func TestWhoTakesNoPartGetsEverythingFromHere(t *testing.T) {
 	assert.True(t, sharing(1).alone("w2"))
 }
 
-// simulate lets machines get files in steps of one transfer, and counts the files that paictl sends. A bad machine sends no file or wrong content.
+// simulate lets machines get files in steps of one transfer, and counts the copies of each file that paictl sends. A bad machine sends no file,
+// or wrong content.
 func simulate(t *testing.T, machines, count int, bad map[string]peer.Failure) (own map[string]int, rounds int) {
 	t.Helper()
 	c := sharing(machines)
@@ -333,7 +334,7 @@ func TestBadMachinesKeepNoOneWaiting(t *testing.T) {
 			}
 			assert.Less(t, rounds, 60)
 			if failure == peer.Unreachable {
-				return // three machines that reach no other count as a firewall
+				return // three machines that reach no other machine look like a firewall
 			}
 			assert.Less(t, total, 60*10/2, "%v", own)
 		})

@@ -9,20 +9,20 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Copy is the cluster's own copy of the configuration: a ConfigMap, from which services are started.
+// Copy is the cluster's own copy of the configuration: the ConfigMap from which services are started.
 type Copy struct {
 	Namespace, Name string
 	// Compare returns the copy's revision and the files of the folder that differ from it.
 	Compare func(configMap []byte) (revision int, files []string, err error)
-	// Push is the command that pushes the folder to the cluster.
+	// Push is the command that copies the folder to the cluster.
 	Push string
 }
 
 const phaseCopy = "copy"
 
-// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the one applied
-// to the machines: services follow the copy, which is easy to forget after an edit of the layout. A cluster
-// that never got a push has no services and gets no reminder. If the comparison fails, the run doesn't.
+// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration that was applied to the machines:
+// services follow the copy, which an operator easily forgets after an edit of the layout. A cluster that never got a push has no services and
+// gets no reminder. A failed comparison doesn't fail the run.
 func (r *Run) TellCopy(ctx context.Context) {
 	c, n := r.Opts.Copy, r.Leader
 	if c == nil || n == nil || r.Host(n) == nil || r.IsAside(n) {

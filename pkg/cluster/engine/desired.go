@@ -7,18 +7,17 @@ import (
 )
 
 // Desired is the state to which a run brings the machines: the Spec, and the decisions that depend on the state in which the run finds the
-// cluster. It doesn't change: a survey that decides otherwise makes another one.
+// cluster. Desired doesn't change: a survey that decides otherwise makes a new one.
 type Desired struct {
 	*Spec
-	// reached is the address at which the members of a running cluster reach the API, HOST:PORT, if it
-	// isn't the configured one; otherwise "".
+	// reached is the HOST:PORT at which the members of a running cluster reach the API, or "" if it is the configured address.
 	reached string
-	// SelfSigned means that kubelets sign their serving certificates themselves, and unverified that API servers don't verify these: the cluster is
-	// an older one that this run doesn't change, or the configuration asks for it.
+	// SelfSigned means that kubelets sign their own serving certificates, and Unverified that API servers don't verify these certificates. They
+	// can be true only for an older cluster that this run doesn't change, or if the configuration asks for it.
 	SelfSigned, Unverified bool
-	// Upgrading means that members may run another release than the bundle's, and are upgraded to it.
+	// Upgrading means that members may run another release than the bundle's, and the run upgrades them to the bundle's release.
 	Upgrading bool
-	// Restore makes a new cluster from a backup's parts; nil makes an empty one.
+	// Restore holds the parts of the backup from which the run makes a new cluster; nil makes an empty cluster.
 	Restore *RestoreParts
 	// Back means that the bundle may have an earlier patch release than the members.
 	Back bool
@@ -27,7 +26,7 @@ type Desired struct {
 // Fresh returns the state of a new cluster.
 func (s *Spec) Fresh() *Desired { return &Desired{Spec: s} }
 
-// Undecided returns the state without the decisions of an earlier survey.
+// Undecided returns the desired state without the decisions of an earlier survey.
 func (d *Desired) Undecided() *Desired {
 	return &Desired{Spec: d.Spec, Upgrading: d.Upgrading, Back: d.Back, Restore: d.Restore}
 }

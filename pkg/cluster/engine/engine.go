@@ -21,34 +21,34 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options that all runs have. Dialer, Sink and Clock are needed; the rest has defaults.
+// Options holds the options that all runs have. Dialer, Sink and Clock are required; the other options have defaults.
 type Options struct {
 	Dialer ssh.Dialer
 	Sink   Sink
 	// Clock is time.Now in production.
 	Clock func() time.Time
-	// Command is the operator's command line without --limit; the summary's retry is made from it.
+	// Command is the operator's command line without --limit. The summary's retry command is built from it.
 	Command string
-	// Retry makes the command that continues with some hosts, for commands that take no --limit; may be nil.
+	// Retry returns the command that continues with some hosts. It is set for commands without --limit, and may be nil.
 	Retry func(hosts []string) string
 	// Owner names the run in the cluster's lock: user@host, pid.
 	Owner string
-	// DryRun stops after the plan. The Dialer's gate refuses changes anyway.
+	// DryRun stops the run after the plan. The Dialer's gate blocks changes anyway.
 	DryRun bool
 	// Limit limits a run to some hosts; empty means all.
 	Limit []string
-	// Parallel is how many hosts are worked on at once; the Dialer limits how many of them
-	// receive files.
+	// Parallel is the number of hosts on which a run works at the same time. The Dialer limits the number of hosts that receive files at the same
+	// time.
 	Parallel int
-	// NoPeers sends every file from the machine of paictl, even if machines could get it from each other.
+	// NoPeers makes paictl send every file itself, even if machines could get the file from each other.
 	NoPeers bool
-	// Patience is how long machines wait for each other, and paictl for them, when they pass files on. Zero values mean the defaults.
+	// Patience is how long machines wait for each other, and paictl for them, when they pass files on. Zero values select the defaults.
 	Patience peer.Patience
 	// StepTimeout limits one script on one host.
 	StepTimeout time.Duration
 	// RoundTrips returns how many round trips a host needed so far; may be nil.
 	RoundTrips func(host string) int
-	// Copy is compared with the folder at the end of a run; nil skips the comparison.
+	// Copy is compared with the configuration folder at the end of a run; nil skips the comparison.
 	Copy *Copy
 }
 
@@ -65,16 +65,16 @@ func (o *Options) defaults() {
 type Run struct {
 	Id      string
 	Spec    *Spec
-	Want    *Desired // as decided by the last survey
+	Want    *Desired // decided by the last survey
 	Opts    Options
-	slots   chan struct{} // hosts being worked on
+	slots   chan struct{} // one slot per host on which the run works
 	Started time.Time
-	Planned *Plan // what is being applied
+	Planned *Plan // the plan that is being applied
 	// Only limits the run to some phases; empty means all.
 	Only []string
 	// MayFix lets preflight make the safe repairs.
 	MayFix bool
-	// ReturnsFindings means that the caller gets the findings, so that warnings aren't also emitted as events.
+	// ReturnsFindings means that the caller gets the findings, so warnings aren't also emitted as events.
 	ReturnsFindings bool
 
 	Mu      sync.Mutex
@@ -87,9 +87,9 @@ type Run struct {
 	Ticket *Ticket
 	// Leader is the control plane machine through which cluster-wide work is done.
 	Leader *Node
-	// Servers holds the API's address in the masters' own kubeconfigs, as far as findLeader read them.
+	// Servers holds the API's address in the masters' own kubeconfigs, as far as FindLeader read them.
 	Servers map[*Node]string
-	// peers is nil while machines get all their files from paictl. sent and passed count bytes of files.
+	// peers is nil while machines get all their files from paictl. Sent and Passed count bytes of files.
 	peers        *Peers
 	Sent, Passed atomic.Int64
 }
@@ -98,7 +98,7 @@ type Run struct {
 func NewRun(s *Spec, o Options) *Run {
 	o.defaults()
 	b := make([]byte, 4)
-	_, _ = rand.Read(b) // never fails, by its documentation
+	_, _ = rand.Read(b) // its documentation says that it never fails
 	return &Run{
 		Id: hex.EncodeToString(b), Spec: s, Want: s.Fresh(), Opts: o, Started: o.Clock(),
 		slots: make(chan struct{}, o.Parallel),
@@ -106,7 +106,7 @@ func NewRun(s *Spec, o Options) *Run {
 	}
 }
 
-// Emit gives an event to the sink, one at a time.
+// Emit passes one event at a time to the sink.
 func (r *Run) Emit(e Event) {
 	r.emitMu.Lock()
 	defer r.emitMu.Unlock()
@@ -127,7 +127,7 @@ func (r *Run) Close() {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	for _, h := range r.Hosts {
-		_ = h.Close() // the run has ended, so the error has no reader
+		_ = h.Close() // the run has ended, so the error doesn't matter
 	}
 }
 
@@ -209,15 +209,15 @@ func (r *Run) Limit() map[string]bool {
 	return out
 }
 
-// Reached returns the selected nodes and always all of the control plane: only all masters together
-// know whether a cluster exists, and which of them may lead a run.
+// Reached returns the selected nodes and all control plane nodes: only all masters together know whether a cluster exists, and which of them may
+// lead a run.
 func (r *Run) Reached(nodes []*Node) []*Node {
 	out := slices.DeleteFunc(r.Spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
 	return append(out, nodes...)
 }
 
-// Each works on all nodes at once, as many as there are slots, and returns the errors by node. One
-// node's failure does not stop the others.
+// Each calls do for all nodes in parallel, limited by the number of slots, and returns the errors by node. One node's failure does not stop the
+// others.
 func (r *Run) Each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -299,8 +299,8 @@ func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-// Retry returns the command that continues with the hosts that failed. It is never broader than the failed command: the retry of a
-// limited run is limited.
+// Retry returns the command that continues with the failed hosts. It never covers more hosts than the failed command: the retry of a limited run
+// is limited.
 func (r *Run) Retry(failed []Failed, hosts int) string {
 	limited := r.Limit()
 	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }
@@ -310,7 +310,7 @@ func (r *Run) Retry(failed []Failed, hosts int) string {
 	case limited == nil && len(failed) == hosts:
 		return r.Opts.Command
 	case slices.ContainsFunc(failed, outside):
-		// The first machine failed while it worked for those under --limit.
+		// A host outside of --limit failed while it worked for the hosts of --limit.
 		return r.Opts.Command + " --limit " + strings.Join(r.Opts.Limit, ",")
 	}
 	return r.Opts.Command + " --limit " + JoinHosts(failed)
@@ -339,7 +339,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, JoinHosts(e.Failed))
 }
 
-// ExitCode returns 3 for a partial failure, and 1 if all hosts failed. A host that was only held back is unchanged.
+// ExitCode returns 1 if all hosts failed, and 3 after a partial failure. A host that was left untouched makes the failure partial.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1

@@ -19,13 +19,11 @@ var EtcdScript string
 // EtcdView is the state of etcd according to one of its members.
 type EtcdView struct {
 	Members []EtcdMember
-	// Quorum reports whether a majority of the members agreed on the list. Otherwise the list is the
-	// last one that the member knew.
+	// Quorum is true if a majority of the members agreed on the list. Otherwise Members is the last list that the member knew.
 	Quorum bool
 }
 
-// EtcdMember is one of etcd's members. A member that was added and has not started yet has no name,
-// and a learner has no vote.
+// EtcdMember is a member of etcd. A member that was added but has not started yet has no name, and a learner has no vote.
 type EtcdMember struct {
 	Name     string   `json:"name"`
 	PeerURLs []string `json:"peerURLs"`
@@ -52,8 +50,7 @@ func (v *EtcdView) Has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
 }
 
-// LookAtEtcd queries the leader's etcd for its members. A nil view means that etcd didn't answer, or
-// that its list isn't this cluster's.
+// LookAtEtcd queries the leader's etcd for its members. It returns nil if etcd didn't answer, or if its list belongs to another cluster.
 func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	a, err := Answer(r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n"))
 	if err != nil {
@@ -79,23 +76,22 @@ func ReadMembers(a answer.Answer) *EtcdView {
 	return &EtcdView{Members: said.Members, Quorum: a.Value("quorum") == "yes"}
 }
 
-// EtcdMatters reports whether the run has to query etcd itself: if the API server of a member doesn't
-// answer, the machine may not be a member of etcd, or its etcd may have no quorum; and a machine
-// that lost its marks may be a member of etcd.
+// EtcdMatters reports whether the run has to query etcd itself. This is the case if the API server of a member doesn't answer, since the machine
+// may not be a member of etcd, or its etcd may have no quorum. It is also the case if a machine lost its marks, since it may be a member of etcd.
 func (w *World) EtcdMatters() bool {
 	return w.Leader != nil && !w.Founding() && slices.ContainsFunc(w.Want.ControlPlane(), func(n *Node) bool {
 		return w.Member(n) && !w.Healthy(n) || w.Unmarked(n)
 	})
 }
 
-// Unmarked reports whether a machine was a member and has etcd's data, but lost the files that mark a member for paictl.
+// Unmarked reports whether a machine was a member and still has etcd's data, but lost the files by which paictl recognises a member.
 func (w *World) Unmarked(n *Node) bool {
 	a := w.Of(n, PhaseJoin)
 	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
-// Expelled reports whether a master considers itself a member, but etcd does not: it was removed while it was off, and returned with
-// its old disk. Its kubelet registers its node again, but its etcd exits at once, and so does its API server.
+// Expelled reports whether a master considers itself a member of etcd, but etcd doesn't: the master was removed while it was off, and returned
+// with its old disk. Its kubelet registers its node again, but its etcd exits at once, and so does its API server.
 func (w *World) Expelled(n *Node) bool {
 	return w.Etcd != nil && w.Etcd.Quorum && w.Healthy(w.Leader) &&
 		n != w.Leader && n.ControlPlane && w.Member(n) && !w.Healthy(n) && !w.Etcd.Has(n)

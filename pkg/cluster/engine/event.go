@@ -4,18 +4,18 @@ import "time"
 
 // Kinds of events.
 const (
-	EventRunStarted   = "run-started"   // Message: the command; Hosts and Phases are set
+	EventRunStarted   = "run-started"   // Message is the command; Hosts and Phases are set
 	EventPhaseStarted = "phase-started" // on a host
 	EventProgress     = "progress"      // Message, Done/Total in bytes or steps
-	EventChanged      = "changed"       // Change is set: it was applied
-	EventPlanned      = "planned"       // Change is set: a dry run or a plan would apply it
+	EventChanged      = "changed"       // Change is set; it was applied
+	EventPlanned      = "planned"       // Change is set; a real run would apply it
 	EventPhaseDone    = "phase-done"    // Changes counts the applied changes
 	EventPhaseSkipped = "phase-skipped" // nothing to do for that host
 	EventPhaseFailed  = "phase-failed"  // Error and Hint are set
 	EventHostSetAside = "host-set-aside"
 	EventHostDone     = "host-done"
 	EventWarning      = "warning"
-	EventNote         = "note"     // Message: a step of the run that concerns no particular host
+	EventNote         = "note"     // Message is a step of the run that concerns no particular host
 	EventRunDone      = "run-done" // Summary is set
 )
 
@@ -63,7 +63,7 @@ type Failed struct {
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
-	// Untouched means that the host was left unchanged, since the same change failed on another, or something there has to end first.
+	// Untouched means that the host was left unchanged, since the same change failed on another host, or something on the host has to end first.
 	Untouched bool `json:"untouched,omitempty"`
 }
 
@@ -80,5 +80,5 @@ type Change struct {
 	Diff string `json:"diff,omitempty"`
 }
 
-// Sink receives the events of a run. Emit is called by one goroutine at a time.
+// Sink receives the events of a run. Only one goroutine at a time calls Emit.
 type Sink interface{ Emit(Event) }

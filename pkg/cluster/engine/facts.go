@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// Facts holds the answers of each phase to one detect script on a node.
+// Facts holds the answers of all phases to one detect script on a node.
 type Facts struct {
 	Sections map[string]answer.Answer
-	// Asked and answered are when the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
 }
 

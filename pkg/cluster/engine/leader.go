@@ -14,16 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The leader of a run is the machine of the control plane through which the run does the work for
-// the whole cluster: tickets to join, labels, the network's manifest. Any healthy member can be the
-// leader, so no machine is special, and the order of layout.yaml doesn't matter.
+// The leader of a run is the control plane machine through which the run does the work for the whole cluster: join tickets, labels, the network's
+// manifest. Any healthy member can be the leader, so no machine is special, and the order in layout.yaml doesn't matter.
 
 // Member reports whether a machine answered that it belongs to a cluster that paictl made.
 func (w *World) Member(n *Node) bool {
 	return !w.Forgotten && w.Of(n, PhaseJoin).Value("member") == "yes"
 }
 
-// Members returns the control plane machines that are members, by address.
+// Members returns the control plane machines that are members, sorted by address.
 func (w *World) Members() []*Node {
 	return slices.DeleteFunc(w.Want.ControlPlane(), func(n *Node) bool { return !w.Member(n) })
 }
@@ -31,14 +30,14 @@ func (w *World) Members() []*Node {
 // Healthy reports whether the API server of a control plane machine answered.
 func (w *World) Healthy(n *Node) bool { return w.Cluster(n).Value("api") == "up" }
 
-// Cluster returns the answer of a control plane machine's own API server. All phases share it.
+// Cluster returns the answer of a control plane machine's own API server, which all phases use.
 func (w *World) Cluster(n *Node) answer.Answer { return w.Of(n, PhaseInit) }
 
-// Founding reports whether this run makes the cluster, on the leader.
+// Founding reports whether this run makes a new cluster on the leader.
 func (w *World) Founding() bool { return w.Leader != nil && !w.Member(w.Leader) }
 
-// ControlPlane returns the control plane machines, the leader first, the others by address. They
-// join and change their settings in this order.
+// ControlPlane returns the control plane machines in the order in which they join and change their settings: the leader first, then the others by
+// address.
 func (w *World) ControlPlane() []*Node {
 	out := []*Node{w.Leader}
 	for _, n := range w.Want.ControlPlane() {
@@ -49,7 +48,7 @@ func (w *World) ControlPlane() []*Node {
 	return out
 }
 
-// Elect chooses the leader. Without a cluster, that is the machine on which the cluster will be made.
+// Elect chooses the leader. If no cluster exists, the leader is the machine on which the cluster will be made.
 func (w *World) Elect() {
 	members := w.Members()
 	if len(members) == 0 {
@@ -57,8 +56,7 @@ func (w *World) Elect() {
 		w.settle("")
 		return
 	}
-	// Machines with another authority belong to another cluster, which the checks report; the
-	// larger group leads.
+	// Machines with another CA belong to another cluster, which the checks report. The leader comes from the larger group.
 	authorities := map[string]int{}
 	for _, n := range members {
 		authorities[w.Of(n, PhaseJoin).Value("ca")]++
@@ -72,7 +70,7 @@ func (w *World) Elect() {
 	w.settle(w.reachedAt())
 }
 
-// settle makes the decisions that depend on the state in which the run finds the cluster, which the members reach at an address.
+// settle makes the decisions that depend on the cluster's state. reached is the address at which the members reach the API, or "".
 func (w *World) settle(reached string) {
 	d := *w.Want
 	d.reached = reached
@@ -91,8 +89,8 @@ func CompareBool(a, b bool) int {
 	return 1
 }
 
-// reachedAt returns the API's address for the members as HOST:PORT if it isn't the configured one yet: either the configuration names
-// the address of a master which is about to join, or an upgrade is under way, which doesn't move the address. Otherwise it returns "".
+// reachedAt returns the HOST:PORT at which the members reach the API if it isn't the configured address yet: either the configuration names the
+// address of a master that is about to join, or an upgrade is in progress, which doesn't move the address. Otherwise reachedAt returns "".
 func (w *World) reachedAt() string {
 	configured, _, _ := net.SplitHostPort(w.Want.ConfiguredEndpoint())
 	now := strings.TrimPrefix(w.Of(w.Leader, PhaseJoin).Value("server"), "https://")
@@ -105,8 +103,7 @@ func (w *World) reachedAt() string {
 	return ""
 }
 
-// founder returns the machine on which the cluster is made: one with an interrupted attempt, or the
-// one with the lowest address.
+// founder returns the machine on which the cluster is made: a machine with an interrupted attempt, or else the machine with the lowest address.
 func (w *World) founder() *Node {
 	return slices.MinFunc(w.Want.ControlPlane(), func(a, b *Node) int {
 		_, leftA := w.Of(a, PhaseJoin).Row("left")
@@ -115,7 +112,7 @@ func (w *World) founder() *Node {
 	})
 }
 
-// AgainstFounding returns the signs of a cluster that exists already, or did.
+// AgainstFounding returns findings that indicate an existing cluster, or a former one.
 func (w *World) AgainstFounding() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.Want.ControlPlane() {
@@ -137,7 +134,7 @@ func (w *World) AgainstFounding() []preflight.Finding {
 	return append(out, w.orphans()...)
 }
 
-// orphans finds machines that belong to a cluster without any control plane machine.
+// orphans returns a finding if machines belong to a cluster, but no control plane machine does.
 func (w *World) orphans() []preflight.Finding {
 	var names []string
 	for _, n := range w.Want.Nodes {
@@ -162,8 +159,8 @@ func membersText(names []string) string {
 	return fmt.Sprintf("the machine and %d others are members", len(names)-1)
 }
 
-// LookBeyond asks the machines outside of --limit whether they belong to a cluster, before one is
-// made. It skips those that don't answer.
+// LookBeyond asks the machines outside of --limit whether they belong to a cluster, before a new cluster is made. It skips machines that don't
+// answer.
 func (r *Run) LookBeyond(ctx context.Context, w *World) error {
 	var rest []*Node
 	for _, n := range r.Spec.Nodes {
@@ -192,9 +189,8 @@ func (r *Run) LookBeyond(ctx context.Context, w *World) error {
 	return ctx.Err()
 }
 
-// FindLeader chooses the leader for a run without a survey: a control plane machine that is a
-// member and whose API server answers, or otherwise any member. It returns nil if no machine that
-// answered is a member of a cluster. It doesn't choose machines in without.
+// FindLeader chooses the leader for a run without a survey: a control plane machine that is a member and whose API server answers, or else any
+// member. It returns nil if no machine that answered is a member of a cluster. It never chooses a machine in without.
 func (r *Run) FindLeader(ctx context.Context, without []*Node) (*Node, error) {
 	machines := slices.DeleteFunc(r.Alive(r.Spec.ControlPlane()), func(n *Node) bool { return slices.Contains(without, n) })
 	said := make(chan leaderAnswer, len(machines))
@@ -235,29 +231,29 @@ type leaderAnswer struct {
 	server, state string
 }
 
-// SelfAPI returns shell code with which a control plane machine asks its own API server: a load
-// balancer in front of all may be down, or lead to another one.
+// SelfAPI returns shell code with which a control plane machine queries its own API server: a load balancer in front of all API servers may be
+// down, or forward to another one.
 func (s *Spec) SelfAPI(n *Node) string {
 	return fmt.Sprintf("\nself() { kubectl --server=%s \"$@\"; }\n",
 		shell.Quote("https://"+s.OwnEndpoint(n)))
 }
 
-// certificates decides, once the leader is known, whether kubelets sign their certificates themselves instead of getting them from the cluster, and
-// whether API servers don't verify them. In a new cluster both are false. A run on all machines and phases changes an existing cluster, which stays
-// unchanged until then. An upgrade doesn't change it.
+// certificates decides, once the leader is known, whether kubelets sign their own certificates instead of getting them from the cluster, and
+// whether API servers don't verify these certificates. In a new cluster both are false. An existing cluster stays unchanged until a run on all
+// machines and phases, which isn't an upgrade, changes it.
 func (w *World) certificates() (selfSigned, unverified bool) {
 	_, there := w.Cluster(w.Leader).Row("approver")
 	verifies := slices.ContainsFunc(w.Members(), func(n *Node) bool { return w.Of(n, PhaseApprover).Value("verifies") == "yes" })
 	moves := w.Whole && !w.Want.Upgrading
 	switch {
-	case w.Want.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the configuration asks for it
+	case w.Want.Config.Kubernetes.Kubernetes.Extra.Kubelet["serverTLSBootstrap"] == false: // the configuration asks for self-signed certificates
 		return true, true
 	case w.Founding():
 		return false, false
-	case !w.Healthy(w.Leader): // this is all that is known about an API that doesn't answer
+	case !w.Healthy(w.Leader): // without an answer of the API, nothing else is known
 		return !verifies, !verifies
 	}
-	// If API servers verify, the approver is missing by mistake or wasn't found in time: they keep verifying.
+	// If API servers verify kubelets, the approver is missing by mistake or wasn't found in time, so the API servers keep verifying.
 	selfSigned = !there && !verifies && !moves
 	return selfSigned, !verifies && (selfSigned || !moves)
 }

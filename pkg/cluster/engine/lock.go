@@ -12,12 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// ClusterLock is the file that a run locks on each machine of the control plane that answers: two
-// runs that reach different machines still meet on one of them.
+// ClusterLock is the file that a run locks on each control plane machine that answers. Two runs that reach different machines still share at
+// least one of these files.
 const ClusterLock = "/run/paictl.lock"
 
-// ErrLockLost is the error of a run whose session with the cluster's lock has ended. The run stops,
-// because another one may now begin.
+// ErrLockLost is the error of a run that lost the session that held the cluster's lock. The run stops, because another run may now begin.
 var ErrLockLost = errors.New("the session that held the cluster's lock was lost")
 
 // LockedError reports that another run works on the cluster.
@@ -31,11 +30,11 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("another run holds the cluster's lock on %s: %s, since %s", e.Host, e.Owner, e.Since)
 }
 
-// ExitCode returns 5: locked.
+// ExitCode returns 5, the exit code for a held lock.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lockScript locks the file for as long as its standard input stays open. The lock is flock's, so
-// it ends with the session in any case and can't go stale.
+// lockScript returns a script that locks the file while its standard input stays open. It uses flock, so the lock always ends with the session
+// and can't become stale.
 func lockScript(owner string, since time.Time) string {
 	return PreludeScript + fmt.Sprintf(`
 owner=%s
@@ -59,9 +58,8 @@ rm -f "$f"
 `, shell.Quote(owner+"\t"+since.UTC().Format(time.RFC3339)), ClusterLock)
 }
 
-// Lock takes the cluster's lock on all machines of the control plane that answer, by address. The
-// returned context ends when the lock is lost, that is when too few of the sessions are left to
-// keep every other run out. A dry run changes nothing, and takes no lock.
+// Lock takes the cluster's lock on all control plane machines that answer, in the order of their addresses. The returned context ends when the
+// lock is lost, that is when too few sessions are left to block every other run. A dry run changes nothing, so it takes no lock.
 func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 	if r.Opts.DryRun {
 		return ctx, func() {}, nil
@@ -88,8 +86,8 @@ func (r *Run) Lock(ctx context.Context) (context.Context, func(), error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	released := make(chan struct{})
 	go func() {
-		// Another run takes the lock on all machines that it reaches, so one held session is enough
-		// to refuse it; it can't miss a majority.
+		// Another run takes the lock on all machines that it reaches, so one held session that it meets is enough to reject it. It can't miss the
+		// sessions of a majority.
 		need := min(len(held), len(r.Spec.ControlPlane())/2+1)
 		lost := make(chan string, len(held))
 		for i, s := range held {

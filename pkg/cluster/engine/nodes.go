@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 )
 
-// ReadNodes parses the output of the script's d_nodes. Of each node it holds only the fields that
-// paictl reads, since a whole node, with its images and managed fields, takes some 30 kB.
+// ReadNodes parses the output of the script's d_nodes. The nodes have only the fields that paictl reads, since a whole node, with its images and
+// managed fields, takes about 30 kB.
 func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	for _, f := range a.All("node") {
@@ -43,8 +43,8 @@ func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	return out, nil
 }
 
-// Unquoted parses a field in Go's quotes. A field that a node doesn't have, or that isn't quoted
-// text, is empty: a node made by hand must not break the run.
+// Unquoted parses a field that is quoted as in Go. It returns "" if the node doesn't have the field or the field isn't quoted text: a node that
+// someone made by hand must not break the run.
 func Unquoted(s string) string {
 	out, err := strconv.Unquote(s)
 	if err != nil {

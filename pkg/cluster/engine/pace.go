@@ -6,16 +6,16 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/peer"
 )
 
-// pace measures how fast a machine takes a file that paictl sends. It is checked several times per window, which is patience.Stall.
+// pace measures how fast a machine takes a file that paictl sends. It is checked several times per window; a window lasts patience.Stall.
 type pace struct {
 	patience    peer.Patience
-	began, last time.Time // when it last received data
+	began, last time.Time // when the transfer began, and when the machine last received data
 	got         int64
 	all         bool
 	seen        []sample // samples in the window, and one before it
 }
 
-// sample is how much a machine had received at a time.
+// sample is the number of bytes that a machine had received at a time.
 type sample struct {
 	at  time.Time
 	got int64
@@ -25,17 +25,17 @@ func newPace(p peer.Patience, began time.Time) *pace {
 	return &pace{patience: p, began: began, last: began, seen: []sample{{began, 0}}}
 }
 
-// looks returns the time between two checks of the pace, and recent is how long a result counts.
+// looks returns the time between two checks of the pace, and recent the time for which a result counts.
 func (p *pace) looks() time.Duration  { return p.patience.Stall / 4 }
 func (p *pace) recent() time.Duration { return p.patience.Stall / 2 }
 
-// took records how much a machine has received.
+// took records how many bytes a machine has received.
 func (p *pace) took(sent, total int64, now time.Time) {
 	p.last, p.got, p.all = now, sent, sent >= total
 }
 
-// look reports whether the machine takes the file too slowly, and whether it takes it fast enough: in both halves of the window, since the first
-// bytes may only fill buffers on the way. If it is neither, the answer is still open.
+// look reports whether the machine takes the file too slowly, and whether it takes the file fast enough. It is fast enough only if it was so in
+// both halves of the window, since the first bytes may only fill buffers on the way. If neither is true, it is too early to decide.
 func (p *pace) look(now time.Time) (slow, fast bool) {
 	begin, middle := now.Add(-p.patience.Stall), now.Add(-p.recent())
 	for len(p.seen) > 1 && !p.seen[1].at.After(begin) {
@@ -51,7 +51,7 @@ func (p *pace) look(now time.Time) (slow, fast bool) {
 	whole := !p.seen[0].at.After(begin)
 	fast = whole && p.enough(p.seen[0], half) && p.enough(half, p.seen[len(p.seen)-1])
 	still := now.Sub(p.last)
-	if p.got == 0 || p.all { // the machine is checking its files, or the ones that it received
+	if p.got == 0 || p.all { // the machine is checking the files that it had, or those that it received
 		return still > p.patience.Grace, fast
 	}
 	return still > p.patience.Stall || p.patience.TooSlow(p.got, now.Sub(p.began)) && !p.enough(p.seen[0], p.seen[len(p.seen)-1]), fast

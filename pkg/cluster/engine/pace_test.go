@@ -19,7 +19,8 @@ const (
 	mb    = 1_000_000
 )
 
-// line simulates machines that get files from paictl over one line, and from each other in one step. In each step all sendings are checked.
+// line simulates machines that get files from paictl over one shared line, and from each other in one step. Each step checks all transfers from
+// paictl.
 type line struct {
 	t       *testing.T
 	copies  *copies
@@ -27,9 +28,9 @@ type line struct {
 	wants   map[string][]ssh.Missing
 	sending map[string]*sendingOf
 	now     time.Time
-	// rate returns how many bytes a second n sendings get together.
+	// rate returns how many bytes per second n transfers get together.
 	rate func(step, n int) float64
-	// part is how much of its share of the line a machine takes.
+	// part returns the fraction of its share of the line that a machine uses.
 	part func(name string) float64
 
 	steps, sent, released, most int
@@ -142,7 +143,7 @@ func TestASlowLineThatAllShareGetsNoMoreToSend(t *testing.T) {
 	}
 }
 
-// On a real line the machines' shares differ, and change.
+// On a real line the machines' shares differ, and they change over time.
 func TestAnUnevenSlowLineGetsFewMoreToSend(t *testing.T) {
 	for seed := range uint64(20) {
 		chance := rand.New(rand.NewPCG(seed, 1))
@@ -159,7 +160,7 @@ func TestAnUnevenSlowLineGetsFewMoreToSend(t *testing.T) {
 func TestALineThatIsDownForAWhileReleasesNone(t *testing.T) {
 	l := newLine(t, 50, image, image)
 	l.rate = func(step, _ int) float64 {
-		if step%30 >= 10 { // 50 s after 25 s each time
+		if step%30 >= 10 { // 50 s of every 75 s, after the first 25 s
 			return 0
 		}
 		return 10 * mb
@@ -169,7 +170,7 @@ func TestALineThatIsDownForAWhileReleasesNone(t *testing.T) {
 	assert.LessOrEqual(t, l.most, sendsAtOnce+1)
 }
 
-// Some machines stall after some bytes, or almost stall: the first ones, to which paictl sends first, or more of them if one of the first is fast.
+// Some machines stall after some bytes, or almost stall: the machines to which paictl sends first, or, if one of these is fast, more machines.
 func TestMachinesThatTakeTooSlowlyHoldNoOthersUp(t *testing.T) {
 	for _, c := range []struct{ from, to int }{{0, 1}, {0, 2}, {0, 3}, {0, sendsAtOnce}, {1, 6}, {1, 12}, {3, 40}} {
 		for _, part := range []float64{0, 0.02} {

@@ -7,16 +7,17 @@ import (
 // RestoreParts holds the parts of a backup from which a new cluster is made.
 type RestoreParts struct {
 	Keys, Etcd RestoreFile
-	// History is the history of jobs; nil if it isn't put on a machine. Left is the reason for that if the backup has a history.
+	// History is the job history, or nil if it isn't copied to a machine. If the backup has a job history, Left is the reason why it isn't
+	// copied.
 	History *RestoreHistory
 	Left    string
-	// Founded is called when the cluster exists. Its argument is the reason why the history of jobs wasn't restored; it is "" if the
-	// history was restored, or if the backup doesn't contain one. Founded may be nil.
+	// Founded is called when the cluster exists. Its argument is the reason why the job history wasn't restored, or "" if the history was
+	// restored or the backup doesn't contain one. Founded may be nil.
 	Founded func(left string)
 }
 
-// RestoreHistory is the history of jobs, and its destination for the job controller: a folder of the machine Node, owned by Owner. It
-// is copied there before the controller starts, if that machine initialises the cluster, has enough space and has no other history.
+// RestoreHistory is the job history and its destination: the job controller's folder on the machine Node, owned by Owner. The history is copied
+// there before the controller starts, if that machine initialises the cluster, has enough space and has no other history.
 type RestoreHistory struct {
 	RestoreFile
 	Node, Folder string

@@ -30,14 +30,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Names and limits of the passing on of files.
+// Names and limits for the transfer of files between machines.
 const (
 	PeerProgram = "pai-peer"
-	// fewMachines is the number below which paictl sends all files itself: it sends ownCopies in any case.
+	// fewMachines is the number of machines below which paictl sends all files itself, since it sends ownCopies copies in any case.
 	fewMachines = ownCopies + 1
-	// worthSharing is how many bytes a machine must be missing before it gets the program, whose size is a third of that.
+	// worthSharing is the number of bytes that a machine must be missing before it gets the program, which is a third of that size.
 	worthSharing = 8 << 20
-	// servesFor ends the serving of a machine at the latest, even if it doesn't notice the end of the connection.
+	// servesFor is the time after which a machine stops serving even if it doesn't notice the end of the connection.
 	servesFor = 2 * time.Hour
 	PhasePeer = "peer"
 )
@@ -51,7 +51,7 @@ type Peers struct {
 	copies *copies
 	token  string
 	Sums   []string // hashes of the files that machines may request
-	// program is pai-peer, and packed is its compressed form, which is sent.
+	// program is pai-peer, and packed is its compressed form, which paictl sends.
 	program bundle.Artifact
 	packed  []byte
 	// patience limits how long machines wait for each other, and paictl for them.
@@ -65,7 +65,7 @@ type Peers struct {
 
 // Traffic counts the bytes that a run has sent to its machines.
 type Traffic struct {
-	// Sent went from the operator's machine, Passed from machine to machine.
+	// Sent counts bytes from the operator's machine, and Passed bytes from machine to machine.
 	Sent   int64 `json:"sent"`
 	Passed int64 `json:"passed"`
 }
@@ -85,7 +85,7 @@ func Sources(as []Artifact) []bundle.Artifact {
 	return out
 }
 
-// Share lets the machines of a plan pass files on to each other, if enough of them need enough, and emits how much will be sent.
+// Share lets the machines of a plan pass files on to each other if enough machines need enough data. It emits how many bytes will be sent.
 func (r *Run) Share(p *Plan, nodes []*Node) error {
 	if r.Opts.NoPeers || r.peers != nil || r.Spec.Bundle == nil {
 		return nil
@@ -118,7 +118,8 @@ func (r *Run) Share(p *Plan, nodes []*Node) error {
 	return nil
 }
 
-// cargo returns how many machines get files that are worth sharing, the total size of these files, and how much of it paictl sends itself.
+// cargo returns how many machines need enough data for sharing, the total size of the files for all machines, and how much of that paictl sends
+// itself.
 func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 	times := map[string]int{}
 	for _, n := range nodes {
@@ -151,7 +152,7 @@ func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pack compresses the program: paictl sends it to every machine itself.
+// pack compresses the program, which paictl itself sends to every machine.
 func pack(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -170,7 +171,7 @@ func pack(file string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// close ends the serving on all machines.
+// close makes all machines stop serving files.
 func (p *Peers) close() {
 	p.mu.Lock()
 	sessions := p.sessions
@@ -178,7 +179,7 @@ func (p *Peers) close() {
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, s := range sessions {
-		wg.Go(func() { _ = s.Close() }) // a machine that lost the connection has ended its session itself
+		wg.Go(func() { _ = s.Close() }) // a machine that lost the connection has already ended its session
 	}
 	wg.Wait()
 }
@@ -189,7 +190,7 @@ func (p *Peers) Brings(f ssh.File) bool {
 	return listed
 }
 
-// bring copies files to a machine, from other machines that have them if possible.
+// bring copies files to a machine, if possible from other machines that have them.
 func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Brings) {
 		return p.r.send(ctx, n, phase, files)
@@ -213,7 +214,7 @@ func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.Fi
 			return err
 		}
 	}
-	for _, f := range b.wants { // the files that it has to get from paictl
+	for _, f := range b.wants { // the files that the machine has to get from paictl
 		own = append(own, f.File)
 	}
 	return p.r.send(ctx, n, phase, own)
@@ -227,7 +228,8 @@ func size(files []ssh.File) int64 {
 	return n
 }
 
-// join makes a machine take part, once, and reports whether it does. If it can't, it gets its files from paictl, and a warning gives the reason.
+// join makes a machine take part in the transfers, once, and reports whether it does. If a machine can't take part, paictl sends its files, and a
+// warning gives the reason.
 func (p *Peers) join(ctx context.Context, n *Node) bool {
 	p.mu.Lock()
 	once := p.joining[n]
@@ -244,7 +246,7 @@ func (p *Peers) join(ctx context.Context, n *Node) bool {
 	return !p.copies.alone(n.Hostname)
 }
 
-// warn emits a warning once per kind of trouble: if all machines have it, a line for each would add nothing new.
+// warn emits a warning once per kind of problem: if all machines have the same problem, a line for each would add nothing new.
 func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	p.mu.Lock()
 	known := p.warned[kind]
@@ -255,7 +257,7 @@ func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	}
 }
 
-// start sends the program and lets it serve.
+// start copies the program to a machine and makes it serve files.
 func (p *Peers) start(ctx context.Context, n *Node) error {
 	h := p.r.Host(n)
 	sum, began := Hash(p.packed), p.r.Opts.Clock()
@@ -279,7 +281,7 @@ func (p *Peers) start(ctx context.Context, n *Node) error {
 	}
 	var ready peer.Ready
 	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
-	// The machine names its port. With another address it could make the others connect elsewhere.
+	// The machine chooses its port. If it could also choose the address, it could make other machines connect elsewhere.
 	at, addressErr := netip.ParseAddrPort(ready.Address)
 	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
 		_ = s.Close()
@@ -296,10 +298,10 @@ func (p *Peers) start(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// enoughProof is how many bytes a machine must take before its speed counts.
+// enoughProof is the number of bytes that a machine must take before its speed counts.
 const enoughProof = 1 << 20
 
-// prove records whether a machine took its data at the required rate.
+// prove records the time if a machine took its data at the required rate.
 func (p *Peers) prove(sent int64, began time.Time) {
 	now := p.r.Opts.Clock()
 	if sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*now.Sub(began).Seconds() {
@@ -310,7 +312,7 @@ func (p *Peers) prove(sent int64, began time.Time) {
 // folder returns the folder from which machines serve files in this run.
 func (p *Peers) folder() string { return path.Join(StateDir, "peer-"+p.r.Id) }
 
-// body returns a script whose last command gets its input as JSON on fd 3. It isn't an argument, since other users can see arguments.
+// body returns a script whose last command reads its input as JSON from fd 3. The input isn't an argument, since other users can see arguments.
 func (p *Peers) body(command string, what any) (string, error) {
 	b, err := json.Marshal(what)
 	if err != nil {

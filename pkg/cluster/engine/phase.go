@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Phase is one step that makes a node match the configuration. Detect and verify only read; diff is pure;
-// apply makes exactly the changes that diff named, and can be repeated after an interruption at any point.
+// Phase is one step that makes a node match the configuration. Detect and Verify only read, and Diff is pure. Apply makes exactly the changes
+// that Diff returned, and can be repeated after an interruption at any point.
 type Phase interface {
 	// Name is the phase's name in --phases, events and the journal.
 	Name() string
@@ -27,16 +27,16 @@ type Phase interface {
 	Traits() Traits
 	// Applies reports whether the phase concerns the node.
 	Applies(n *Node) bool
-	// Detect returns shell code that prints the node's state, for answer.
+	// Detect returns shell code that prints the node's state in the form that the package answer parses.
 	Detect(n *Node) (string, error)
-	// Diff compares the node with the configuration. It has all nodes' facts.
+	// Diff compares the node with the configuration. It can use the facts of all nodes.
 	Diff(n *Node, w *World) ([]Change, error)
 	Apply(ctx context.Context, r *Run, n *Node, cs []Change) error
-	// Verify returns shell code that exits with status 0 once the node has the state that apply
-	// promised, and otherwise prints the reason; it returns "" if apply itself has checked it.
+	// Verify returns shell code that exits with status 0 once the node has the state that Apply promised, and otherwise prints the reason. It
+	// returns "" if Apply itself has checked the state.
 	Verify(n *Node) string
-	// Waits names the steps that must end before this phase's apply may begin. The plan has the
-	// changes of the run and the state that it found.
+	// Waits returns the steps that must end before this phase's Apply may begin. The plan holds the run's changes and the state that the run
+	// found.
 	Waits(n *Node, pl *Plan) []Step
 }
 
@@ -44,15 +44,15 @@ type Phase interface {
 type Traits struct {
 	// Upgrade is the part of an upgrade in which the phase runs; "" means that upgrades leave it out.
 	Upgrade UpgradePart
-	// ForOthers means that the leader makes changes for other machines, even if the run isn't about itself.
+	// ForOthers means that the leader makes changes for other machines, even if --limit doesn't select the leader.
 	ForOthers bool
-	// Rejoins means that the phase makes a machine a member again that etcd doesn't know.
+	// Rejoins means that the phase adds a machine to the cluster again if etcd doesn't know it.
 	Rejoins bool
-	// Repairs means that changes of the phase can make a node Ready that isn't.
+	// Repairs means that the phase's changes can make a node Ready.
 	Repairs bool
 }
 
-// UpgradePart is a part of an upgrade. All machines complete one step before the next begins.
+// UpgradePart is a part of an upgrade. All machines complete one part before the next part begins.
 type UpgradePart string
 
 // Parts of an upgrade, in order.
@@ -63,13 +63,13 @@ const (
 	UpgradeAfter        UpgradePart = "after"         // doesn't disturb running programs
 )
 
-// Step is a phase on a node.
+// Step is one phase on one node.
 type Step struct {
 	Host, Phase string
 	// Must means that the step has to succeed; otherwise it only has to end.
 	Must bool
-	// Rolls means that the step makes the same change as the waiting one: if it fails, the waiting
-	// machine is left unchanged. An earlier failure of that machine doesn't count.
+	// Rolls means that the step makes the same change as the waiting step: if it fails, the waiting machine is left unchanged. A machine that
+	// failed in an earlier phase doesn't hold others back.
 	Rolls bool
 }
 
@@ -81,18 +81,18 @@ type World struct {
 	Limit map[string]bool
 	// Leader is the control plane machine through which cluster-wide work is done.
 	Leader *Node
-	// Forgotten means that the machines don't count as members: in a dry run of making the cluster again.
+	// Forgotten means that no machine counts as a member, for a dry run that would make the cluster again.
 	Forgotten bool
 	// MayFound means that the phases of this run would make a cluster if none exists.
 	MayFound bool
-	// Whole means that the run takes all machines through all phases.
+	// Whole means that the run covers all machines and all phases.
 	Whole bool
 	// Outside holds the machines outside of --limit that are members of a cluster; it is filled
 	// only if this run would make one.
 	Outside map[string]bool
-	// Etcd is the view of the leader's etcd, or nil if the run didn't need it or etcd didn't answer.
+	// Etcd is the leader's view of etcd, or nil if the run didn't need it or etcd didn't answer.
 	Etcd *EtcdView
-	// Findings are the reasons not to work on the cluster at all.
+	// Findings are the reasons for which the run must not work on the cluster at all.
 	Findings []preflight.Finding
 
 	nodesOnce sync.Once
@@ -100,10 +100,10 @@ type World struct {
 	nodesErr  error
 }
 
-// Concerns reports whether the run is about a node.
+// Concerns reports whether the run covers a node.
 func (w *World) Concerns(n *Node) bool { return w.Limit == nil || w.Limit[n.Hostname] }
 
-// Of returns a phase's answer on a node.
+// Of returns a node's answer for a phase.
 func (w *World) Of(n *Node, phase string) answer.Answer {
 	f := w.Facts[n.Hostname]
 	if f == nil {
@@ -151,7 +151,7 @@ func (r *Run) Exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, erro
 	return res, nil
 }
 
-// ScriptError turns a script's failure into one line: its last line of output, and its lines about causes.
+// ScriptError returns an error with one line: the last line of the script's output, and its lines about causes.
 func ScriptError(n *Node, name string, res ssh.Result) error {
 	var causes []string
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"), func(l string) bool {
@@ -166,7 +166,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 		last = lines[len(lines)-1]
 	}
 	for _, l := range lines {
-		// kubeadm reports the error in lines like these, and then how to get help.
+		// kubeadm prints the error in lines like these, and then prints how to get help.
 		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
 			last = l
 			break
@@ -183,7 +183,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, said)
 }
 
-// ApplyResources stages the uploads, and runs the script of the changes.
+// ApplyResources uploads artifacts to the staging folder, and runs the script of the changes.
 func (r *Run) ApplyResources(ctx context.Context, n *Node, phase string, res Resources, cs []Change) error {
 	if err := r.Stage(ctx, n, phase, res.Uploads(cs)); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (r *Run) Stage(ctx context.Context, n *Node, phase string, as []Artifact) e
 	return r.Upload(ctx, n, phase, files)
 }
 
-// Upload copies files to a node. Files of the bundle come from other machines if that is less work for this one.
+// Upload copies files to a node. Other machines send the bundle's files if that reduces the work of this machine.
 func (r *Run) Upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if r.peers != nil {
 		return r.peers.bring(ctx, n, phase, files)
@@ -236,21 +236,21 @@ func LastLine(out []byte) string {
 // PhaseInit is the phase that founds the cluster, and changes the settings of its control plane.
 const PhaseInit = "init"
 
-// KubeadmConf is the file of kubeadm's documents on a master.
+// KubeadmConf is the path of kubeadm's configuration on a master.
 const KubeadmConf = paths.Kubeadm
 
 // PhaseJoin is the phase that makes a machine a member.
 const PhaseJoin = "join"
 
-// Ticket holds the values that a machine needs to join. Machines share one until half of its life has expired.
+// Ticket holds the values that a machine needs to join. Machines share a ticket until half of its lifetime has passed.
 type Ticket struct {
 	Made           time.Time
-	Issuer         string // the API server of the machine that made it
+	Issuer         string // the API server of the machine that made the ticket
 	Token          secret.String
 	CaHash         string
 	Barred         map[string]bool // machines that are excluded, since they were removed while they were off
 	CertificateKey secret.String   // set only if further control plane machines join
-	Encryption     secret.String   // the key file for secrets at rest, likewise
+	Encryption     secret.String   // the key file for secrets at rest, also only then
 }
 
 // PhaseApprover is the phase that approves certificates of kubelets.

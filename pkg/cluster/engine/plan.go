@@ -14,10 +14,10 @@ import (
 type Plan struct {
 	World  *World
 	Phases []Phase
-	Todo   map[string]map[string][]Change // host name, phase
+	Todo   map[string]map[string][]Change // by host name and phase
 
 	Mu    sync.Mutex
-	Rolls map[string][][]*Node // by phase, the waves of its rollout
+	Rolls map[string][][]*Node // the waves of a rollout, by phase
 }
 
 // Plan compares every node with the configuration. A node that is reached but not selected gets
@@ -84,8 +84,8 @@ func (pr *Progress) End(host, phase string, err error) {
 	close(pr.done[s])
 }
 
-// wait blocks until a step has ended. A step outside the run (--limit, --phases) counts as
-// successful: its host was left unchanged.
+// wait blocks until a step has ended. A step that isn't part of the run (--limit, --phases) counts as successful, since its host was left
+// unchanged.
 func (pr *Progress) wait(ctx context.Context, s Step) error {
 	key := Step{Host: s.Host, Phase: s.Phase}
 	ch, ok := pr.done[key]
@@ -112,7 +112,7 @@ func (pr *Progress) wait(ctx context.Context, s Step) error {
 	return nil
 }
 
-// ErrSetAside is the result of the steps that were skipped on a machine because an earlier one failed.
+// ErrSetAside is the result of steps that were skipped on a machine because an earlier step failed there.
 var ErrSetAside = errors.New("set aside")
 
 // ApplyAll takes each node through its phases. A node waits for others only if a phase requires it;
@@ -186,7 +186,7 @@ func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase
 	})
 }
 
-// Verify waits until a phase has reached its goal on a node.
+// Verify checks that a phase has reached its goal on a node.
 func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	body := ph.Verify(n)
 	if body == "" {

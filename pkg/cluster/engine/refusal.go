@@ -6,12 +6,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// PreflightError reports that checks failed, and which changes the run had made before, in most cases none.
+// PreflightError reports that checks failed, and which changes the run made before the checks; in most cases it made none.
 type PreflightError struct {
 	Findings []preflight.Finding
-	// Repaired means that --fix repaired something before.
+	// Repaired means that --fix made repairs before the checks failed.
 	Repaired bool
-	// Reset means that "cluster recreate" removed machines from their cluster before.
+	// Reset means that "cluster recreate" removed machines from their cluster before the checks failed.
 	Reset bool
 }
 
@@ -42,5 +42,5 @@ func (e *PreflightError) Error() string {
 	return fmt.Sprintf("%d checks failed, the first: %s%s (%s)", n, where, first.Message, rest)
 }
 
-// ExitCode returns 4: preflight.
+// ExitCode returns 4, the exit code for failed checks.
 func (e *PreflightError) ExitCode() int { return 4 }

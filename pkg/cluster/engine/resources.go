@@ -16,21 +16,21 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Resources are the common resources that a phase needs on a node: paictl detects, compares and
-// applies them in the same way for every phase.
+// Resources holds the common resources that a phase needs on a node. paictl detects, compares and applies them in the same way for every phase.
 type Resources struct {
 	Modules   []Module
 	Sysctls   map[string]string
 	Files     []File
-	Gone      []string // files of earlier releases of paictl to remove
+	Gone      []string // files of earlier paictl releases to remove
 	Blocks    []Block
 	Artifacts []Artifact
 	Units     []Unit
-	// Setup is shell code that runs first, between runs after the files and before the units, and after runs last, if anything changes.
+	// If anything changes, Setup is the shell code that runs first, Between the code that runs after the files and before the units, and After
+	// the code that runs last.
 	Setup, Between, After string
 }
 
-// Module is a kernel module. probe is a path that exists if the kernel has it built in.
+// Module is a kernel module. Probe is a path that exists if the module is built into the kernel.
 type Module struct{ Name, Probe string }
 
 // File is a text file that paictl owns as a whole.
@@ -41,29 +41,28 @@ type File struct {
 	Secret bool // never shown in a diff
 }
 
-// Block is a part of a file that belongs to someone else, between two marker lines.
+// Block is a part of a file that paictl doesn't own otherwise, between two marker lines.
 type Block struct {
 	Path string
 	Body []byte
 }
 
-// Artifact is a file of the bundle at its place on the node.
+// Artifact is a file of the bundle with its path on the node.
 type Artifact struct {
 	Path string
 	Mode uint32
 	Src  bundle.Artifact
 }
 
-// Unit is a systemd unit that should be enabled and running. It is restarted when one of the files
-// that it reads has changed.
+// Unit is a systemd unit that should be enabled and running. It is restarted if one of the files in Reads has changed.
 type Unit struct {
 	Name  string
 	Reads []string
-	// Later means that another program starts it; paictl enables it, and restarts it only if it runs.
+	// Later means that another program starts the unit; paictl enables it, and restarts it only if it runs.
 	Later bool
 }
 
-// Detect returns the shell code that asks a host for the state of the resources.
+// Detect returns the shell code that prints the state of the resources on a host.
 func (r Resources) Detect() string {
 	var b strings.Builder
 	for _, m := range r.Modules {
@@ -102,7 +101,7 @@ func (r Resources) Detect() string {
 	return b.String()
 }
 
-// Diff compares a host's answer with the wanted resources.
+// Diff compares a host's answer with the wanted resources and returns the changes.
 func (r Resources) Diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
@@ -187,11 +186,11 @@ func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 			active = activating
 		}
 		switch {
-		case enabled != "enabled" && enabled != "static": // a static unit is started by another program, such as udev
+		case enabled != "enabled" && enabled != "static": // another program, such as udev, starts a static unit
 			out = append(out, Change{Action: "enable", Target: u.Name})
 		case active != "active" && u.Later:
-			// It doesn't run, so it needs no restart; but systemd has to read its file again, and
-			// the stamp must record that it will start from the current files.
+			// The unit doesn't run, so it needs no restart. But systemd has to read its file again, and the stamp must record that the unit will
+			// start from the current files.
 			if !fresh || written && r.touches(u, a) {
 				out = append(out, Change{Action: "enable", Target: u.Name, Detail: "its files change before it starts"})
 			}
@@ -275,7 +274,7 @@ func (r Resources) Script(cs []Change) string {
 	return b.String()
 }
 
-// Uploads returns the artifacts among the changes, which are staged before the script runs.
+// Uploads returns the artifacts among the changes, which must be in the staging folder before the script runs.
 func (r Resources) Uploads(cs []Change) []Artifact {
 	var out []Artifact
 	for _, x := range r.Artifacts {
@@ -295,7 +294,7 @@ func Hash(b []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// Unified returns the difference of two texts, as diff -u prints it.
+// Unified returns the difference between two texts in the format of diff -u.
 func Unified(name string, have, want []byte) string {
 	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(string(have)), B: difflib.SplitLines(string(want)),

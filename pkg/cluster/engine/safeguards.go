@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// Reasons to refuse a run because it could lose a master or etcd's data.
+// The checks in this file stop a run that could lose a master or etcd's data.
 
-// Counted refuses a run that would reset a machine because a file is missing there, although etcd
-// counts on it. A majority may depend on it.
+// Counted returns a finding for each machine that the run would reset because a file is missing there, although etcd may count the machine as a
+// member. A majority may depend on it.
 func (w *World) Counted() []preflight.Finding {
 	var out []preflight.Finding
 	for _, n := range w.Want.ControlPlane() {
@@ -48,8 +48,8 @@ func (n *Node) AsArgument() string {
 	return fmt.Sprintf("%s=%s --role %s", n.Hostname, n.HostIP, role)
 }
 
-// Apart refuses a run if a master whose API server answers isn't one of the leader's nodes. The master
-// works, so it must not be reset, regardless of the reason.
+// Apart returns a finding for each master whose API server answers but that isn't one of the leader's nodes. The master works, so it must not be
+// reset, regardless of the reason.
 func (w *World) Apart() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil || nodes == nil {
@@ -80,7 +80,7 @@ func (w *World) Apart() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// LeftBehind refuses to make a cluster again while a master that is not in layout.yaml would continue as the old one.
+// LeftBehind returns a finding for each master that is not in layout.yaml: when the cluster is made again, it would continue as the old cluster.
 func (w *World) LeftBehind() ([]preflight.Finding, error) {
 	nodes, err := w.living()
 	if err != nil {
@@ -101,7 +101,7 @@ func (w *World) LeftBehind() ([]preflight.Finding, error) {
 	return out, nil
 }
 
-// living returns the nodes of an existing cluster whose API answers, otherwise nil.
+// living returns the nodes of an existing cluster whose API answers, or nil.
 func (w *World) living() (map[string]corev1.Node, error) {
 	if w.Leader == nil || w.Founding() || !w.Healthy(w.Leader) {
 		return nil, nil
@@ -109,9 +109,8 @@ func (w *World) living() (map[string]corev1.Node, error) {
 	return w.Nodes()
 }
 
-// WithoutQuorum refuses a run if etcd has permanently lost its majority, according to the machines
-// that answered: no machine can join, and the cluster can't be changed. If enough of etcd's members
-// have their data, the run continues, since it may bring them back.
+// WithoutQuorum returns a finding if etcd has permanently lost its majority, according to the machines that answered: no machine can join, and
+// the cluster can't be changed. If enough etcd members still have their data, the run continues, since it may start them again.
 func (w *World) WithoutQuorum() []preflight.Finding {
 	if w.Etcd == nil || w.Etcd.Quorum {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The folder of paictl's state on a host, and the host's lock. All paths in scripts begin with $R,
-// which is empty on real hosts and a folder in tests.
+// The folder of paictl's state on a host, and the host's lock. All paths in scripts begin with $R, which is empty on real hosts and a folder in
+// tests.
 const (
 	StateDir = paths.State
 	HostLock = "/run/paictl-host.lock"
@@ -27,7 +27,7 @@ var PreludeScript string
 //go:embed scripts/detect.sh
 var DetectScript string
 
-// ApplyScript defines the functions that change it.
+// ApplyScript defines the functions that change a machine's state.
 //
 //go:embed scripts/apply.sh
 var ApplyScript string
@@ -42,11 +42,11 @@ func DetectProgram(sections []Section) string {
 	return b.String()
 }
 
-// lanes is how many sections of a script a machine runs at a time: most of their time is spent on starting programs.
+// lanes is the number of sections that a machine runs at a time: sections spend most of their time on starting programs.
 const lanes = 4
 
-// atATime returns a script that runs sections in lanes. A pipe holds the output of a lane until the lanes beside it are done, so
-// that the lines of sections don't mix.
+// atATime returns a script that runs sections in parallel lanes. A pipe holds the output of a lane until the lanes beside it are done, so that
+// the lines of different sections don't mix.
 func atATime(sections []Section) string {
 	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
 	for i, s := range sections {
@@ -59,16 +59,16 @@ func atATime(sections []Section) string {
 	return script
 }
 
-// ApplyProgram returns a mutating script of one phase: it holds the host's lock and writes the journal.
+// ApplyProgram returns a script that changes a machine for one phase: it holds the host's lock and writes the journal.
 func ApplyProgram(runID, phase, body string) string {
 	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", PreludeScript, ApplyScript, shell.Quote(runID), shell.Quote(phase), body)
 }
 
-// Section is a part of a script that answers by itself, under a name.
+// Section is a part of a script. Its answer is kept separately, under Name.
 type Section struct{ Name, Body string }
 
-// Heredoc feeds data to a command as base64, 76 columns a line, so that any bytes survive and no
-// line of data can end the here-document.
+// Heredoc returns shell code that feeds data to a command as base64 with 76 columns per line. Any bytes survive, and no line of data can end the
+// here-document.
 func Heredoc(command string, data []byte) string {
 	enc := base64.StdEncoding.EncodeToString(data)
 	var b strings.Builder

@@ -11,15 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle of its programs.
-// It doesn't change.
+// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle. It doesn't change.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
 }
 
-// labelWorker is a label of the machines on which jobs run, with OpenPAI's name.
+// labelWorker is OpenPAI's label for machines on which jobs run.
 const labelWorker = "pai-worker"
 
 // Node is one machine of the cluster, with the settings that follow from its roles.
@@ -27,7 +26,7 @@ type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
-	// Worker means that jobs run there. On the only machine of a small cluster they run next to the control plane.
+	// Worker means that jobs run on the machine. In a cluster of one machine, jobs run next to the control plane.
 	Worker bool
 	Labels map[string]string
 	Taints []string
@@ -54,7 +53,7 @@ func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 	return s, nil
 }
 
-// ControlPlane returns the nodes that run the control plane, by address: their order in layout.yaml doesn't matter.
+// ControlPlane returns the nodes that run the control plane, sorted by address, so that their order in layout.yaml doesn't matter.
 func (s *Spec) ControlPlane() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
@@ -93,7 +92,7 @@ func unknown(name string) error {
 	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
 }
 
-// CheckLimit returns an error for a name in --limit that no machine has. Unlike a Spec, it needs no bundle.
+// CheckLimit returns an error if --limit contains a name that no machine has. Unlike a Spec, it needs no bundle.
 func CheckLimit(l *layout.Layout, names []string) error {
 	for _, name := range names {
 		if !l.Has(name) {
@@ -132,12 +131,12 @@ func (s *Spec) ConfiguredEndpoint() string {
 // OwnEndpoint returns the address of a control plane machine's own API server.
 func (s *Spec) OwnEndpoint(n *Node) string { return s.AtPort(n.HostIP) }
 
-// AtPort returns a node's address with a port of the API.
+// AtPort returns a host's address with the port of the API.
 func (s *Spec) AtPort(host string) string {
 	return fmt.Sprintf("%s:%d", host, s.Config.Kubernetes.Kubernetes.APIServerPort)
 }
 
-// VIPProgram holds the API's virtual address on one of the masters.
+// VIPProgram is the program that holds the API's virtual address on one of the masters.
 const VIPProgram = "pai-api-vip"
 
 // ByAddress compares two nodes by their addresses.

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// checkVersion refuses a configuration that asks for another Kubernetes than the bundle's, before any machine is queried.
+// checkVersion returns an error if the configuration asks for another Kubernetes version than the bundle's, before any machine is queried.
 func (s *Spec) checkVersion() error {
 	if s.Bundle == nil {
 		return nil
