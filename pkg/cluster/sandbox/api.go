@@ -29,9 +29,8 @@ type apiState struct {
 	Nodes int   `json:"nodes"`
 }
 
-// UpAPI starts the control plane of a bundle as processes of this user on loopback, and the
-// nodes as KWOK's simulations; without nodes, as many CPU nodes as the options say hosts. It creates missing parts, and changes the
-// nodes to the given number.
+// UpAPI starts the control plane of a bundle as processes of this user on loopback, and simulates the nodes with KWOK. If nodes is empty, it
+// simulates as many CPU nodes as Options.Hosts says. UpAPI creates missing parts, and replaces the existing nodes by the given ones.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -123,7 +122,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns the paths of the required programs in the bundle, and the version of Kubernetes.
+// findPrograms returns the paths of the required programs in the bundle, and the bundle's Kubernetes version.
 func (s *Sandbox) findPrograms(names []string) (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
@@ -146,8 +145,8 @@ func (s *Sandbox) findPrograms(names []string) (programs map[string]string, vers
 	return found, b.Manifest().Kubernetes, nil
 }
 
-// runControlPlane starts the programs unless all of them run. If another program has taken a port
-// in between, it chooses the ports again.
+// runControlPlane starts the programs unless all of them run. If another program has taken a port in the meantime, runControlPlane chooses new
+// ports.
 func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -189,8 +188,7 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 	return nil
 }
 
-// startAPI starts etcd and the API server, and waits until the API is ready. The channels
-// are closed when their program ends.
+// startAPI starts etcd and the API server, and waits until the API is ready. Each returned channel is closed when its program ends.
 func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*kubernetes.Clientset, map[string]<-chan struct{}, error) {
 	if err := s.writeKubeconfigs(); err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfigs: %w", err)
@@ -210,7 +208,7 @@ func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*ku
 	return client, ended, s.waitAPI(ctx, client, ended)
 }
 
-// Ended returns which programs of an API-only sandbox have ended, each with the last lines that it logged.
+// Ended returns the programs of an API-only sandbox that have ended, each with the last lines of its log.
 func (s *Sandbox) Ended() ([]string, error) {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -236,7 +234,7 @@ func (s *Sandbox) apiDown(ctx context.Context) error {
 	for name, pids := range running {
 		g.Go(func() error {
 			end := syscall.SIGTERM
-			if s.bound { // its data isn't used again
+			if s.bound { // nothing uses its data again
 				end = syscall.SIGKILL
 			}
 			if err := s.signal(name, end); err != nil {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Etcd returns the address of the etcd of an API-only sandbox, and a client with the rights of its API server. Tests use it to
-// restore data.
+// Etcd returns the address of an API-only sandbox's etcd, and a client with the rights of the sandbox's API server. Tests use them to restore
+// data.
 func (s *Sandbox) Etcd() (address string, client *http.Client, err error) {
 	if s.state.API == nil {
 		return "", nil, errors.New("a sandbox with hosts has its etcd there")

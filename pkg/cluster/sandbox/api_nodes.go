@@ -27,26 +27,27 @@ import (
 // Simulated is the kind of a node that only exists in the API.
 const Simulated Kind = "simulated"
 
-// simulatedKey and simulatedValue are the annotation by which KWOK recognises its nodes.
+// simulatedKey and simulatedValue are the annotation by which KWOK recognises the nodes that it simulates.
 const (
 	simulatedKey   = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
-	// readyLimit is how long nodes may take to become ready, and readyLimitPerNode the time for each of thousands of nodes on a small machine.
+	// readyLimit is the time that nodes may take to become ready, and readyLimitPerNode the time per node if there are thousands of nodes on a
+	// small machine.
 	readyLimit        = 5 * time.Minute
 	readyLimitPerNode = 200 * time.Millisecond
 
-	// notReadyTaint is on a new node until the node controller has seen that it is ready.
+	// notReadyTaint is the taint that a new node has until the node controller has seen that the node is ready.
 	notReadyTaint = "node.kubernetes.io/not-ready"
 )
 
 // Node is a machine to simulate.
 type Node struct {
 	Name    string
-	Address netip.Addr // shown as its internal address; nothing listens there
+	Address netip.Addr // the node's internal address; nothing listens there
 	CPU     int        // logical processors
 	Memory  string     // Kubernetes quantity
-	GPUs    int        // of nvidia.com/gpu
+	GPUs    int        // the number of nvidia.com/gpu
 	GPUType string     // label nvidia.com/gpu.product
 	Arch    string     // Go's name; amd64 if empty
 	Roles   []string   // shown as node-role.kubernetes.io/ROLE
@@ -135,7 +136,7 @@ func parseTaints(texts []string) ([]corev1.Taint, error) {
 	return out, nil
 }
 
-// syncNodes creates, replaces and removes simulated nodes until they are those wanted.
+// syncNodes creates, replaces and removes simulated nodes until they match want.
 func syncNodes(ctx context.Context, client kubernetes.Interface, version string, want []Node) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -167,8 +168,7 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, version string,
 	return g.Wait()
 }
 
-// sameNode reports whether the node in the API is the one wanted. Additions by Kubernetes and KWOK
-// don't count.
+// sameNode reports whether the node in the API matches the wanted one. It ignores additions by Kubernetes and KWOK.
 func sameNode(old, want *corev1.Node) bool {
 	for k, v := range want.Labels {
 		if have, ok := old.Labels[k]; !ok || have != v {
@@ -214,11 +214,11 @@ func isReady(node *corev1.Node) bool {
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
-// leaseFor returns the duration of a simulated node's lease in seconds; KWOK renews it four times in that time. It is a kubelet's
-// time, and longer if thousands of nodes would keep the API server of a small machine busy with renewals.
+// leaseFor returns the duration of a simulated node's lease in seconds; KWOK renews it four times in that time. It is the same as for a real
+// kubelet, but longer if the renewals for thousands of nodes would overload the API server of a small machine.
 func leaseFor(nodes int) int { return max(40, 40*nodes/1024) }
 
-// waitReady waits until n nodes are ready. It watches them: listing thousands of nodes each time would take time from the programs that
+// waitReady waits until n nodes are ready. It watches the nodes: repeated lists of thousands of nodes would take CPU time from the programs that
 // make them ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	if n == 0 {
@@ -246,7 +246,7 @@ func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	return err
 }
 
-// grantSimulator gives KWOK the rights of a kubelet on all nodes, and no others.
+// grantSimulator gives KWOK the rights of a kubelet on all nodes, and no other rights.
 func grantSimulator(ctx context.Context, client kubernetes.Interface) error {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}

@@ -24,7 +24,7 @@ import (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// leafRenewal is how long before its end a certificate is replaced, at the next start.
+	// leafRenewal is the remaining lifetime below which a certificate is replaced at the next start.
 	leafRenewal = 30 * 24 * time.Hour
 )
 
@@ -33,12 +33,11 @@ type leaf struct {
 	name, ca     string // file names without extension
 	commonName   string
 	organization []string
-	server       bool // for 127.0.0.1 and the service's names; otherwise for clients alone
+	server       bool // for 127.0.0.1 and the service's names; false means a client certificate
 }
 
-// leaves returns the leaf certificates of the programs and of the operator. Kubernetes' own roles are bound to their
-// names and groups. etcd has a separate CA: access to the API doesn't include
-// access to its store.
+// leaves returns the leaf certificates of the programs and the operator. Kubernetes binds its own roles to their names and groups. etcd has a
+// separate CA, so that access to the API doesn't include access to etcd.
 func leaves() []leaf {
 	return []leaf{
 		{name: "etcd", ca: "etcd-ca", commonName: "etcd", server: true},
@@ -51,7 +50,7 @@ func leaves() []leaf {
 	}
 }
 
-// ensurePKI creates the missing parts: two CAs, the key of service accounts, certificates.
+// ensurePKI creates the missing parts of the PKI: two CAs, the key for service accounts, and certificates.
 func (s *Sandbox) ensurePKI() error {
 	if err := os.MkdirAll(s.pki(""), 0o700); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (s *Sandbox) ensureLeaf(l leaf) error {
 	return s.issue(l.name, template, leafLife, ca, caKey)
 }
 
-// issue makes a key and its certificate, signed by the CA, or self-signed without one.
+// issue makes a key and its certificate. The CA signs the certificate; without a CA, it is self-signed.
 func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Duration, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -109,7 +108,7 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 		return err
 	}
 	now := time.Now()
-	// An hour back, for clocks that differ a little.
+	// The certificate is valid since an hour ago, in case clocks differ a little.
 	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(life)
 	if ca == nil {
 		ca, caKey = template, key
@@ -128,8 +127,8 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 	return writePEM(s.pki(name+".crt"), "CERTIFICATE", cert, 0o644)
 }
 
-// ensureServiceAccountKey makes the key that signs tokens of service accounts. All client libraries support RSA signatures of the API
-// server.
+// ensureServiceAccountKey makes the key that signs service account tokens. It is an RSA key, since all client libraries support RSA signatures of
+// the API server.
 func (s *Sandbox) ensureServiceAccountKey() error {
 	if exists(s.pki("sa.pub")) {
 		return nil

@@ -48,8 +48,8 @@ func (p ports) free() bool {
 	return true
 }
 
-// choosePorts returns free ports that are unlikely to be taken while the programs restart: below
-// those that the kernel uses for outgoing connections, and different ones for each directory.
+// choosePorts returns free ports that other programs are unlikely to take while the sandbox's programs restart: the ports are below the range
+// that the kernel uses for outgoing connections, and differ for each directory.
 func choosePorts(dir string) (ports, error) {
 	const first, blocks, size = 20000, 1200, 10
 	h := fnv.New32a()
@@ -74,7 +74,7 @@ func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
-// bareNames returns the names of a control plane without nodes, which come first.
+// bareNames returns the programs of a control plane without nodes. They start first.
 func bareNames() []string { return programNames()[:2] }
 
 // arguments returns the command line of a program. Secrets are in files, never in arguments.
@@ -89,12 +89,12 @@ func (s *Sandbox) arguments(name string) []string {
 			"--initial-cluster=sandbox=" + endpoint(p.EtcdPeer), "--force-new-cluster",
 			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
-			// A temporary cluster needn't survive a power cut; space for thousands of nodes.
+			// A temporary cluster doesn't have to survive a power failure, but it needs space for thousands of nodes.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
 		args := []string{"--etcd-servers=" + endpoint(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
 			"--etcd-keyfile=" + pki("apiserver-etcd-client.key"), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.API),
-			// Loopback addresses may not be endpoints of the service "kubernetes".
+			// The API server rejects loopback addresses as endpoints of the service "kubernetes".
 			"--endpoint-reconciler-type=none", "--cert-dir=" + s.apiFile(""), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--profiling=false",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file=" + pki("sa.pub"),
@@ -110,7 +110,7 @@ func (s *Sandbox) arguments(name string) []string {
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
 			"--node-monitor-grace-period=" + strconv.Itoa(s.lease*5/4) + "s",
-			// The default is 20 requests a second, of which a new node takes four.
+			// The default is 20 requests per second, and a new node takes four requests.
 			"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps*3/2), "--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -127,7 +127,8 @@ func (s *Sandbox) pki(name string) string { return filepath.Join(s.dir, "api", "
 
 func (s *Sandbox) programLog(name string) string { return s.apiFile(name + ".log") }
 
-// launchProgram starts a program that outlives this process, unless the sandbox is bound. The channel is closed when it ends.
+// launchProgram starts a program. Unless the sandbox is bound, the program outlives this process. The returned channel is closed when the program
+// ends.
 func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	log, err := os.OpenFile(s.programLog(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, s.arguments(name)...) //nolint:noctx // it outlives this command
-	// Without the user's own settings in ~/.kube and ~/.kwok.
+	// The environment leaves out the user's own settings in ~/.kube and ~/.kwok.
 	cmd.Env = []string{"PATH=" + fullPath(""), "HOME=" + s.apiFile(""), mark(s.dir, name)}
 	cmd.Dir = s.apiFile("")
 	cmd.Stdout, cmd.Stderr = log, log

@@ -7,10 +7,9 @@ import (
 	"runtime"
 )
 
-// ServeAPI starts the API of a cluster for as long as the calling thread lives, for tests:
-// the caller locks its goroutine to the thread and ends it, or calls Down, when it is done.
-// Without hosts in the options etcd and the API server run alone, and the bundle needs no other program; with
-// hosts the controllers, the scheduler and the simulator run, too, and the cluster has as many nodes.
+// ServeAPI starts the API of a cluster for tests; the API runs as long as the calling thread lives. The caller must lock its goroutine to the
+// thread. To stop the API, it ends the goroutine or calls Down. If Options.Hosts is zero, only etcd and the API server run, and the bundle needs
+// no other program. Otherwise the controllers, the scheduler and the simulator also run, and the cluster has that number of nodes.
 func ServeAPI(ctx context.Context, opts Options) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error

@@ -19,15 +19,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// basePackages returns the packages of a host in addition to the minimal system: systemd and sshd, and those that
-// kubelet, kube-proxy and the CNI plugins expect on a machine.
+// basePackages returns the packages of a host in addition to the minimal system: systemd and sshd, and the packages that kubelet, kube-proxy and
+// the CNI plugins expect on a machine.
 func basePackages() []string {
 	return []string{"systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "iproute2", "iptables", "nftables",
 		"ca-certificates", "kmod", "procps", "python3-minimal", "conntrack", "ethtool", "socat"}
 }
 
-// machinePackages returns the Debian packages that this machine needs, by the program that
-// shows whether they are installed.
+// machinePackages returns the Debian packages that this machine needs. The key of each package is a program that exists if the package is
+// installed.
 func machinePackages(kind Kind) map[string]string {
 	m := map[string]string{
 		"debootstrap": "debootstrap", "ip": "iproute2", "nft": "nftables", "ssh": "openssh-client", "mount": "mount",
@@ -80,7 +80,7 @@ func lookPath(program string) (string, error) {
 	return "", fmt.Errorf("no program %q: %w", program, exec.ErrNotFound)
 }
 
-// baseID names the image by its inputs, so that a different list makes a different image.
+// baseID returns the image's name, which depends on its inputs, so that a different list of packages makes a different image.
 func baseID(src aptSource) string {
 	inputs := append([]string{"1", src.release, runtime.GOARCH, strings.Join(src.components, ",")}, basePackages()...)
 	if src.foreign {
@@ -117,8 +117,8 @@ func ensureBase(ctx context.Context, src aptSource, cache string, progress func(
 }
 
 func makeBase(ctx context.Context, src aptSource, base string) error {
-	// debootstrap's last child may still be writing to the remains of an interrupted run; the
-	// next run removes those that this one can't.
+	// The last child of an interrupted debootstrap may still be writing to the remains of its run. The next run removes the files that this run
+	// can't remove.
 	stale, _ := filepath.Glob(base + ".partial-*")
 	for _, dir := range stale {
 		_ = removeTree(dir)
@@ -138,7 +138,7 @@ func makeBase(ctx context.Context, src aptSource, base string) error {
 	if err != nil {
 		return fmt.Errorf("make the base image in %s: %w", partial, err)
 	}
-	// Keys and IDs that all hosts would share, and files that apt left behind.
+	// These are keys and IDs that all hosts would share, and files that apt left behind.
 	for _, pattern := range []string{"etc/ssh/ssh_host_*", "var/lib/dbus/machine-id", "var/cache/apt/archives/*.deb", "var/lib/apt/lists/*_*",
 		"var/cache/apt/*.bin", "var/log/*.log"} {
 		paths, err := filepath.Glob(filepath.Join(partial, pattern))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// prepareUnit runs prepare.sh at every boot before anything that relies on it.
+// prepareUnit is the unit that runs prepare.sh at every boot, before anything that needs its results.
 const prepareUnit = `[Unit]
 Description=Make the files of kubelet and runc writable
 DefaultDependencies=no
@@ -23,7 +23,7 @@ ExecStart=/bin/sh /usr/local/lib/paictl-sandbox/prepare.sh
 WantedBy=multi-user.target
 `
 
-// boot adds the parts that a host with systemd needs: network, apt, and the preparation unit.
+// boot adds the parts that a host with systemd needs: the network, apt, and the preparation unit.
 func (r *root) boot(h Host, st state) {
 	prepare, err := script("prepare.sh")
 	if err != nil {
@@ -38,15 +38,15 @@ func (r *root) boot(h Host, st state) {
 	wants := "etc/systemd/system/multi-user.target.wants/"
 	r.link(wants+"paictl-sandbox.service", "/etc/systemd/system/paictl-sandbox.service")
 	r.link(wants+"systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service")
-	// Timers that take apt's lock at unpredictable times.
+	// These timers take apt's lock at unpredictable times.
 	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		r.link("etc/systemd/system/"+unit, "/dev/null")
 	}
 	r.aptSources(st.Foreign)
 }
 
-// aptSources copies the machine's apt configuration, so that apt works in the same way on the host. Hosts of a foreign release have its packages and
-// keys, and only share the way to the mirror.
+// aptSources copies the machine's apt configuration, so that apt works in the same way on the host. A host with a foreign release has the
+// packages and keys of that release, and shares only the settings for access to the mirror.
 func (r *root) aptSources(f *foreignRelease) {
 	patterns := []string{"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*"}
 	sources := "" // debootstrap's entry duplicates one of the machine's

@@ -48,10 +48,10 @@ func parseCgroups(mounts string) cgroups {
 	return c
 }
 
-// isV1 reports whether controllers are on version 1, which kubelet refuses by default.
+// isV1 reports whether controllers are on version 1, which the kubelet rejects by default.
 func (c cgroups) isV1() bool { return len(c.v1) > 0 }
 
-// groups returns the directories of a group of that name in every hierarchy.
+// groups returns the directories of the group name in every hierarchy.
 func (c cgroups) groups(name string) []string {
 	var dirs []string
 	for _, point := range c.v1 {
@@ -63,9 +63,8 @@ func (c cgroups) groups(name string) []string {
 	return dirs
 }
 
-// create makes a group for one guest in every hierarchy and returns the directories. Guests
-// with a common group would end each other's processes. Under systemd it does nothing:
-// systemd-nspawn requests a scope with delegation.
+// create makes a group for one guest in every hierarchy and returns the directories. Guests in a common group would end each other's processes.
+// If systemd manages the groups, create does nothing: systemd-nspawn requests a scope with delegation.
 func (c cgroups) create(name string) ([]string, error) {
 	if c.systemd {
 		return nil, nil
@@ -102,15 +101,15 @@ func inheritCpuset(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// delegate enables the version 2 controllers that kubelet uses for the guests, if
-// the machine allows it; kubelet reports missing ones.
+// delegate enables the version 2 controllers that the kubelet uses for the guests, if the machine allows it. The kubelet reports missing
+// controllers.
 func delegate(root string) {
 	for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0)
 	}
 }
 
-// remove removes a guest's groups. They can be busy for a moment after its last process.
+// remove removes a guest's groups. The groups can be busy for a moment after the guest's last process has ended.
 func (c cgroups) remove(ctx context.Context, name string) error {
 	for _, dir := range c.groups(name) {
 		if !exists(dir) {
@@ -131,7 +130,7 @@ func (c cgroups) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeGroups removes a group and those below it, deepest first.
+// removeGroups removes a group and all groups below it, deepest first.
 func removeGroups(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

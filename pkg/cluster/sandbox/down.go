@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Down stops the sandbox and removes all parts of it. It may be run again after any
-// interruption; the state is removed last. Files that others put into the directory stay.
+// Down stops the sandbox and removes all its parts. It can be run again after any interruption, since it removes the state last. It keeps files
+// that other programs put into the directory.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := lock(s.dir)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
-// Remove stops hosts and removes all parts of them; the sandbox and its other hosts stay. The record of a host is removed last.
+// Remove stops hosts and removes all their parts; the sandbox and its other hosts stay. It removes the record of a host last.
 func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	return errors.Join(s.writeKnownHosts(), s.writeQuickStart())
 }
 
-// removeFiles removes the files that a sandbox has written into its directory: also partial files of a run that was
-// killed (see writeFile), which may contain a key. It removes the state and the lock last.
+// removeFiles removes the files that a sandbox has written into its directory. This includes partial files of a run that was killed (see
+// writeFile), which may contain a key. It removes the state and the lock last.
 func removeFiles(dir string) error {
 	own := []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
 		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile}
@@ -125,7 +125,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	// Hosts that weren't recorded because of a crash also have processes with our mark.
+	// Hosts that weren't recorded because of a crash also have processes with the sandbox's mark.
 	names := map[string]bool{}
 	for _, h := range s.state.Hosts {
 		names[h.Name] = true
@@ -149,8 +149,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	return s.networkDown(ctx)
 }
 
-// Purge removes the base images, which Down keeps for the next sandbox. It refuses while hosts
-// run on one.
+// Purge removes the base images, which Down keeps for the next sandbox. It returns an error while hosts run on an image.
 func Purge(cache string) error {
 	if cache == "" {
 		cache = DefaultCache
@@ -171,6 +170,6 @@ func Purge(cache string) error {
 			return err
 		}
 	}
-	_ = os.Remove(cache) // stays if others keep files in it too
+	_ = os.Remove(cache) // fails if other files are in the folder
 	return nil
 }

@@ -30,7 +30,7 @@ func twoHosts(k Kind) state {
 	}}
 }
 
-// withAgent returns a sandbox on whose first host an agent has run, and the file of its faults.
+// withAgent returns a sandbox on whose first host an agent has run, and the path of the agent's file of faults.
 func withAgent(t *testing.T) (s *Sandbox, file string) {
 	t.Helper()
 	s = &Sandbox{dir: t.TempDir(), state: twoHosts(Full)}
@@ -92,9 +92,9 @@ func TestFaultsAreRefusedWithARemedyWhereNoAgentReportsThem(t *testing.T) {
 
 func TestAnIndexMustBeThatOfAGPU(t *testing.T) {
 	for name, tt := range map[string]struct {
-		files  []string // the files of the pods of agents
+		files  []string // the files in the folders of the agent's pods
 		index  int32
-		remedy string // "" where it is taken
+		remedy string // "" if the index is valid
 	}{
 		"negative":                     {nil, -1, "numbered from 0"},
 		"their number isn't known":     {nil, 100, ""},

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full runs full.sh with a systemd-nspawn that ends with each of the codes in turn, and returns how often it ran and the script's own exit code.
+// full runs full.sh with a systemd-nspawn that ends with each of the codes in turn. It returns how often systemd-nspawn ran, and the script's
+// exit code.
 func full(t *testing.T, codes string) (runs, code int) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,11 +15,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// hostKeyPath is the path of a host's only key, below its root.
+// hostKeyPath is the path, below a host's root, of the host's only SSH key.
 const hostKeyPath = "etc/ssh/ssh_host_ed25519_key"
 
-// newKey makes an ed25519 pair: the private key in OpenSSH's format, the public one as a
-// line of authorized_keys without newline.
+// newKey makes an ed25519 key pair: the private key in OpenSSH's format, and the public key as a line of authorized_keys without a newline.
 func newKey(comment string) (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -39,7 +38,7 @@ func newKey(comment string) (private []byte, public string, err error) {
 
 // ensureKeys makes the operator's key pair and the password of the user pai, once.
 func (s *Sandbox) ensureKeys(context.Context) error {
-	// The public half is written last: if it exists, both do.
+	// The public key is written last: if it exists, the private key exists too.
 	if !exists(s.KeyFile() + ".pub") {
 		private, public, err := newKey("paictl-sandbox")
 		if err != nil {
@@ -61,8 +60,8 @@ func (s *Sandbox) ensureKeys(context.Context) error {
 	return nil
 }
 
-// passwordHash returns the crypt(3) form of the password of the user pai, made by the base
-// image's own openssl; the password goes over standard input.
+// passwordHash returns the crypt(3) form of the password of the user pai. The base image's openssl makes it and reads the password from standard
+// input.
 func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	password, err := os.ReadFile(s.PasswordFile())
 	if err != nil {
@@ -75,8 +74,8 @@ func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// hostKey returns the host's public key. It makes the key pair if it doesn't exist. The
-// key exists before the host does, so that the first connection can check it.
+// hostKey returns the host's public key, and makes the key pair if it doesn't exist. The key exists before the host does, so that the first
+// connection can verify it.
 func (s *Sandbox) hostKey(name string) (string, error) {
 	path := filepath.Join(s.hostDir(name), "upper", hostKeyPath)
 	b, err := os.ReadFile(path)

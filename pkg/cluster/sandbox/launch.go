@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// launch starts the processes of hosts. A channel is closed when its host has ended.
+// launch starts the processes of hosts. The channel of a host is closed when the host has ended.
 func (s *Sandbox) launch(ctx context.Context, hosts []Host) (map[string]chan struct{}, error) {
 	ended := map[string]chan struct{}{}
 	for _, name := range []string{"full.sh", "light.sh"} {
@@ -148,15 +148,14 @@ func (s *Sandbox) launchLight(ctx context.Context, hosts []Host) (map[string]cha
 	return ended, nil
 }
 
-// hardwareAddress returns a light host's own address, which stays the same over a restart: other machines on the
-// network cache it for half a minute. systemd-nspawn does the same for full hosts.
+// hardwareAddress returns the MAC address of a light host. It stays the same over a restart, since other machines on the network cache it for
+// half a minute. systemd-nspawn does the same for full hosts.
 func (s *Sandbox) hardwareAddress(name string) net.HardwareAddr {
 	sum := sha256.Sum256([]byte(s.dir + ":" + name))
 	return append(net.HardwareAddr{0x02}, sum[:5]...) // 02: locally administered
 }
 
-// waitSSH waits for the greeting of the host's sshd. A closed channel means that the host
-// has ended; nil, that it was started by another run.
+// waitSSH waits for the greeting of the host's sshd. ended is closed when the host has ended; it is nil if another run started the host.
 func (s *Sandbox) waitSSH(ctx context.Context, h Host, ended <-chan struct{}) error {
 	ok, err := pollFor(ctx, bootLimit, func() (bool, error) {
 		select {

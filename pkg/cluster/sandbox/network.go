@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// firstSubnet is tried first; the next ones follow if it is taken.
+// firstSubnet is the subnet that is tried first; if it is taken, the following subnets are tried.
 var firstSubnet = netip.MustParsePrefix("10.77.0.0/24")
 
 // bridge returns the name of the sandbox's bridge; interface names have at most 15 characters.
@@ -28,13 +28,13 @@ func (s *Sandbox) table() string {
 	return "paictl_sandbox_" + strings.ReplaceAll(s.state.Name, "-", "_")
 }
 
-// alias marks the bridge as that of this sandbox.
+// alias returns the text that marks the bridge as a part of this sandbox.
 func (s *Sandbox) alias() string { return aliasPrefix + s.dir }
 
 const aliasPrefix = "paictl-sandbox:"
 
-// lockSubnets makes other processes that choose a subnet wait: once the bridge exists, they see the chosen one. It locks a
-// folder that every machine has, so that it leaves no file behind.
+// lockSubnets blocks other processes that choose a subnet until this one has made its bridge, which shows them the chosen subnet. It locks a
+// folder that exists on every machine, so that it leaves no file behind.
 func lockSubnets() (unlock func(), err error) {
 	run, err := os.Open("/run")
 	if err != nil {
@@ -46,8 +46,7 @@ func lockSubnets() (unlock func(), err error) {
 	return func() { _ = run.Close() }, nil
 }
 
-// chooseSubnet returns the wanted subnet if it is free on this machine, and an error if it isn't;
-// without a wish it returns the first free one.
+// chooseSubnet returns the wanted subnet, or an error if this machine already uses it. If want is empty, it returns the first free subnet.
 func chooseSubnet(want string) (netip.Prefix, error) {
 	taken, err := machinePrefixes()
 	if err != nil {
@@ -70,7 +69,7 @@ func chooseSubnet(want string) (netip.Prefix, error) {
 	return p, nil
 }
 
-// firstFree steps through the second octet until a network doesn't overlap with a taken one.
+// firstFree increases the second octet until a network doesn't overlap with a taken one.
 func firstFree(first netip.Prefix, tries int, taken []netip.Prefix) (netip.Prefix, bool) {
 	a := first.Addr().As4()
 	for i := range tries {
@@ -117,8 +116,7 @@ func machinePrefixes() ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// parseRoutes reads /proc/net/route: hexadecimal little-endian destination and mask in the
-// columns 1 and 7. The default route is left out.
+// parseRoutes reads /proc/net/route, with hexadecimal little-endian destination and mask in columns 1 and 7. It leaves out the default route.
 func parseRoutes(text string) []netip.Prefix {
 	var out []netip.Prefix
 	for line := range strings.Lines(text) {
@@ -146,8 +144,8 @@ func littleEndian(hex string) (out [4]byte, ok bool) {
 	return [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, true
 }
 
-// resolvConf returns the machine's resolver configuration as hosts can use it: a resolver
-// on this machine's loopback is replaced by those behind it.
+// resolvConf returns the machine's resolver configuration in a form that hosts can use: it replaces a resolver on this machine's loopback by the
+// resolvers behind it.
 func resolvConf() string {
 	b, _ := os.ReadFile("/etc/resolv.conf")
 	if strings.Contains(string(b), "nameserver 127.") {
@@ -182,8 +180,8 @@ type link struct {
 	Alias string `json:"ifalias"`
 }
 
-// bridgeOwner returns the directory of the sandbox that owns the bridge of our name, or "" if the
-// bridge belongs to another program. there is false if the bridge doesn't exist.
+// bridgeOwner returns the directory of the sandbox that owns the bridge, or "" if the bridge belongs to another program. there is false if the
+// bridge doesn't exist.
 func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err error) {
 	if !exists("/sys/class/net/" + s.bridge()) {
 		return "", false, nil
@@ -203,7 +201,7 @@ func (s *Sandbox) bridgeOwner(ctx context.Context) (dir string, there bool, err 
 	return dir, true, nil
 }
 
-// ownBridge reports whether our bridge exists, and refuses one that belongs to another program.
+// ownBridge reports whether the sandbox's bridge exists. It returns an error if another sandbox or program owns the bridge.
 func (s *Sandbox) ownBridge(ctx context.Context) (there bool, err error) {
 	owner, there, err := s.bridgeOwner(ctx)
 	switch {
@@ -224,7 +222,7 @@ func (s *Sandbox) bridgeUp(ctx context.Context) error {
 	}
 	if !there {
 		s.progress(fmt.Sprintf("making the network %s on bridge %s", s.state.Subnet, s.bridge()))
-		// One program does both, so that our own end in between doesn't leave a bridge without owner.
+		// One program makes the bridge and sets its owner, so that an interruption of this process doesn't leave a bridge without an owner.
 		batch := fmt.Sprintf("link add name %s type bridge\nlink set dev %[1]s alias %s\n", s.bridge(), s.alias())
 		if _, err := runInput(ctx, nil, batch, "ip", "-batch", "-"); err != nil {
 			return fmt.Errorf("make the bridge: %w", err)
@@ -252,7 +250,7 @@ func (s *Sandbox) networkUp(ctx context.Context) error {
 	return raiseSysctls(s.dir, want, s.progress)
 }
 
-// rules replaces the sandbox's own table in one transaction.
+// rules returns the nftables rules that replace the sandbox's table in one transaction.
 func (s *Sandbox) rules() string {
 	return fmt.Sprintf(`table ip %[1]s
 delete table ip %[1]s

@@ -22,7 +22,7 @@ const DefaultName = "pai"
 // DefaultCache is the folder in which base images are kept between sandboxes.
 const DefaultCache = "/var/cache/paictl"
 
-// maxHosts is the number of hosts in a /24 without network, gateway and broadcast, and a margin.
+// maxHosts is the number of hosts that fit into a /24 without the network's, gateway's and broadcast addresses, and with a margin.
 const maxHosts = 200
 
 // Kind is the kind of a host.
@@ -36,31 +36,30 @@ const (
 	Light Kind = "light"
 )
 
-// Options specify what Up makes. Zero values mean the defaults, or the values of the existing sandbox.
+// Options specifies what Up makes. Zero values select the defaults, or the values of the existing sandbox.
 type Options struct {
-	Dir      string // the folder of its state; DefaultDir
-	Name     string // at most 8 letters, digits, hyphens; DefaultName
-	Hosts    int    // number of hosts; more than now adds some, fewer removes none
-	Kind     Kind   // the kind of all its hosts; Full
-	Subnet   string // IPv4 /24; the first free one from 10.77.0.0/24 on
-	CacheDir string // the folder for base images; DefaultCache
-	Release  string // the codename of the hosts' release of Debian or Ubuntu; this machine's
-	Mirror   string // the URL of a mirror that has the release; this machine's
-	Keyring  string // a file with the keys that sign another release; that of the distribution's package
+	Dir      string // the folder of the sandbox's state; default DefaultDir
+	Name     string // at most 8 letters, digits, hyphens; default DefaultName
+	Hosts    int    // number of hosts; a higher number than now adds hosts, a lower one removes none
+	Kind     Kind   // the kind of all hosts; default Full
+	Subnet   string // IPv4 /24; default the first free one, beginning with 10.77.0.0/24
+	CacheDir string // the folder for base images; default DefaultCache
+	Release  string // the codename of the hosts' Debian or Ubuntu release; default this machine's
+	Mirror   string // the URL of a mirror that has the release; default this machine's
+	Keyring  string // a file with the keys that sign another release; default the file of the distribution's package
 	Bundle   string // directory of the bundle that quick-start.yaml names
-	// Controllers are those that the kube-controller-manager of ServeAPI runs, in the form of its flag; "*" by
-	// default.
+	// Controllers selects the controllers of ServeAPI's kube-controller-manager, in the form of its flag; the default is "*".
 	Controllers string
-	// ControllerQPS is how many requests a second the kube-controller-manager of ServeAPI may send; 0 is Kubernetes' usual number, and more for
-	// many nodes.
+	// ControllerQPS is the number of requests per second that ServeAPI's kube-controller-manager may send; 0 selects Kubernetes' default, or more
+	// for many nodes.
 	ControllerQPS int
 
-	// Snapshot is a snapshot of etcd that ServeAPI serves, nil for an empty cluster.
+	// Snapshot is the etcd snapshot that ServeAPI serves; nil means an empty cluster.
 	Snapshot *Snapshot
 
-	InstallPackages bool // install missing Debian packages instead of refusing
+	InstallPackages bool // install missing Debian packages instead of returning an error
 
-	// Progress takes one line per step; nil drops them.
+	// Progress receives one line per step; nil drops the lines.
 	Progress func(string)
 }
 
@@ -101,8 +100,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// absolute returns the clean path of a sandbox's directory. The overlay's mount options
-// have no way to quote a separator, hence the refusal of some characters.
+// absolute returns the clean path of a sandbox's directory. It rejects some characters, because the overlay's mount options can't quote a
+// separator.
 func absolute(dir string) (string, error) {
 	if dir == "" {
 		dir = DefaultDir
@@ -130,8 +129,8 @@ func invalid(remedy, format string, args ...any) error {
 	return optionError{hint.Errorf(remedy, format, args...)}
 }
 
-// CanMakeHosts reports whether this process may make hosts on this machine: it is root on
-// Linux, and the kernel gives it namespaces. The error names alternatives.
+// CanMakeHosts returns nil if this process may make hosts on this machine: it is root on Linux, and the kernel allows it to make namespaces. The
+// error names alternatives.
 func CanMakeHosts(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err

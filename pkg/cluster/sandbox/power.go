@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	bootLimit     = 60 * time.Second // for sshd to answer, on a busy machine
-	shutdownLimit = 15 * time.Second // for an orderly shutdown, before the plug is pulled
+	bootLimit     = 60 * time.Second // the time for sshd to answer, on a busy machine
+	shutdownLimit = 15 * time.Second // the time for an orderly shutdown before the power is cut
 )
 
-// Start powers hosts on and waits until their sshd answers. Running ones stay as they are.
+// Start powers hosts on and waits until their sshd answers. It doesn't change hosts that run.
 func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	return s.start(ctx, names)
 }
 
-// Replace gives hosts that are off an empty disk: they start as they did when they were created, with
-// the same name, address and host key.
+// Replace gives hosts that are off an empty disk: at the next start they are as they were when they were created, with the same name, address and
+// host key.
 func (s *Sandbox) Replace(names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -52,8 +52,7 @@ func (s *Sandbox) Replace(names ...string) error {
 	return nil
 }
 
-// replaceDisk removes the mark that the host was provisioned first, so that an interrupted
-// replacement is finished at the next start.
+// replaceDisk first removes the mark that the host was provisioned, so that the next start finishes an interrupted replacement.
 func (s *Sandbox) replaceDisk(name string) error {
 	dir := s.hostDir(name)
 	key := filepath.Join(dir, "upper", hostKeyPath)
@@ -72,7 +71,7 @@ func (s *Sandbox) replaceDisk(name string) error {
 	return writeFile(key, b, 0o600)
 }
 
-// Stop shuts hosts down in order.
+// Stop shuts hosts down in an orderly way.
 func (s *Sandbox) Stop(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, false)
 }
@@ -194,7 +193,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			s.progress(name + " doesn't shut down; cutting its power")
 		}
 	}
-	// When the guest's first process ends, the kernel ends all others on the host.
+	// When the guest's first process ends, the kernel ends all other processes of the host.
 	guest := s.guestInit(name)
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -211,8 +210,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
 	}
-	// A process that is exiting may have lost its mark already. The limit is for an id that
-	// now belongs to another program.
+	// A process that is exiting may already have lost its mark. The time limit is for a process id that now belongs to another program.
 	ending := slices.Concat(guest, running[name])
 	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
 		return err
@@ -220,7 +218,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	return s.cleanUp(ctx, name)
 }
 
-// cleanUp removes the traces of a host that has ended on this machine, except for its files.
+// cleanUp removes what a host that has ended left on this machine, except for its files.
 func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 	cg, err := machineCgroups()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// markVar is the environment variable by which a sandbox finds its processes again. A mark in the process itself survives a crash,
-// and the process id can't belong to
-// another program, as it could with a file of ids.
+// markVar is the environment variable by which a sandbox finds its processes again. A mark in the process itself survives a crash, and can't
+// refer to another program, as an id in a file could.
 const markVar = "PAICTL_SANDBOX"
 
 // pollInterval is the interval for checks of state that has no change notifications.
@@ -24,8 +23,8 @@ const pollInterval = 20 * time.Millisecond
 
 func mark(dir, name string) string { return markVar + "=" + dir + ":" + name }
 
-// findProcesses returns the ids of the sandbox's own processes by host or program name.
-// Processes inside a host don't carry the mark: they end with it.
+// findProcesses returns the ids of the sandbox's own processes by host or program name. Processes inside a host don't have the mark: they end
+// with the host.
 func findProcesses(dir string) (map[string][]int, error) {
 	found := map[string][]int{}
 	err := eachProcess(func(pid int) {
@@ -65,8 +64,8 @@ func eachProcess(f func(pid int)) error {
 // markOf returns the name in the mark of a living process, if it belongs to this directory.
 func markOf(pid int, dir string) (name string, ok bool) { return variable(pid, mark(dir, "")) }
 
-// variable returns the rest of the entry with this prefix in a process's environment. ok is false for processes that have
-// ended, or are another user's.
+// variable returns the rest of the entry with this prefix in a process's environment. ok is false if the process has ended or belongs to another
+// user.
 func variable(pid int, prefix string) (value string, ok bool) {
 	env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -80,12 +79,12 @@ func variable(pid int, prefix string) (value string, ok bool) {
 	return "", false
 }
 
-// signalMarked sends a signal to a process of the sandbox and to no other: the handle is
-// taken first, then the mark is read again.
+// signalMarked sends a signal to a process only if the process belongs to the sandbox: it gets a handle of the process first, and then reads the
+// mark again.
 func signalMarked(pid int, dir, name string, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
-		return nil // gone
+		return nil // the process has ended
 	}
 	defer func() { _ = p.Release() }()
 	if have, ok := markOf(pid, dir); !ok || have != name {
@@ -112,8 +111,8 @@ func children(pid int) []int {
 	return out
 }
 
-// statOf returns the fields of /proc/PID/stat after the name: state, parent, and so on. The
-// name is in parentheses and may itself hold anything.
+// statOf returns the fields of /proc/PID/stat after the name: state, parent, and so on. The name is in parentheses and may itself contain any
+// character.
 func statOf(path string) []string {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -145,7 +144,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 	}
 }
 
-// pollFor is like poll, with a time limit; false means that the limit was reached first.
+// pollFor is like poll, with a time limit. It returns false if the limit was reached first.
 func pollFor(ctx context.Context, limit time.Duration, done func() (bool, error)) (bool, error) {
 	inner, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -22,12 +22,12 @@ var scripts embed.FS
 // script returns one of the embedded shell scripts.
 func script(name string) ([]byte, error) { return scripts.ReadFile("scripts/" + name) }
 
-// user is the account, in addition to root, that every host has; it is in the group sudo.
+// user is the account that every host has in addition to root; it is in the group sudo.
 const user = "pai"
 
 func (s *Sandbox) hostDir(name string) string { return filepath.Join(s.dir, "hosts", name) }
 
-// addHosts records and provisions hosts until there are n. A new one gets the lowest number that is free.
+// addHosts records and provisions hosts until there are n hosts. A new host gets the lowest free number.
 func (s *Sandbox) addHosts(n int) error {
 	for i := 1; len(s.state.Hosts) < n; i++ {
 		h := Host{Name: fmt.Sprintf("%s-%d", s.state.Name, i), Address: s.state.addressOf(i), Kind: s.state.Kind}
@@ -47,8 +47,8 @@ func (s *Sandbox) addHosts(n int) error {
 	return s.writeKnownHosts()
 }
 
-// provision writes the part of a host's root that isn't in the base image, for the hosts that don't have it yet.
-// It happens before the first boot and never again: after that the root is the host's own.
+// provision writes the part of a host's root that isn't in the base image, for all hosts that don't have it yet. This happens only before the
+// first boot; afterwards only the host changes its root.
 func (s *Sandbox) provision(ctx context.Context, hosts []Host) error {
 	var missing []Host
 	for _, h := range hosts {
@@ -105,8 +105,8 @@ func (s *Sandbox) provisionHost(ctx context.Context, h Host, hash string, operat
 	return r.err
 }
 
-// copyVar gives a host a separate /var outside of the overlay: containerd keeps its own overlays
-// below it, and an overlay can't be the upper layer of another.
+// copyVar gives a host a separate /var outside of the overlay: containerd keeps its own overlays in /var, and an overlay can't be the upper layer
+// of another.
 func copyVar(ctx context.Context, base, dir string) error {
 	if err := removeTree(filepath.Join(dir, "var")); err != nil {
 		return err
@@ -115,7 +115,7 @@ func copyVar(ctx context.Context, base, dir string) error {
 	return err
 }
 
-// root is the upper layer of a host's file system. The first error stops it.
+// root is the upper layer of a host's file system. After the first error, its methods do nothing.
 type root struct {
 	base, dir string
 	err       error
@@ -170,8 +170,8 @@ func (r *root) parents(path string) {
 	}
 }
 
-// account adds the user, with the hashed password and the operator's key. sudo asks it for
-// the password, as Debian's own rule for the group sudo says.
+// account adds the user with the hashed password and the operator's key. sudo asks the user for the password, as Debian's rule for the group sudo
+// says.
 func (r *root) account(hash, operator string) {
 	const id = 1000
 	r.edit("etc/passwd", 0o644, func(text string) string {
@@ -194,7 +194,7 @@ func (r *root) account(hash, operator string) {
 	}
 }
 
-// edit writes a changed copy of a base image's file, with its owner.
+// edit writes a changed copy of a base image's file with the same owner.
 func (r *root) edit(path string, mode os.FileMode, change func(string) string) {
 	if r.err != nil {
 		return
@@ -226,8 +226,8 @@ func joinSudo(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// addressOf returns the address of the i-th host, counted from 1. They start ten above the
-// gateway's, so that they are easy to distinguish from it.
+// addressOf returns the address of the i-th host, counted from 1. The addresses start ten above the gateway's, so that they are easy to
+// distinguish from it.
 func (st state) addressOf(i int) netip.Addr {
 	b := st.gateway().As4()
 	b[3] += byte(9 + i)

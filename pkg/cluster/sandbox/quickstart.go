@@ -26,7 +26,7 @@ type quickStart struct {
 	Extra        extraByKey `yaml:"extra"`
 }
 
-// extraByKey are settings of the parts of Kubernetes that override those that paictl chooses.
+// extraByKey holds settings of the parts of Kubernetes that override the settings that paictl chooses.
 type extraByKey map[string]map[string]any
 
 // writeQuickStart writes a file that "paictl config generate" accepts without changes.
@@ -79,13 +79,13 @@ func (s *Sandbox) chooseClusterNetworks() error {
 	return s.save()
 }
 
-// nestedSettings returns the settings for kubelet, kube-proxy and containerd on a host that shares this
-// machine's kernel: its /proc/sys, its swap, its disks and its conntrack table aren't theirs.
+// nestedSettings returns the settings for kubelet, kube-proxy and containerd on a host that shares this machine's kernel: /proc/sys, swap, disks
+// and the conntrack table belong to the machine, not to the host.
 func nestedSettings(cg cgroups) extraByKey {
 	kubelet := map[string]any{
 		"failSwapOn": false,
-		// A full disk of the machine isn't the host's fault: the kubelet must not evict pods for it, or remove images, which
-		// couldn't be loaded again.
+		// A host doesn't fill the machine's disk: if that disk is full, the kubelet must not evict pods, or remove images that couldn't be loaded
+		// again.
 		"imageGCHighThresholdPercent": 100,
 		"evictionHard": map[string]any{
 			"memory.available": "100Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%", "imagefs.inodesFree": "0%",

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Files of debootstrap and of the packages with the keys of the two distributions.
+// Paths of debootstrap's scripts, and of the keyrings from the packages of the two distributions.
 const (
 	debootstrapScripts = "/usr/share/debootstrap/scripts"
 	debianKeyring      = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -33,10 +33,10 @@ type aptSource struct {
 	keyring    string   // a file with the keys that sign a foreign release
 	keys       string   // the hash of the file
 	foreign    bool     // not this machine's release or mirror, so that its apt configuration doesn't fit the hosts
-	ubuntu     bool     // a foreign release is one of Ubuntu; otherwise one of Debian
+	ubuntu     bool     // the foreign release is an Ubuntu release; false means Debian
 }
 
-// source returns the release and the mirror of hosts: those of this machine, unless the options name another release.
+// source returns the release and the mirror of hosts. They are this machine's, unless the options name another release.
 func source(ctx context.Context, o Options) (aptSource, error) {
 	src := aptSource{release: o.Release, mirror: o.Mirror, foreign: true}
 	if o.Mirror == "" {
@@ -66,7 +66,8 @@ func source(ctx context.Context, o Options) (aptSource, error) {
 	return src, nil
 }
 
-// releaseIndex returns the fields of a release's index. They only choose the arguments of debootstrap, which verifies the signature.
+// releaseIndex returns the fields of a release's index. The fields only choose the arguments of debootstrap, which verifies the index's
+// signature.
 func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error) {
 	address := strings.TrimSuffix(src.mirror, "/") + "/dists/" + src.release + "/InRelease"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -98,7 +99,7 @@ func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error)
 	return fields, nil
 }
 
-// proxyOf returns apt's proxy for http, and that of the environment otherwise.
+// proxyOf returns apt's proxy for http, or the environment's proxy for other requests.
 func (src aptSource) proxyOf(req *http.Request) (*url.URL, error) {
 	if src.proxy != "" && req.URL.Scheme == "http" {
 		return url.Parse(src.proxy)
@@ -138,8 +139,7 @@ func aptProxy(ctx context.Context) string {
 	return shellValue(out, "PROXY")
 }
 
-// pickMirror returns the first mirror that has the release's component main, and those of
-// its components that the packages can come from.
+// pickMirror returns the first mirror that has the release's component main, and the components of the release there that can hold the packages.
 func pickMirror(targets, release string) (mirror string, components []string) {
 	for line := range strings.Lines(targets) {
 		f := strings.Fields(line)

@@ -64,7 +64,7 @@ func requireHosts(t *testing.T) {
 	}
 }
 
-// trace holds the traces that a sandbox could leave on the machine.
+// trace holds the traces on the machine that a sandbox could leave.
 type trace map[string][]string
 
 func machineTrace(t *testing.T, dir string) trace {
@@ -110,9 +110,8 @@ func machineTrace(t *testing.T, dir string) trace {
 	return tr.without(others(t, dir))
 }
 
-// assertAsBefore fails if a sandbox in dir has left traces, or removed anything of others. It compares the machine's settings
-// only if no other sandbox had changed them, then or now. Other sandboxes may be in the middle of
-// their beginning or end.
+// assertAsBefore fails if a sandbox in dir has left traces, or removed traces that aren't its own. It compares the machine's settings only if no
+// other sandbox had changed them at either time. Other sandboxes may start or end at the same time.
 func assertAsBefore(t *testing.T, before trace, dir string) {
 	t.Helper()
 	others := regexp.MustCompile(`paictl|sandbox|\b[pv]b-`)
@@ -161,7 +160,7 @@ func (tr trace) without(re *regexp.Regexp) trace {
 	return tr
 }
 
-// testName returns a name of this process's own: others may run the same tests.
+// testName returns a name that only this process uses, since other processes may run the same tests.
 func testName() string { return fmt.Sprintf("t%d", os.Getpid()%1_000_000) }
 
 func testOptions(t *testing.T, kind Kind, hosts int) Options {
@@ -177,7 +176,7 @@ func down(t *testing.T, dir string) {
 		require.ErrorIs(t, err, ErrNone)
 		return
 	}
-	// Also in a cleanup, when the test's own context has ended.
+	// The context must not be the test's, which has ended when a cleanup runs.
 	require.NoError(t, s.Down(context.WithoutCancel(t.Context())))
 	assert.NoDirExists(t, dir)
 }
@@ -249,7 +248,7 @@ func TestSandboxesThatAreMadeAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
 		opts := testOptions(t, Light, 1)
 		opts.Name += fmt.Sprint(i)
 		go func() {
-			// As Up begins; hosts would only make it longer.
+			// This is the first part of Up; with hosts the test would only take longer.
 			s := &Sandbox{}
 			err := os.MkdirAll(opts.Dir, 0o700)
 			if err == nil {
@@ -268,7 +267,7 @@ func TestSandboxesThatAreMadeAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
 			all, subnets[s.state.Subnet.String()] = append(all, s), true
 		}
 	}
-	for _, s := range all { // not before: a subnet that is free again may be chosen again
+	for _, s := range all { // only after all have chosen: a subnet that is free again may be chosen again
 		assert.NoError(t, s.Down(t.Context()))
 	}
 	assert.Len(t, subnets, n)
@@ -325,7 +324,7 @@ func TestUpKilledAnywhereIsCompletedByTheNextAndRemovedByDown(t *testing.T) {
 	requireHosts(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	// Together these moments fall into every step: keys, network, disks, start, waiting.
+	// Together these moments interrupt every step: keys, network, disks, start, waiting.
 	for kind, moments := range map[Kind][]time.Duration{Light: {50, 200, 400}, Full: {150, 450, 800}} {
 		for _, after := range moments {
 			t.Run(fmt.Sprintf("%s after %d ms", kind, after), func(t *testing.T) {

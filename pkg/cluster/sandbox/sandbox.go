@@ -1,6 +1,6 @@
 // Package sandbox makes hosts with their own address, sshd and systemd on one Linux
 // machine, or the API of a cluster with simulated nodes, and removes them without a trace.
-// In: a directory, a number. Out: hosts, their keys and a quick-start file for them.
+// Input: a directory, a number. Output: hosts, their keys and a quick-start file for them.
 package sandbox
 
 import (
@@ -24,7 +24,7 @@ type Host struct {
 	Kind    Kind       `json:"kind"`
 	// HostKey is the host's public key as a line of authorized_keys format.
 	HostKey string `json:"hostKey,omitempty"`
-	// Running reports whether the host was powered on when it was looked up.
+	// Running is true if the host was powered on when its state was read.
 	Running bool `json:"running"`
 }
 
@@ -33,15 +33,15 @@ type Sandbox struct {
 	state    state
 	dir      string
 	progress func(string)
-	bound    bool // its programs end with the thread that started them
-	// controllers are those that run; all if it is empty.
+	bound    bool // the sandbox's programs end with the thread that started them
+	// controllers selects the controllers that run; "" means all.
 	controllers string
-	// controllerQPS is how many requests a second kube-controller-manager may send; 0 is as many as the nodes need.
+	// controllerQPS is the number of requests per second that kube-controller-manager may send; 0 means as many as the nodes need.
 	controllerQPS int
 	// encryption is the API server's EncryptionConfiguration, or "" to use no encryption.
 	encryption string
-	// lease is the duration of a simulated node's lease in seconds, see leaseFor. It grows with the cluster, and so does the number of requests
-	// that the controllers may send to the API server.
+	// lease is the duration of a simulated node's lease in seconds, see leaseFor. The lease and the number of requests that the controllers may
+	// send to the API server grow with the cluster.
 	lease int
 }
 
@@ -90,7 +90,7 @@ func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start
 // Kubeconfig returns the kubeconfig of an API-only sandbox.
 func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
 
-// SSHArgs returns the arguments of OpenSSH's client for a host, to which a command may be added.
+// SSHArgs returns the arguments of OpenSSH's client for a host. The caller may append a command.
 func (s *Sandbox) SSHArgs(h Host, user string) []string {
 	return []string{"-F", "none", "-i", s.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + s.KnownHosts(),
 		"-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR",
@@ -106,7 +106,7 @@ func (s *Sandbox) Names() []string {
 	return names
 }
 
-// Hosts returns the hosts in the order of their numbers, with their power state as of now.
+// Hosts returns the hosts in the order of their numbers, with their current power state.
 func (s *Sandbox) Hosts() ([]Host, error) {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *Sandbox) Hosts() ([]Host, error) {
 	return hosts, nil
 }
 
-// Host returns the host of that name.
+// Host returns the host with that name.
 func (s *Sandbox) Host(name string) (Host, error) {
 	hosts, err := s.Hosts()
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Sandbox) Host(name string) (Host, error) {
 	return Host{}, hint.Errorf("its hosts are: "+strings.Join(s.Names(), ", "), "no host %q in the sandbox in %s", name, s.dir)
 }
 
-// Up makes the sandbox that the options describe, or completes an existing one.
-// It may be run again after any interruption. It needs root on Linux.
+// Up makes the sandbox that the options describe, or completes an existing one. It can be run again after any interruption. It needs root on
+// Linux.
 func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -198,8 +198,8 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	return s.start(ctx, s.Names())
 }
 
-// chooseBase sets the image that all hosts of the sandbox share. It never changes while hosts
-// exist: their disks are differences from it.
+// chooseBase sets the image that all hosts of the sandbox share. The image never changes while hosts exist, since their disks hold only the
+// differences from it.
 func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	if s.state.Base != "" && exists(s.state.Base) {
 		return nil
@@ -229,8 +229,8 @@ func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	return s.save()
 }
 
-// openOrCreate reads the sandbox in the directory, or records a new one before any part of
-// it is made, so that Down finds it after any interruption.
+// openOrCreate reads the sandbox in the directory, or records a new one. It records a sandbox before it makes any part, so that Down finds the
+// sandbox after any interruption.
 func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
 	var err error
@@ -266,11 +266,10 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := s.save(); err != nil {
 		return nil, err
 	}
-	return s, s.bridgeUp(ctx) // it shows other processes that the subnet is in use
+	return s, s.bridgeUp(ctx) // the bridge shows other processes that the subnet is in use
 }
 
-// refuseRemains refuses to start over above a sandbox whose directory was deleted: its hosts
-// still run, on disks that are gone.
+// refuseRemains returns an error if dir belonged to a sandbox whose files were deleted: its hosts still run, on disks that no longer exist.
 func refuseRemains(ctx context.Context, dir string) error {
 	_, err := Salvage(ctx, dir, nil)
 	if errors.Is(err, ErrNone) {

@@ -142,7 +142,7 @@ func TestTheLastUserOfAKernelSettingRestoresIt(t *testing.T) {
 	}
 	l := &ledger{Original: map[string]string{}, Users: map[string][]string{}}
 	l.use("k", "0", a)
-	l.use("k", "1", b) // by now raised by a
+	l.use("k", "1", b) // a has raised the value in the meantime
 	l.use("k", "1", b)
 	assert.Empty(t, l.release(a))
 	assert.Equal(t, map[string]string{"k": "0"}, l.release(b))

@@ -13,8 +13,7 @@ type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
 
-// servicesOf names the images of a bundle for the services that run them, see
-// bundle.ServiceSections, with settings that fit a sandbox.
+// servicesOf returns the images of a bundle by the services that run them (see bundle.ServiceSections), with settings that fit a sandbox.
 func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	sections := bundle.ServiceSections(images)
 	if sections == nil {
@@ -41,8 +40,8 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fitting returns the settings for hosts that share a machine of two processors, and its clock:
-// hosts can't set the clock, so the alert about it would never end.
+// fitting returns the settings for hosts that share the two processors of a machine, and its clock: hosts can't set the clock, so the alert about
+// it would never end.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {
 		return settings{"requests": settings{"cpu": cpu, "memory": memory}}

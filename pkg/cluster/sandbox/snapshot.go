@@ -14,11 +14,11 @@ import (
 
 // Snapshot is etcd's database of a cluster.
 type Snapshot struct {
-	// File is as "etcdctl snapshot save" makes it; Encryption is the API server's EncryptionConfiguration, or "" without encryption.
+	// File is a file of "etcdctl snapshot save"; Encryption is the API server's EncryptionConfiguration, or "" without encryption.
 	File, Encryption string
 }
 
-// restore makes etcd's data from a snapshot, with etcd's own tool from the bundle.
+// restore makes etcd's data from a snapshot with the etcd tool of the bundle.
 func (s *Sandbox) restore(ctx context.Context, from *Snapshot) error {
 	dir := s.state.Bundle
 	if dir == "" {

@@ -21,14 +21,15 @@ const (
 	stateVersion = 1
 )
 
-// state is the stored state of a sandbox. Whether a part exists or runs is never stored
-// but looked up, so that the file can't be wrong after a crash.
+// state is the stored state of a sandbox. It doesn't store whether a part exists or runs, which is checked each time, so that the file can't be
+// wrong after a crash.
 type state struct {
 	Version int          `json:"version"`
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	// Pods and Services are the networks that the quick-start file proposes; once chosen, they stay, because a cluster may use them.
+	// Pods and Services are the networks that the quick-start file proposes. They never change once they are chosen, because a cluster may use
+	// them.
 	Pods     netip.Prefix `json:"pods,omitzero"`
 	Services netip.Prefix `json:"services,omitzero"`
 	Bundle   string       `json:"bundle,omitempty"`
@@ -57,7 +58,7 @@ func (st state) mirror() string {
 	return st.Foreign.Mirror
 }
 
-// agree refuses options that contradict the existing sandbox.
+// agree returns an error if options contradict the existing sandbox.
 func (st state) agree(o Options) error {
 	differs := func(what, have, want string) error {
 		return hint.Errorf("remove it first (paictl sandbox down --dir "+hint.Quote(o.Dir)+"), or give another --dir and --name",
@@ -109,12 +110,12 @@ func (s *Sandbox) save() error {
 	return nil
 }
 
-// writeFile replaces a file atomically, so that an interruption leaves the old or the new one.
+// writeFile replaces a file atomically, so that an interruption leaves either the old file or the new one.
 func writeFile(path string, b []byte, mode os.FileMode) error {
 	return renameio.WriteFile(path, b, mode, renameio.IgnoreUmask())
 }
 
-// LockedError means that another paictl works on the same sandbox.
+// LockedError reports that another paictl works on the same sandbox.
 type LockedError struct{ Dir string }
 
 func (e *LockedError) Error() string {
@@ -124,7 +125,7 @@ func (e *LockedError) Error() string {
 // ExitCode returns the exit code of a lock held by another run.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lock keeps a second run away from the directory; the lock ends with the process.
+// lock locks the directory against other runs; the lock ends with the process.
 func lock(dir string) (unlock func(), err error) {
 	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()

@@ -13,23 +13,22 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ledgerPath is the record of kernel settings that the machine's sandboxes raised. They
-// share the settings, so the last one down restores them. /run is empty after a boot, and the
-// settings have their defaults.
+// ledgerPath is the record of kernel settings that the machine's sandboxes have raised. The sandboxes share the settings, so the last one that
+// goes down restores them. After a boot, /run is empty and the settings have their defaults.
 const ledgerPath = "/run/paictl/sandbox-sysctls.json"
 
-// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual 128, which
-// all hosts of all sandboxes share, is enough for eight with only systemd.
+// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual limit of 128, which all hosts of all sandboxes share, is
+// enough for eight hosts that only run systemd.
 const inotifyInstances = 8192
 
-// ledger records the original settings, and which sandboxes (by directory) need changed ones.
+// ledger records the original settings, and which sandboxes (by directory) need changed settings.
 type ledger struct {
 	Original map[string]string   `json:"original"` // path below /proc/sys → value before
 	Users    map[string][]string `json:"users"`    // path below /proc/sys → directories
 }
 
-// raiseSysctls sets each to at least the wanted value. A setting that the machine doesn't let
-// us change is only a warning, because it merely limits the number of hosts.
+// raiseSysctls raises each setting to at least the wanted value. If the machine doesn't allow a change, the result is only a warning, because the
+// setting merely limits the number of hosts.
 func raiseSysctls(dir string, want map[string]int, progress func(string)) error {
 	return withLedger(func(l *ledger) error {
 		for key, value := range want {
@@ -42,7 +41,7 @@ func raiseSysctls(dir string, want map[string]int, progress func(string)) error 
 			if n, err := strconv.Atoi(now); err == nil && n >= value {
 				continue
 			}
-			// The record is on disk before the setting changes.
+			// The record must be on disk before the setting changes.
 			if err := l.save(); err != nil {
 				return err
 			}
@@ -78,14 +77,13 @@ func (l *ledger) use(key, now, dir string) {
 	l.Users[key] = append(l.Users[key], dir)
 }
 
-// release removes a directory and returns the settings that have no users left, with
-// their original values.
+// release removes a directory from all users and returns the settings that have no user left, with their original values.
 func (l *ledger) release(dir string) map[string]string {
 	free := map[string]string{}
 	for key, users := range l.Users {
 		var rest []string
 		for _, d := range users {
-			// A sandbox whose directory is gone can't come back to release it.
+			// A sandbox whose directory is gone can't release the setting itself.
 			if d != dir && exists(filepath.Join(d, stateFile)) {
 				rest = append(rest, d)
 			}
@@ -139,6 +137,6 @@ func withLedger(f func(*ledger) error) error {
 			return err
 		}
 	}
-	_ = os.Remove(filepath.Dir(ledgerPath)) // unless another uses it
+	_ = os.Remove(filepath.Dir(ledgerPath)) // fails while another program uses the folder
 	return nil
 }
