@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// checkDNS names the machine's DNS settings that pods don't get. Pods get any of them only if cluster-dns is empty.
+// checkDNS warns about the machine's DNS settings that pods don't get. Pods get the machine's settings only if cluster-dns is empty.
 func checkDNS(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	if _, own := k.Extra.Kubelet["resolvConf"]; own || len(k.ClusterDNS) > 0 {
@@ -31,7 +31,7 @@ const (
 	maxSearchChars = 2048
 )
 
-// beyond returns the search domains of a machine for which a pod's list has no room; see files/kubelet-resolv-conf.sh.
+// beyond returns the machine's search domains that don't fit into a pod's search list; see files/kubelet-resolv-conf.sh.
 func beyond(domains []string, own string) []string {
 	left := maxSearchChars - 75 - 3*len(own) // NAMESPACE.svc.OWN svc.OWN OWN, with a namespace of 63 characters
 	for i, d := range domains {

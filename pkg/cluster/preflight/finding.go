@@ -16,8 +16,8 @@ const (
 // Finding is the result of a preflight check about a host, or about all of them.
 type Finding = checks.Finding
 
-// Sort orders by host as in the layout, errors first, then by check and message. Findings about all
-// hosts come before the first host.
+// Sort orders findings by host as in the layout, then errors first, then by check and message. Findings about all hosts come before those about
+// the first host.
 func (c *Cluster) Sort(fs []Finding) {
 	place := map[string]int{}
 	for i, n := range c.Nodes {

@@ -1,6 +1,6 @@
 // Package preflight checks whether machines are fit for a cluster, and whether members still are.
-// In: the wanted cluster, and the answers of its machines to Probe and to layout's discovery.
-// Out: findings with remedies. It is pure: the same answers give the same findings in the same order.
+// Input: the wanted cluster, and its machines' answers to Probe and to layout's discovery. Output: findings with remedies. The package is pure:
+// the same answers give the same findings in the same order.
 package preflight
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Section is the name of the section in which a script has the Probe, and of a repair's changes in a machine's journal.
+// Section is the name of the section with the Probe in a script, and of a repair's changes in a machine's journal.
 const Section = "preflight"
 
-// Cluster describes the cluster that the machines belong to, or are to join.
+// Cluster describes the cluster to which the machines belong or will belong.
 type Cluster struct {
 	Nodes      []*Node // in the order of the layout
 	Kubernetes *config.KubernetesSpec
@@ -29,8 +29,8 @@ type Cluster struct {
 	Bundle *bundle.Bundle
 	// Endpoint is the API's address, HOST:PORT.
 	Endpoint string
-	// Leader is the healthy machine of the control plane that answers for the cluster, or the one
-	// on which it would be made; nil if there is no such machine.
+	// Leader is the healthy control plane machine that answers for the cluster, or else the machine on which a cluster would be made; nil if
+	// there is no such machine.
 	Leader *Node
 	// Upgrading means that members are upgraded to the bundle's release, as far as Kubernetes allows it.
 	Upgrading bool
@@ -44,35 +44,35 @@ type Cluster struct {
 type Node struct {
 	layout.Machine
 	ControlPlane bool
-	// AddAs is the machine as "paictl node add" takes it, with its roles.
+	// AddAs describes the machine and its roles as an argument of "paictl node add".
 	AddAs string
 }
 
-// controlPlane returns the machines of the control plane, by address.
+// controlPlane returns the control plane machines, sorted by address.
 func (c *Cluster) controlPlane() []*Node {
 	out := slices.DeleteFunc(slices.Clone(c.Nodes), func(n *Node) bool { return !n.ControlPlane })
 	slices.SortFunc(out, func(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) })
 	return out
 }
 
-// Host is a machine under examination: its place in the layout and its answers.
+// Host is a machine that is checked: its place in the layout and its answers.
 type Host struct {
 	*Node
 	Cluster *Cluster
-	// Selected means that the run is about this host; hosts of the control plane also answer without being selected.
+	// Selected means that the run covers this host; control plane hosts also answer if they aren't selected.
 	Selected bool
 
 	Facts layout.Facts
 	Probe answer.Answer
-	// Asked and Answered are when the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
-	// Touched means that phases of paictl have worked here before: the checks must ignore their
-	// traces. Joined means that these made it a member of a cluster.
+	// Touched means that phases of paictl have worked on this host before, so the checks must ignore their traces. Joined means that these phases
+	// made the host a member of a cluster.
 	Touched, Joined bool
 
 	// Programs are the host's Kubernetes programs.
 	Programs []Program
-	// Later holds kernel settings in files that override paictl's when the machine boots.
+	// Later holds kernel settings from files that override paictl's settings when the machine boots.
 	Later []Setting
 	// Brings is the disk space that the run's files will need on the host.
 	Brings []Room
@@ -80,10 +80,10 @@ type Host struct {
 	Driver *Driver
 
 	others []*Host          // all hosts that answered, including this one
-	at     map[string]*Host // the same, by address in the layout
+	at     map[string]*Host // the same hosts, by address in the layout
 }
 
-// Program is one of Kubernetes' programs, with its release such as v1.36.3.
+// Program is a Kubernetes program with its release, such as v1.36.3.
 type Program struct{ Name, Version string }
 
 // KubeletName is the name of the kubelet among a host's programs.
@@ -92,16 +92,15 @@ const KubeletName = "kubelet"
 // Setting is a kernel setting in a file.
 type Setting = checks.Setting
 
-// Driver holds the obstacles to a machine's driver, and the warnings about it.
+// Driver holds the problems with a machine's driver, and the warnings about it.
 type Driver struct {
 	Findings []gpudriver.Finding
-	// Installs means that a run installs another one.
+	// Installs means that a run installs another driver.
 	Installs bool
 }
 
-// Read makes a host from the sections of its machine's answer: "facts" of layout's discovery,
-// Section, and "journal", paictl's record of its work there. If the answer can't be read, it
-// returns a nil host and a finding with the reason.
+// Read makes a host from the sections of its machine's answer: "facts" (layout's discovery), Section, and "journal" (paictl's record of its work
+// on the machine). If the answer can't be parsed, Read returns a nil host and a finding with the reason.
 func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Finding) {
 	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
 	var err error
@@ -129,7 +128,7 @@ func exitStatus(code string) string {
 	return " with exit status " + code
 }
 
-// has reports whether one of kubernetesFiles is on the host.
+// has reports whether a path of kubernetesFiles exists on the host.
 func (s *Host) has(path string) bool {
 	_, ok := s.Probe.Row("exists", path)
 	return ok
@@ -141,7 +140,7 @@ func (s *Host) active(unit string) bool {
 	return ok
 }
 
-// ignored reports whether the operator told kubeadm to ignore its check of that name.
+// ignored reports whether the operator told kubeadm to ignore the check of this name.
 func (s *Host) ignored(kubeadmCheck string) bool {
 	list := s.Cluster.Kubernetes.Extra.KubeadmIgnorePreflight
 	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })

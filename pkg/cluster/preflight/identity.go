@@ -9,19 +9,19 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// checkHostname fails if the machine's host name isn't the one in the layout, because names appear
-// in certificates, node objects and logs alike. A fully qualified name will do.
+// checkHostname fails if the machine's host name differs from the name in the layout, because the name appears in certificates, node objects and
+// logs. A fully qualified name is accepted.
 func checkHostname(s *Host) []Finding {
 	have, want := s.Facts.Hostname, s.Hostname
 	if sameName(have, want) || s.namesake() != nil {
-		return nil // a namesake is reported by checkUnique
+		return nil // checkUnique reports a namesake
 	}
 	f := s.fail("hostname", fmt.Sprintf("the machine's host name is %s, but layout.yaml says %s", have, want),
 		fmt.Sprintf("on the machine: hostnamectl set-hostname %s; or in layout.yaml: hostname: %s", want, have))
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
-	// An installer created this name, so no program can depend on it.
+	// An installer chose this name, so no program can depend on it.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.FixedBy("p_hostname " + shell.Quote(want))
@@ -33,7 +33,7 @@ func sameName(have, want string) bool {
 	return have == want || strings.HasPrefix(have, want+".")
 }
 
-// namesake returns another host to which the name of this one belongs.
+// namesake returns another host that has this host's name by right, according to the layout.
 func (s *Host) namesake() *Host {
 	if sameName(s.Facts.Hostname, s.Hostname) {
 		return nil
@@ -54,7 +54,7 @@ func isLabel(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// checkAddress: the kubelet registers the node under hostip, so an interface must have it.
+// checkAddress fails if no interface has hostip, under which the kubelet registers the node.
 func checkAddress(s *Host) []Finding {
 	if len(s.Facts.Addresses) == 0 { // without "ip" the addresses are unknown
 		return nil
@@ -89,7 +89,7 @@ func bareAddress(cidr string) string {
 	return ip
 }
 
-// checkMachineID: systemd, the kubelet and DHCP clients need one.
+// checkMachineID fails if the machine has no id: systemd, the kubelet and DHCP clients need one.
 func checkMachineID(s *Host) []Finding {
 	if s.Facts.MachineID != "" && s.Facts.MachineID != "uninitialized" {
 		return nil
@@ -101,18 +101,17 @@ func checkMachineID(s *Host) []Finding {
 	return []Finding{f}
 }
 
-// sameMachine reports whether two hosts of the layout are one machine: clones share the
-// machine id, but not the id of the boot.
+// sameMachine reports whether two hosts of the layout are the same machine: clones have the same machine id, but different boot ids.
 func sameMachine(a, b *Host) bool {
 	boot := a.Probe.Value("boot")
 	return boot != "" && boot == b.Probe.Value("boot") && a.Facts.MachineID == b.Facts.MachineID &&
 		a.Facts.Hostname == b.Facts.Hostname
 }
 
-// checkUnique looks for entries for the same machine, for clones, and for shared names. Each cause
-// is reported once, for the host that should be changed.
+// checkUnique finds several entries for the same machine, clones, and shared names. It reports each cause once, for the host that should be
+// changed.
 func checkUnique(all []*Host) []Finding {
-	// A host that isn't selected can't conflict with another: it comes first.
+	// Hosts that aren't selected come first, so that the finding is about a selected host.
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b *Host) int { return boolInt(a.Selected) - boolInt(b.Selected) })
 	var out []Finding
@@ -127,7 +126,7 @@ func checkUnique(all []*Host) []Finding {
 		case sameMachine(first, s):
 			out = append(out, s.fail("unique-machine", fmt.Sprintf("%s and %s are the same machine, %s", s.HostIP, first.HostIP, first.Hostname),
 				fmt.Sprintf("correct hostip of %s in layout.yaml, or remove the entry", s.Hostname)))
-			continue // the name follows from it
+			continue // the shared name is a consequence
 		default:
 			out = append(out, s.fail("unique-machine-id", fmt.Sprintf("the machine has the machine id of %s (%s): one is a copy of the other", first.Hostname, s.Facts.MachineID),
 				"on the machine: rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup && reboot"))

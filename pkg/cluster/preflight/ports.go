@@ -27,9 +27,9 @@ func checkPorts(s *Host) []Finding {
 		pid, program := row[1], row[2]
 		switch {
 		case s.Touched && (program == l.Program || program == ""):
-			continue // it is the cluster's own
+			continue // one of the cluster's own programs
 		case program == l.Program && len(s.foreign()) > 0:
-			continue // another Kubernetes, which checkKubernetes reports
+			continue // checkKubernetes reports another Kubernetes
 		}
 		message := fmt.Sprintf("port %d, which %s needs, is in use", port, l.Purpose)
 		remedy := fmt.Sprintf("see which program listens on it: ss -ltnp 'sport = :%d'; stop it, or move it to another port", port)
@@ -42,8 +42,8 @@ func checkPorts(s *Host) []Finding {
 	return out
 }
 
-// checkReach: every machine opens connections to the control plane. Silence means a firewall or a
-// missing route; a refusal doesn't, since the API starts only later.
+// checkReach fails if the machine can't connect to the control plane. No reply means a firewall or a missing route; a refused connection is fine,
+// since the API starts only later.
 func checkReach(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("reach") {
@@ -63,7 +63,7 @@ func checkReach(s *Host) []Finding {
 			continue
 		}
 		n := s.Cluster.Nodes[to]
-		// A machine that did not answer paictl either is set aside, and doesn't stop the run.
+		// A machine that didn't answer paictl either is set aside, so it doesn't stop the run.
 		if slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == n }) {
 			out = append(out, s.fail("reach", fmt.Sprintf("cannot reach %s (%s): %s", n.Hostname, target, why), remedy))
 		}
@@ -92,8 +92,8 @@ func checkNetworks(s *Host) []Finding {
 	return out
 }
 
-// clash names the address or route of the machine in the network p, or around it on a local link;
-// it returns "" if they don't overlap. Routes of paictl's CNI plugin don't count.
+// clash returns the machine's address or route that lies in the network p, or the directly connected network that contains p. It returns "" if
+// nothing overlaps. Routes of paictl's CNI plugin don't count.
 func (s *Host) clash(p netip.Prefix) string {
 	ours := func(dev string) bool {
 		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))
@@ -111,8 +111,8 @@ func (s *Host) clash(p netip.Prefix) string {
 		if ip, perr := netip.ParseAddr(row[0]); err != nil && perr == nil {
 			q, err = ip.Prefix(ip.BitLen())
 		}
-		// A wider route loses against the pods' own; only one inside p is a conflict. After the
-		// first up, a node has such routes to other nodes' pods.
+		// The pods' own route takes precedence over a wider one; only a route inside p is a conflict. After the first "cluster up", a node has
+		// such routes to the pods of other nodes.
 		if err == nil && q.Bits() >= p.Bits() && p.Contains(q.Addr()) && !s.Touched {
 			return fmt.Sprintf("the machine's route to %s (%s)", q, row[1])
 		}
@@ -120,7 +120,7 @@ func (s *Host) clash(p netip.Prefix) string {
 	return ""
 }
 
-// checkSecurity warns of firewalls between pods that paictl doesn't change.
+// checkSecurity warns about firewalls and SELinux, which may block pods and which paictl doesn't change.
 func checkSecurity(s *Host) []Finding {
 	var out []Finding
 	k := s.Cluster.Kubernetes

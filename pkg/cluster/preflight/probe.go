@@ -21,11 +21,11 @@ var probeScript string
 // Port is a port on which one of paictl's programs listens.
 type Port struct {
 	Number  int
-	Program string // as the kernel names it: 15 characters at most
+	Program string // the kernel's name for it: 15 characters at most
 	Purpose string
 }
 
-// Ports returns the ports that have to be free on a node, or held by their own programs.
+// Ports returns the ports of a node that must be free, or in use by the cluster's own programs.
 func Ports(c *Cluster, n *Node) []Port {
 	out := []Port{
 		{10250, "kubelet", "the kubelet"},
@@ -50,8 +50,8 @@ func Ports(c *Cluster, n *Node) []Port {
 // package that contains it.
 type program struct{ command, debian string }
 
-// programs returns the programs that a host must have. kubeadm 1.36 checks some of them itself
-// (losetup, mount, cp); the unit files of kubeadm and the kubelet call others.
+// programs returns the programs that a host must have. kubeadm 1.36 itself checks for some of them (losetup, mount, cp); the unit files of
+// kubeadm and the kubelet call others.
 func programs() []program {
 	return []program{
 		{"awk", "mawk"}, {"base64", "coreutils"}, {"cp", "coreutils"}, {"df", "coreutils"},
@@ -62,7 +62,7 @@ func programs() []program {
 	}
 }
 
-// kernelModules returns the modules that the cluster's traffic and containers need on a node.
+// kernelModules returns the kernel modules that the cluster's traffic and containers need on a node.
 func kernelModules(c *Cluster) []string {
 	out := []string{"overlay", "br_netfilter", "nf_tables"}
 	if c.Kubernetes.NetworkPlugin == "flannel" {
@@ -80,7 +80,7 @@ func Folders(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Store returns the folder of containerd's images and containers.
+// Store returns the folder in which containerd keeps images and containers.
 func (c *Cluster) Store() string {
 	if p, _ := c.Kubernetes.Extra.Containerd["root"].(string); p != "" {
 		return path.Clean(p)
@@ -88,7 +88,7 @@ func (c *Cluster) Store() string {
 	return paths.Containerd
 }
 
-// snapshotter returns the part of containerd that puts an image's layers together.
+// snapshotter returns the name of the containerd plugin that assembles an image's layers.
 func (c *Cluster) snapshotter() string {
 	plugins, _ := c.Kubernetes.Extra.Containerd["plugins"].(map[string]any)
 	images, _ := plugins["io.containerd.cri.v1.images"].(map[string]any)
@@ -106,7 +106,7 @@ func EtcdPath(c *Cluster) string {
 	return "/var/lib/etcd"
 }
 
-// kubernetesFiles returns paths that exist only on a machine with a Kubernetes, including other installers'.
+// kubernetesFiles returns paths that exist only on a machine with a Kubernetes, including paths of other installers.
 func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
@@ -116,8 +116,8 @@ func kubernetesFiles(c *Cluster) []string {
 	}
 }
 
-// reachTargets returns the addresses to which a machine must be able to connect before it joins:
-// the API on every other control plane machine, and from there etcd's peers.
+// reachTargets returns the addresses to which a machine must be able to connect before it joins: the API on every other control plane machine
+// and, from a control plane machine, the other etcd members.
 func reachTargets(c *Cluster, n *Node) []string {
 	var out []string
 	port := strconv.Itoa(c.Kubernetes.APIServerPort)
@@ -136,19 +136,19 @@ func reachTargets(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Probe returns the read-only shell code that asks a host for the state that the facts don't cover.
-// It is the section Section of a script, and its answer is Host.Probe.
+// Probe returns the read-only shell code that prints the host's state as far as the facts don't cover it. The code is the section Section of a
+// script, and Host.Probe is its answer.
 func Probe(c *Cluster, n *Node) string {
 	var ports, commands []string
 	for _, l := range Ports(c, n) {
 		ports = append(ports, fmt.Sprintf("%04X=%d", l.Number, l.Number))
 	}
 	for _, p := range programs() {
-		if p.command != "iptables" { // nft also works
+		if p.command != "iptables" { // nft is enough
 			commands = append(commands, p.command)
 		}
 	}
-	commands = append(commands, "kubeadm") // only a remedy depends on it
+	commands = append(commands, "kubeadm") // only a remedy depends on kubeadm
 	var b strings.Builder
 	for _, v := range []struct {
 		name  string

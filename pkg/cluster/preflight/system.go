@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkOS warns of untested systems: paictl is tested on Debian from 11 and Ubuntu from 20.04.
+// checkOS warns about untested systems, and fails for releases that are too old: paictl is tested on Debian from 11 and Ubuntu from 20.04.
 func checkOS(s *Host) []Finding {
 	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
 	name := s.Facts.OSName
@@ -29,8 +29,8 @@ func checkOS(s *Host) []Finding {
 		"upgrade the system, or remove the machine from layout.yaml")}
 }
 
-// checkKernel: kube-proxy's nftables mode needs 5.13, otherwise 5.4 is the oldest kernel. Of the
-// 5.x kernels kubeadm's system verification knows only 5.4, 5.10 and 5.15.
+// checkKernel fails if the kernel is too old: kube-proxy's nftables mode needs 5.13, the other modes 5.4. Of the 5.x kernels, kubeadm's system
+// verification knows only 5.4, 5.10 and 5.15.
 func checkKernel(s *Host) []Finding {
 	major, minor, ok := kernelVersion(s.Facts.Kernel)
 	if !ok || major > 5 {
@@ -84,8 +84,7 @@ func checkInit(s *Host) []Finding {
 	return nil
 }
 
-// checkCommands names all missing programs in one finding, with one command that installs
-// them.
+// checkCommands reports all missing programs in one finding, with one command that installs them.
 func checkCommands(s *Host) []Finding {
 	var missing, packages []string
 	for _, row := range s.Probe.All("missing") {
@@ -119,8 +118,8 @@ func checkCommands(s *Host) []Finding {
 	}
 }
 
-// checkMemory: kubeadm wants 1,700 MiB on the control plane. 700 MiB hold the kubelet,
-// containerd, kube-proxy and the network's daemon with a little room.
+// checkMemory fails if the machine has too little memory: kubeadm wants 1,700 MiB on the control plane. The kubelet, containerd, kube-proxy and
+// the network's daemon need a little less than 700 MiB.
 func checkMemory(s *Host) []Finding {
 	if s.Facts.MemKiB == 0 {
 		return nil
@@ -148,7 +147,7 @@ func checkCPUs(s *Host) []Finding {
 		"give the machine a second processor, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
 }
 
-// checkSwap only warns: the base phase switches swap off.
+// checkSwap only warns, since the phase base switches swap off.
 func checkSwap(s *Host) []Finding {
 	fails, set := s.Cluster.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	if s.Facts.SwapKiB == 0 || set && !fails {
@@ -179,7 +178,7 @@ func checkModules(s *Host) []Finding {
 	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.Facts.Kernel, strings.Join(absent, ", ")), remedy)}
 }
 
-// checkCgroup: since 1.35 the kubelet refuses cgroup v1, unless its settings allow it.
+// checkCgroup fails for cgroup v1, which the kubelet rejects since 1.35 unless its settings allow it, and for disabled controllers.
 func checkCgroup(s *Host) []Finding {
 	v1 := s.Facts.Cgroup == "v1" || s.Facts.Cgroup == "hybrid"
 	k := s.Cluster.Kubernetes

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkVersions refuses to change the Kubernetes version of members in a plain run: an upgrade needs a fixed order,
-// masters one by one, then drained machines. In an upgrade it refuses the steps that Kubernetes doesn't support.
+// checkVersions fails if a plain run would change the Kubernetes version of members: an upgrade needs a fixed order, first the masters one by
+// one, then drained machines. In an upgrade it fails for steps that Kubernetes doesn't support.
 func checkVersions(all []*Host) []Finding {
 	var out []Finding
 	for _, s := range all {
@@ -47,8 +47,8 @@ func later(program, bundle string) bool {
 	return err == nil && b.LessThan(a)
 }
 
-// otherVersion returns the version of the machine's kubelet or API server if it differs from the
-// bundle's, otherwise "". It ignores versions that can't be parsed: a broken program is repaired.
+// otherVersion returns the version of the machine's kubelet or API server if it differs from the bundle's, or "". It ignores versions that can't
+// be parsed, since paictl repairs broken programs.
 func (s *Host) otherVersion(bundle string) string {
 	want, err := version.ParseSemantic(bundle)
 	if err != nil {
@@ -70,12 +70,12 @@ func otherwise(runs, bundle string) string {
 	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; otherwise use the bundle of %s (--bundle)", bundle, runs)
 }
 
-// Skew returns the reason why a program's release can't become the bundle's in one upgrade, and the remedy; "" if it can.
+// Skew returns the reason why one upgrade can't bring a program to the bundle's release, and the remedy. It returns "" if it can. See
 // https://kubernetes.io/releases/version-skew-policy/
 func Skew(p Program, bundle string) (why, remedy string) {
 	from, err := version.ParseSemantic(p.Version)
 	if err != nil {
-		return "", "" // a broken program is repaired
+		return "", "" // paictl repairs a broken program
 	}
 	to, err := version.ParseSemantic(bundle)
 	if err != nil {

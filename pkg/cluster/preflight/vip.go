@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// CheckVIP is the check of the API's virtual address, here and in the engine, which knows whether it is free.
+// CheckVIP is the check of the API's virtual address. Both this package and the engine use the name, since only the engine knows whether the
+// address is free.
 const CheckVIP = "api-vip"
 
-// checkVIP fails unless one of a master's networks contains the address, since machines find it by ARP, and a machine can have it there.
+// checkVIP fails unless a network of the master contains the address and a machine can have the address there: other machines find it by ARP.
 func checkVIP(s *Host) []Finding {
 	vip, err := netip.ParseAddr(s.Cluster.Kubernetes.APIVIP)
-	if err != nil || !s.ControlPlane { // not set, or reported by config validate
+	if err != nil || !s.ControlPlane { // the address isn't set, or "config validate" reports it
 		return nil
 	}
 	var have []string
@@ -36,7 +37,7 @@ func checkVIP(s *Host) []Finding {
 		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; if their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
 }
 
-// reserved describes an address that no machine of its network can have; "" for other addresses.
+// reserved describes an address that no machine of its network can have. It returns "" for other addresses.
 func reserved(network netip.Prefix, a netip.Addr) string {
 	if a == network.Masked().Addr() {
 		return "the network's own address"
