@@ -138,7 +138,7 @@ func TestARefreshTokenThatIsShownAgainLateEndsTheSession(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid, "two had it")
 }
 
-// A thief who refreshes several times makes the owner's token an old one, not a foreign one.
+// If a thief refreshes several times, the owner's token is an old token of the session, not an unknown one.
 func TestARefreshTokenOfAnyAgeEndsTheSession(t *testing.T) {
 	a := newAlone(t)
 	first := a.session()

@@ -20,19 +20,19 @@ import (
 // audience is the audience of all tokens.
 const audience = "pai"
 
-// How long a browser's token may last.
+// Limits of the lifetime of a browser token.
 const (
 	minBrowser = time.Minute
 	maxBrowser = 7 * 24 * time.Hour
 )
 
-// The maximum numbers of records of a person. Above them, the oldest session ends, and application tokens are refused.
+// The maximum numbers of a person's records. Above the limit, Service ends the oldest session, and rejects new application tokens.
 const (
 	maxSessions     = 100
 	maxApplications = 500
 )
 
-// Session begins a session, after a sign-in.
+// Session begins a session after a sign-in.
 func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, error) {
 	e := s.entry(p, KindSession, n)
 	refresh := e.newRefresh()
@@ -46,7 +46,7 @@ func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, 
 	return s.pair(ctx, p, e, refresh)
 }
 
-// sessionEnd returns when a session ends that was created at a time and is used now.
+// sessionEnd returns the time at which a session ends that was created at a time and is used now.
 func (s *Service) sessionEnd(created time.Time) time.Time {
 	end, last := s.now().Add(s.o.Lifetimes.Refresh), created.Add(s.o.Lifetimes.Session)
 	if last.Before(end) {
@@ -55,7 +55,7 @@ func (s *Service) sessionEnd(created time.Time) time.Time {
 	return end
 }
 
-// pair signs the access token of a session.
+// pair signs an access token for a session, and returns it with the refresh token.
 func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh secret.String) (*Pair, error) {
 	now := s.now()
 	access, err := s.sign(ctx, &Claims{
@@ -67,7 +67,7 @@ func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh 
 	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
-// Browser creates a token that lasts as long as requested, between a minute and seven days.
+// Browser creates a browser token with the requested lifetime, limited to the range from a minute to seven days.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life == 0 {
 		n.Life = s.o.Lifetimes.Browser
@@ -79,7 +79,7 @@ func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued
 	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
 }
 
-// Application creates a token for programs. If New has no Life, it lasts until it is revoked.
+// Application creates an application token, for programs. If n has no Life, the token is valid until it is revoked.
 func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life < 0 {
 		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
@@ -116,7 +116,7 @@ func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	}
 }
 
-// issue signs a token and writes its record. If life is zero, it doesn't expire.
+// issue signs a token and writes its record. If life is zero, the token doesn't expire.
 func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life time.Duration) (*Issued, error) {
 	c := &Claims{
 		Username: p.Name, Application: e.Kind == KindApplication, IssuedAt: e.Created.Unix(), ID: e.ID, Session: e.ID, UID: string(p.UID), Audience: audience, Type: string(e.Kind),
@@ -136,7 +136,7 @@ func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life ti
 	return &Issued{Token: text, Record: e.Record}, nil
 }
 
-// sign returns the text of a token, or of a link.
+// sign returns the signed text of a token or of a link.
 func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	return secret.String(text), nil
 }
 
-// room ends the oldest sessions of a person who has too many.
+// room ends a person's oldest sessions if there are too many.
 func (s *Service) room(ctx context.Context, p *people.Person) error {
 	n := 0
 	for _, r := range s.Of(p.Name) { // newest first
@@ -176,7 +176,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 	return nil
 }
 
-// Handle returns a text in the form of a token that identifies a record. It can only be used to revoke the token.
+// Handle returns a text that looks like a token and identifies a record. It can only be used to revoke the record's token.
 func Handle(r Record) string {
 	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
 	if !r.Expires.IsZero() {

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// spread is how long a new key isn't used for signing, so that all replicas have it by then.
+	// spread is the time for which a new key isn't used for signing, so that all replicas know the key when its first signature arrives.
 	spread = time.Minute
-	// keep is how long a retired key is still accepted: as long as the longest token that is verified only by its signature.
+	// keep is the time for which a retired key is still accepted: the longest lifetime of a token that is verified only by its signature.
 	keep = 7 * 24 * time.Hour
 )
 
-// key signs tokens.
+// key is a key that signs tokens.
 type key struct {
 	Seed    []byte    `json:"seed"`
 	Created time.Time `json:"created"`
 	Retired time.Time `json:"retired,omitzero"`
 }
 
-// keyring holds all keys, by the id that tokens contain.
+// keyring holds all keys by the key id in the tokens.
 type keyring map[string]key
 
 const keysOf = "keys"
@@ -42,7 +42,7 @@ const keysOf = "keys"
 func parseKeys(data []byte) (keyring, error) {
 	out := keyring{}
 	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("the signing keys can't be read") // the error of JSON may contain parts of the keys
+		return nil, fmt.Errorf("the signing keys can't be read") // the JSON error may contain parts of the keys
 	}
 	for id, k := range out {
 		if len(k.Seed) != ed25519.SeedSize || id == "" {
@@ -52,7 +52,7 @@ func parseKeys(data []byte) (keyring, error) {
 	return out, nil
 }
 
-// signing returns the key to sign with: the newest one that all replicas have, or otherwise the oldest.
+// signing returns the key to sign with: the newest key that all replicas know, or else the oldest key.
 func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	ids := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b].Created.Compare(r[a].Created), cmp.Compare(a, b)) })
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !r[id].Retired.IsZero() && !now.Before(r[id].Retired) })
@@ -68,7 +68,7 @@ func (r keyring) signing(now time.Time) (string, ed25519.PrivateKey) {
 	return last, ed25519.NewKeyFromSeed(r[last].Seed)
 }
 
-// public returns the key that a token refers to, if it is still valid.
+// public returns the public key with an id, if the key is still valid.
 func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	k, ok := r[id]
 	if !ok || !k.Retired.IsZero() && now.Sub(k.Retired) > keep {
@@ -77,8 +77,8 @@ func (r keyring) public(id string, now time.Time) (ed25519.PublicKey, bool) {
 	return ed25519.NewKeyFromSeed(k.Seed).Public().(ed25519.PublicKey), true
 }
 
-// rotated returns the keyring with a new key. The keys that signed before retire when all replicas know the new one. Keys that
-// retired long ago are removed.
+// rotated returns the keyring with a new key. The keys that were in use retire when all replicas know the new key. rotated removes keys that
+// retired long ago.
 func (r keyring) rotated(now time.Time) keyring {
 	out := maps.Clone(r)
 	maps.DeleteFunc(out, func(_ string, k key) bool { return !k.Retired.IsZero() && now.Sub(k.Retired) > keep })
@@ -94,7 +94,7 @@ func (r keyring) rotated(now time.Time) keyring {
 	return out
 }
 
-// due reports whether a new key should be created: no key that signs is younger than every.
+// due reports whether a new key should be created, since no key in use is younger than every.
 func (r keyring) due(now time.Time, every time.Duration) bool {
 	young := false
 	for _, k := range r {
@@ -116,8 +116,8 @@ func (s *Service) keys(ctx context.Context) (keyring, error) {
 	})
 }
 
-// RotateKeys creates a key that signs immediately. With revoke, signatures of earlier keys become invalid, and sessions and
-// browser tokens end. Application tokens are identified by their hash and stay valid.
+// RotateKeys creates a new signing key. If revoke is true, signatures of earlier keys become invalid immediately, and sessions and browser tokens
+// end. Application tokens are identified by their hash and stay valid.
 func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	_, err := s.changeKeys(ctx, func(have keyring) keyring {
 		if !revoke {

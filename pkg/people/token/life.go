@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// life notifies streams of the end of their token.
+// life notifies streams when their token ends.
 type life struct {
 	ended  chan struct{}
 	secret types.UID
@@ -28,12 +28,12 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	if l == nil || l.secret != e.secret {
 		l = &life{ended: make(chan struct{}), secret: e.secret}
 		s.lives[e.ID] = l
-		s.look() // it may have ended in the meantime
+		s.look() // the record may have ended in the meantime
 	}
 	return l.ended
 }
 
-// look makes end check all watched records.
+// look makes end check all watched records now.
 func (s *Service) look() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -41,8 +41,7 @@ func (s *Service) look() {
 	}
 }
 
-// end closes the channels of records that have ended. It checks after each change and each second, because records
-// expire without a change.
+// end closes the channels of records that have ended. It checks after each change, and every second because records expire without a change.
 func (s *Service) end(ctx context.Context, changed <-chan people.Change) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -69,7 +68,7 @@ func (s *Service) endNow() {
 				continue
 			}
 		} else if !ok && !s.objects.Deleted(l.secret) && s.Fresh() != nil {
-			continue // the state isn't known now
+			continue // the record's state is unknown now
 		}
 		s.mu.Lock()
 		if s.lives[id] == l {
@@ -81,13 +80,13 @@ func (s *Service) endNow() {
 }
 
 const (
-	// usedEvery is how old the time of the last use may be.
+	// usedEvery limits how old the recorded time of the last use may be.
 	usedEvery = 10 * time.Minute
-	// writing is how often such times are written.
+	// writing is the interval at which these times are written.
 	writing = 30 * time.Second
 )
 
-// note records that a token is used. That is written later.
+// note records that a token is used. writeUsed writes the time later.
 func (s *Service) note(e *entry) {
 	now := s.now()
 	if now.Sub(e.Used) < usedEvery {
@@ -100,7 +99,7 @@ func (s *Service) note(e *entry) {
 	}
 }
 
-// writeUsed writes when records were used.
+// writeUsed writes the times at which records were used.
 func (s *Service) writeUsed(ctx context.Context) {
 	for {
 		select {

@@ -32,12 +32,12 @@ type entry struct {
 	secret types.UID // the UID of the Secret
 	// hash is the hash of the token, or of the current refresh token.
 	hash string
-	// previous is the hash of the last refresh token, accepted until a moment; next is the current refresh token, sealed with the last
-	// one.
+	// previous is the hash of the last refresh token, which is accepted until the time in the field until. next is the current refresh token,
+	// sealed with the last one.
 	previous string
 	until    time.Time
 	next     []byte
-	mark     []byte // key of the codes in the refresh tokens of the session; nil for a session that began before there were codes
+	mark     []byte // the key of the codes in the session's refresh tokens; nil for a session that began before there were codes
 	sessions int64
 	version  string
 }
@@ -144,7 +144,7 @@ func toObject(s *corev1.Secret) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: m}, err
 }
 
-// expired reports whether a record has ended by itself.
+// expired reports whether a record has reached its expiry time.
 func (e *entry) expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
 // create writes a new record.
@@ -161,7 +161,7 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// live reads a record from the API server, if line has room for the request. It returns ErrNone if the record doesn't exist.
+// live reads a record from the API server if line has a free slot. It returns ErrNone if the record doesn't exist.
 func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*entry, error) {
 	if s.missing(id) {
 		return nil, ErrNone
@@ -188,7 +188,7 @@ func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*ent
 	return got.entry, nil
 }
 
-// drop deletes a record. It isn't known here from then on.
+// drop deletes a record. This replica forgets the record immediately.
 func (s *Service) drop(ctx context.Context, e *entry) error {
 	err := s.secrets.Delete(ctx, v1.TokenName(e.ID), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.secret}})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -198,7 +198,7 @@ func (s *Service) drop(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// away wraps an error of the API server, after which the state of a token is unknown.
+// away wraps an error of the API server: the state of a token is unknown after it.
 func away(what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -208,7 +208,7 @@ func away(what string, err error) error {
 
 func isNone(err error) bool { return errors.Is(err, ErrNone) }
 
-// line shortens a text from a client to one line.
+// line shortens a client's text to one line.
 func line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
@@ -223,5 +223,5 @@ func line(text string) string {
 	return text
 }
 
-// maxLine is how many bytes of a label or a client's name are kept.
+// maxLine is the number of bytes that are kept of a label or a client's name.
 const maxLine = 200

@@ -18,11 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// grace is how long the previous refresh token is accepted: an answer may be lost, and two programs may share a session.
+// grace is the time for which the previous refresh token is accepted: a response may be lost, and two programs may share a session.
 const grace = 30 * time.Second
 
-// Refresh returns the next pair of a session. For the previous token, it returns the same refresh token within half a minute. Later,
-// that token and all earlier ones revoke the session, because two programs have it.
+// Refresh returns the next pair of a session. If token is the previous refresh token, it returns the same new refresh token for half a minute.
+// Later, the previous token and all earlier ones revoke the session, because two programs have it.
 func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -48,7 +48,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 		case subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1:
 			next, err := s.next(ctx, e, token, n)
 			if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-				continue // another replica or program has renewed it already, or it was revoked
+				continue // another replica or program has already renewed the session, or it was revoked
 			}
 			if err != nil {
 				return nil, away("write a session", err)
@@ -71,7 +71,7 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 	return nil, fmt.Errorf("%w: the session changes all the time", people.ErrUnavailable)
 }
 
-// next writes the next refresh token of a session. It is sealed with the last one: the record alone doesn't reveal a token.
+// next writes the next refresh token of a session. It seals that token with the last one, so that the record alone doesn't reveal a token.
 func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
 	next := e.newRefresh()
 	sealed, err := seal(token, e.ID, next)
@@ -96,8 +96,8 @@ func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New
 	return next, nil
 }
 
-// Proves returns nil if a refresh token is the current one of a session of a person, or the one before within half a minute. Otherwise it returns
-// ErrInvalid. An access token alone proves no session: it may have been copied from somewhere else.
+// Proves returns nil if a refresh token is the current one of a person's session, or was the current one until at most half a minute ago.
+// Otherwise it returns ErrInvalid. An access token alone doesn't prove that its holder has the session, since it may have been copied.
 func (s *Service) Proves(ctx context.Context, token secret.String, user string) error {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -121,7 +121,7 @@ func (s *Service) Proves(ctx context.Context, token secret.String, user string) 
 	return nil
 }
 
-// RevokeRefresh ends the session of a refresh token.
+// RevokeRefresh ends the session to which a refresh token belongs.
 func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -137,16 +137,17 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 	return s.drop(ctx, e)
 }
 
-// refreshPrefix is the prefix of each refresh token, so that a lost one can be found and distinguished from other strings.
+// refreshPrefix is the prefix of each refresh token. It makes a leaked token easy to find and to distinguish from other strings.
 const refreshPrefix = "pair_"
 
-// The secret of a refresh token: random bytes, and a code that proves the session of the token, however old the token is.
+// The secret of a refresh token consists of random bytes and a code. The code proves that the token belongs to its session, however old the token
+// is.
 const (
 	randomBytes = 22
 	codeBytes   = 10
 )
 
-// newRefresh returns a refresh token of a session.
+// newRefresh returns a new refresh token for a session.
 func (e *entry) newRefresh() secret.String {
 	if e.mark == nil {
 		e.mark = make([]byte, sha256.Size)
@@ -157,7 +158,7 @@ func (e *entry) newRefresh() secret.String {
 	return secret.String(refreshPrefix + e.ID + "_" + base64.RawURLEncoding.EncodeToString(append(b, e.code(b)...)))
 }
 
-// code returns the code of the random bytes of a token.
+// code returns the code for the random bytes of a refresh token.
 func (e *entry) code(random []byte) []byte {
 	mac := hmac.New(sha256.New, e.mark)
 	_, _ = mac.Write([]byte(e.ID)) // never fails
@@ -165,12 +166,13 @@ func (e *entry) code(random []byte) []byte {
 	return mac.Sum(nil)[:codeBytes]
 }
 
-// follows reports whether a hash is that of the previous refresh token.
+// follows reports whether hash is the hash of the previous refresh token.
 func (e *entry) follows(hash []byte) bool {
 	return e.previous != "" && subtle.ConstantTimeCompare(hash, []byte(e.previous)) == 1
 }
 
-// issued reports whether a refresh token is or was one of this session. Of tokens that were made without a code, only the last two are known.
+// issued reports whether a refresh token is or was a token of this session. It recognises only the last two tokens if they were made without a
+// code.
 func (e *entry) issued(token secret.String) bool {
 	hash := []byte(hashOf(token.Reveal()))
 	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1 || e.follows(hash) {
@@ -181,7 +183,7 @@ func (e *entry) issued(token secret.String) bool {
 	return err == nil && len(b) == randomBytes+codeBytes && e.mark != nil && hmac.Equal(b[randomBytes:], e.code(b[:randomBytes]))
 }
 
-// parseRefresh returns the id that a refresh token names.
+// parseRefresh returns the record id in a refresh token.
 func parseRefresh(text string) (id string, ok bool) {
 	rest, ok := strings.CutPrefix(text, refreshPrefix)
 	id, secretPart, found := strings.Cut(rest, "_")
@@ -191,7 +193,7 @@ func parseRefresh(text string) (id string, ok bool) {
 // purpose prevents sealed tokens from being opened as another kind of text.
 const purpose = "paictl refresh token"
 
-// seal encrypts a refresh token. Only the last refresh token opens it.
+// seal encrypts the next refresh token. Only the last refresh token can open it.
 func seal(with secret.String, id string, next secret.String) ([]byte, error) {
 	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {

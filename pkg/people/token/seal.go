@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// box returns a cipher with a key that is derived from a secret for one purpose.
+// box returns a cipher whose key is derived from a secret for one purpose.
 func box(secret []byte, purpose string) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, chacha20poly1305.KeySize)
 	if err != nil {
@@ -24,8 +24,8 @@ func box(secret []byte, purpose string) (cipher.AEAD, error) {
 	return chacha20poly1305.NewX(key)
 }
 
-// Seal hides and signs a text that a client keeps for us. Any replica can open it, for the same purpose, until the key that signed it
-// is removed.
+// Seal encrypts and authenticates a text that a client keeps for the service. Any replica can open the text for the same purpose, until the
+// signing key that Seal used is removed.
 func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Service) Seal(ctx context.Context, purpose string, text []byte) (string
 	return id + "." + base64.RawURLEncoding.EncodeToString(aead.Seal(nonce, nonce, text, []byte(id))), nil
 }
 
-// Unseal opens a text of Seal. It returns ErrInvalid for other strings.
+// Unseal opens a text that Seal returned. It returns ErrInvalid for other strings.
 func (s *Service) Unseal(ctx context.Context, purpose, sealed string) ([]byte, error) {
 	id, text, ok := strings.Cut(sealed, ".")
 	data, err := base64.RawURLEncoding.DecodeString(text)

@@ -35,20 +35,21 @@ type Service struct {
 
 	mu      sync.Mutex
 	running bool
-	unknown map[string]time.Time // ids that the API server didn't have, with the time until which that is valid
+	unknown map[string]time.Time // ids that the API server didn't have, with the end of the time for which that is assumed
 	lives   map[string]*life     // by id
-	used    map[string]time.Time // to be written
+	used    map[string]time.Time // times of use, to be written later
 	asked   time.Time            // when the keys were last read from the API server
-	nudge   chan struct{}        // something changed
-	// Records that are being read from the API server: of tokens that we signed, and of strings that may be invented.
+	nudge   chan struct{}        // signals that something changed
+	// signed and shown limit the number of records that are read from the API server at a time: signed for tokens that the service signed, and
+	// shown for strings that a client may have invented.
 	signed, shown chan struct{}
 }
 
-// maxLive is how many records of a kind are read from the API server at a time. Further requests fail with a temporary error, and don't
-// block others.
+// maxLive is the number of records of a kind that are read from the API server at a time. Further requests fail with a temporary error, and don't
+// block other requests.
 const maxLive = 32
 
-// Open connects. It doesn't send a request yet.
+// Open returns a Service. It doesn't send a request yet.
 func Open(config *rest.Config, d *people.Directory, o Options) (*Service, error) {
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -87,7 +88,7 @@ func (l Lifetimes) filled() Lifetimes {
 	}
 }
 
-// Load reads keys and records once, and makes the first key if there is no key; for commands.
+// Load reads keys and records once, and creates the first key if there is none. Commands use it instead of Run.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.objects.Load(ctx); err != nil {
 		return away("read the tokens", err)
@@ -96,7 +97,7 @@ func (s *Service) Load(ctx context.Context) error {
 	return err
 }
 
-// Run watches until ctx ends.
+// Run watches records and keys until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.running = true
@@ -111,7 +112,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh returns nil, or an error that wraps people.ErrUnavailable.
+// Fresh returns nil if the watched data is up to date, or an error that wraps people.ErrUnavailable.
 func (s *Service) Fresh() error {
 	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
@@ -119,11 +120,11 @@ func (s *Service) Fresh() error {
 	return s.people.Fresh()
 }
 
-// tending is the interval of the checks of keys and expired records.
+// tending is the interval at which Tend checks keys and expired records.
 const tending = time.Minute
 
-// Tend makes keys, rotates them, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the
-// leading replica runs it.
+// Tend creates and rotates keys, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the leading
+// replica runs it.
 func (s *Service) Tend(ctx context.Context) error {
 	for {
 		if err := s.tend(ctx); err != nil && ctx.Err() == nil {
@@ -178,14 +179,14 @@ func (s *Service) Of(user string) []Record {
 	return out
 }
 
-// counts reports whether the person of a record still exists, and the record doesn't belong to an earlier one.
+// counts reports whether the person of a record still exists, and the record doesn't belong to an earlier person of that name.
 func (s *Service) counts(e *entry) bool {
 	p, err := s.people.ByUID(e.person)
 	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
 }
 
-// Revoke ends a token or session of a person, by id, token or handle; of any person if user is empty. It returns ErrNone if the token
-// doesn't exist.
+// Revoke ends a person's token or session, which is identified by id, token or handle. If user is empty, it may belong to any person. Revoke
+// returns ErrNone if the token doesn't exist.
 func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	id, err := IDOf(token)
 	if err != nil {
@@ -201,12 +202,12 @@ func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	return s.drop(ctx, e)
 }
 
-// RevokeVia ends the sessions that began with a provider.
+// RevokeVia ends a person's sessions that began with a provider.
 func (s *Service) RevokeVia(ctx context.Context, user, provider string) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && e.Via == provider && e.Kind != KindApplication })
 }
 
-// RevokeAll ends all tokens of a person, or all but application tokens.
+// RevokeAll ends all of a person's tokens, or all except application tokens.
 func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bool) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && (!keepApplication || e.Kind != KindApplication) })
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// quiet is an API server with a signing key and no token. Requests for one token wait until they may continue.
+// quiet is an API server with a signing key and no token. It blocks requests for a token until they may continue.
 type quiet struct {
 	asked, beats atomic.Int32
 	goOn         chan struct{}
@@ -34,7 +34,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secrets := "/api/v1/namespaces/" + v1.Namespace + "/secrets"
 	switch {
 	case r.URL.Query().Get("sendInitialEvents") == "true":
-		w.WriteHeader(http.StatusUnprocessableEntity) // as before Kubernetes 1.34: then clients list
+		w.WriteHeader(http.StatusUnprocessableEntity) // like Kubernetes before 1.34: clients fall back to a list
 		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
 	case r.URL.Query().Get("watch") == "true":
 		w.WriteHeader(http.StatusOK)
@@ -61,7 +61,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openQuiet returns a service that may ask as often as limit says, and more at once.
+// openQuiet returns a service that may send perSecond requests per second, and atOnce requests in a burst.
 func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Service) {
 	t.Helper()
 	q := &quiet{goOn: make(chan struct{})}
@@ -75,14 +75,14 @@ func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Serv
 	return q, s
 }
 
-// madeUp returns a text in the form of a refresh token.
+// madeUp returns a text that looks like a refresh token.
 func madeUp(n int) secret.String {
 	id := strings.Repeat(string("abcdefghijklmnopqrstuvwxyz"[n%26]), 19) + string("abcdefghijklmnopqrstuvwxyz"[n/26])
 	return secret.String("pair_" + id + "_" + strings.Repeat("A", 43))
 }
 
 func TestMadeUpRefreshTokensKeepNothingElseWaiting(t *testing.T) {
-	q, s := openQuiet(t, 0.01, 1) // all but one of them wait for minutes
+	q, s := openQuiet(t, 0.01, 1) // all requests except one wait for minutes
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -1,7 +1,7 @@
-// Package token makes and checks the tokens that people use instead of a password: access and refresh tokens of sessions, browser and
+// Package token creates and checks the tokens that people use instead of a password: the access and refresh tokens of sessions, and browser and
 // application tokens.
-// In: people, the Secrets of the namespace pai-people by watch. Out: tokens, shown once; subjects for rules, found without a request to
-// the API server; revocation that acts at once here and within a second at other replicas.
+// Input: people, and the Secrets of the namespace pai-people by watch. Output: tokens, which are shown once; subjects for rules, without a
+// request to the API server; revocation that takes effect immediately in this replica and within a second in others.
 package token
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Kind is a kind of record: a session has access and refresh tokens, the others are one token each.
+// Kind is a kind of record: a session has access and refresh tokens, and each record of another kind is one token.
 type Kind string
 
 // Kinds.
@@ -32,13 +32,13 @@ type Record struct {
 	Kind   Kind          `json:"kind"`
 	Label  string        `json:"label,omitempty"`
 	Scopes []rules.Scope `json:"scopes,omitempty"`
-	// Via is the provider that vouched for the person when it began; "" means a password.
+	// Via is the provider that authenticated the person at the start; "" means a password.
 	Via     string    `json:"via,omitempty"`
 	Client  string    `json:"client,omitempty"`
 	Address string    `json:"address,omitempty"`
 	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires,omitzero"` // zero: never
-	Used    time.Time `json:"used,omitzero"`    // to ten minutes
+	Expires time.Time `json:"expires,omitzero"` // zero means that it never expires
+	Used    time.Time `json:"used,omitzero"`    // with a precision of ten minutes
 }
 
 // New holds the settings of a new token. Zero values mean the default of its kind.
@@ -46,11 +46,11 @@ type New struct {
 	Label   string
 	Scopes  []rules.Scope // the scopes of application tokens; nil means read and submit
 	Life    time.Duration
-	Client  string // program that requests the token, for the list of tokens
+	Client  string // the program that requests the token, for the list of tokens
 	Address string
 }
 
-// Issued is a token, to be shown once.
+// Issued is a new token, which is shown once.
 type Issued struct {
 	Token  secret.String
 	Record Record
@@ -64,19 +64,19 @@ type Pair struct {
 	Record  Record
 }
 
-// Verified is the content of a token, checked.
+// Verified is the checked content of a token.
 type Verified struct {
 	Person  *people.Person
 	Subject rules.Subject
 	Claims  Claims
-	// Via is the Record's.
+	// Via is the Via of the token's Record.
 	Via string
-	// Ended is closed when the token or its session was revoked or has expired, or the person was disabled or removed: streams end then.
-	// The expiry of a session's access token doesn't close it.
+	// Ended is closed when the token or its session is revoked or expires, or the person is disabled or removed. Streams must then end. The
+	// expiry of a session's access token doesn't close Ended.
 	Ended <-chan struct{}
 }
 
-// Claims are the claims of all our tokens.
+// Claims are the claims of all tokens of this package.
 type Claims struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`
@@ -89,30 +89,30 @@ type Claims struct {
 	Type        string `json:"typ"` // access, browser, application
 }
 
-// Errors. Others wrap people.ErrUnavailable: then the token couldn't be checked, and the response must not be 401.
+// Errors of this package. All other errors wrap people.ErrUnavailable: the token couldn't be checked, and the response must not be 401.
 var (
-	// ErrInvalid means that a token isn't ours, has expired, was revoked, or that its person may not sign in.
+	// ErrInvalid means that a token isn't from this service, has expired or was revoked, or that its person may not sign in.
 	ErrInvalid = errors.New("the token is not valid")
-	// ErrReused means that a refresh token was used before. Its session is revoked. It is an ErrInvalid.
+	// ErrReused means that a refresh token was used before, and that its session is now revoked. It wraps ErrInvalid.
 	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
 	// ErrTooMany means that a person has the maximum number of application tokens.
 	ErrTooMany = errors.New("there are too many tokens: revoke some")
 )
 
-// Lifetimes holds the lifetimes of tokens. Zero is the default.
+// Lifetimes holds the lifetimes of tokens. Zero values select the defaults.
 type Lifetimes struct {
 	Access  time.Duration // 15 minutes
 	Browser time.Duration // 24 hours
 	Refresh time.Duration // 30 days since its last use
 	Session time.Duration // 90 days
-	Rotate  time.Duration // 30 days: a new signing key
+	Rotate  time.Duration // 30 days; the time until a new signing key
 }
 
-// Options of a Service.
+// Options holds the options of a Service.
 type Options struct {
 	Lifetimes Lifetimes
-	Now       func() time.Time // nil is time.Now
+	Now       func() time.Time // nil means time.Now
 	Log       *slog.Logger     // nil discards the log
 }
 

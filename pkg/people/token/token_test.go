@@ -36,7 +36,7 @@ type replica struct {
 	skew   atomic.Int64
 }
 
-// replicas returns some that watch one API server, with ann and bob in it.
+// replicas returns n replicas that watch one API server, with the users ann and bob.
 func replicas(t *testing.T, n int) []*replica {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -345,7 +345,7 @@ func TestChangesOfThePersonEndTokens(t *testing.T) {
 
 func TestASessionThatBeginsWhileThePasswordChangesIsOver(t *testing.T) {
 	r := replicas(t, 1)[0]
-	before := r.person(t, "ann") // as the sign-in has found her
+	before := r.person(t, "ann") // ann's record at the time of the sign-in
 	require.NoError(t, r.people.SetPassword(t.Context(), "ann", good+" two"))
 	pair, err := r.Session(t.Context(), before, token.New{})
 	require.NoError(t, err)

@@ -17,17 +17,17 @@ import (
 const typeAccess = "access"
 
 const (
-	// leeway is how far the clocks of masters may differ, for the time of issue. It doesn't apply to the expiry.
+	// leeway is the maximum difference between the masters' clocks. It applies to the time of issue, not to the expiry.
 	leeway = time.Minute
-	// absent is how long the absence of a record in the API server is cached.
+	// absent is the time for which the absence of a record in the API server is cached.
 	absent = 2 * time.Second
-	// maxAbsent is how many absent records are cached.
+	// maxAbsent is the number of absent records that are cached.
 	maxAbsent = 10000
 )
 
 func secretOf(id string) string { return v1.TokenName(id) }
 
-// Verify checks a token. It sends a request to the API server only for the record of a signed token that the watch hasn't delivered.
+// Verify checks a token. It sends a request to the API server only if the token is signed and the watch hasn't delivered its record.
 func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Via: e.Via, Ended: s.watch(e)}, nil
 }
 
-// known returns nil if the data about people and tokens is up to date. A command has read it a moment ago.
+// known returns nil if the data about people and tokens is up to date. If Run isn't running, a command has just loaded the data.
 func (s *Service) known() error {
 	s.mu.Lock()
 	running := s.running
@@ -63,8 +63,8 @@ func (s *Service) known() error {
 	return s.Fresh()
 }
 
-// parse checks what a token says by itself. An application token outlives the key that it was signed with: it isn't signed then, as far as is
-// known, and only its hash can prove it.
+// parse checks a token without its record. An application token outlives the key that signed it. Then signed is false, and only the token's hash
+// can prove it.
 func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed bool, err error) {
 	if len(text) > maxText {
 		return nil, false, ErrInvalid
@@ -89,7 +89,8 @@ func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed boo
 	return c, signed, s.checkClaims(c)
 }
 
-// public returns the key of an id. One that isn't known may have been made at another replica a moment ago.
+// public returns the key with an id. If the key is unknown, another replica may just have created it, so public reads the keys from the API
+// server.
 func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, bool, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -128,8 +129,8 @@ func (s *Service) checkClaims(c *Claims) error {
 	return nil
 }
 
-// record finds a record in the watched data. Otherwise it reads the record from the API server once, for a token that we signed: another
-// replica may have made it a moment ago.
+// record finds a record in the watched data. If it isn't there and the token is signed, another replica may just have created it, so record reads
+// it from the API server once.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
 	if have, ok := s.objects.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
@@ -144,7 +145,7 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 	return e, err
 }
 
-// missing reports whether the API server didn't have a record a moment ago, and the watch hasn't delivered it since.
+// missing reports whether the API server didn't have a record shortly before, and the watch hasn't delivered it since.
 func (s *Service) missing(id string) bool {
 	if _, there := s.objects.Get(secretOf(id)); there {
 		return false
@@ -155,7 +156,7 @@ func (s *Service) missing(id string) bool {
 	return asked && time.Now().Before(until)
 }
 
-// remember records that a record doesn't exist.
+// remember caches that a record doesn't exist.
 func (s *Service) remember(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Service) remember(id string) {
 	}
 }
 
-// check compares a token with its record, and returns its person.
+// check compares a token with its record, and returns the record's person.
 func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error) {
 	kind := e.Kind
 	switch c.Type {
@@ -193,7 +194,7 @@ func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error
 	return s.holder(e)
 }
 
-// holder returns the person of a record that counts.
+// holder returns the person of a record, if the record is still valid.
 func (s *Service) holder(e *entry) (*people.Person, error) {
 	if e.expired(s.now()) || s.objects.Deleted(e.secret) {
 		return nil, ErrInvalid
