@@ -1,5 +1,5 @@
 // Package preflight checks whether machines are fit for a cluster, and whether members still are.
-// Input: the wanted cluster, and its machines' answers to Probe and to layout's discovery. Output: findings with remedies. The package is pure:
+// In: the wanted cluster, and its machines' answers to Probe and to layout's discovery. Out: findings with remedies. The package is pure:
 // the same answers give the same findings in the same order.
 package preflight
 

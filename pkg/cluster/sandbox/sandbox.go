@@ -1,6 +1,6 @@
 // Package sandbox makes hosts with their own address, sshd and systemd on one Linux
 // machine, or the API of a cluster with simulated nodes, and removes them without a trace.
-// Input: a directory, a number. Output: hosts, their keys and a quick-start file for them.
+// In: a directory, a number. Out: hosts, their keys and a quick-start file for them.
 package sandbox
 
 import (

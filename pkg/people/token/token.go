@@ -1,6 +1,6 @@
 // Package token creates and checks the tokens that people use instead of a password: the access and refresh tokens of sessions, and browser and
 // application tokens.
-// Input: people, and the Secrets of the namespace pai-people by watch. Output: tokens, which are shown once; subjects for rules, without a
+// In: people, and the Secrets of the namespace pai-people by watch. Out: tokens, which are shown once; subjects for rules, without a
 // request to the API server; revocation that takes effect immediately in this replica and within a second in others.
 package token
 
