@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Branch is a series of releases of the driver with one number.
+// Branch is a series of driver releases that begin with the same number.
 type Branch struct {
 	Number int
-	// Closed and Open are the generations that the kernel module without and with published sources serves;
-	// the zero value if the branch has no such module.
+	// Closed are the generations that the kernel module without published sources supports, and Open those that the module with published sources
+	// supports; the zero value if the branch has no such module.
 	Closed, Open Serves
-	// CUDA is the newest release of CUDA that programs may be built with.
+	// CUDA is the newest CUDA release with which programs may be built.
 	CUDA string
 }
 
-// Serves are generations, from the oldest to the newest.
+// Serves is a range of generations, from the oldest to the newest.
 type Serves struct{ From, To Generation }
 
 // has reports whether all generations are supported.
@@ -32,11 +32,10 @@ func (s Serves) has(gs []Generation) bool {
 // Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
 const openByDefault = 560
 
-// Branches returns the known branches, the newest first: the production and long-term branches for data centres.
-// Sources: docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported
-// Drivers and CUDA Toolkit Versions"; for the open module, which needs the GSP that came with Turing, the README of
-// NVIDIA/open-gpu-kernel-modules; for the end of Maxwell, Pascal and Volta after 580, the deprecation schedule of
-// NVIDIA's Unix drivers.
+// Branches returns the known branches, the newest first: the production and long-term branches for data centres. The sources are
+// docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported Drivers and CUDA Toolkit Versions".
+// The source for the open module, which needs the GSP that came with Turing, is the README of NVIDIA/open-gpu-kernel-modules. The source for the
+// end of Maxwell, Pascal and Volta after 580 is the deprecation schedule of NVIDIA's Unix drivers.
 func Branches() []Branch {
 	return []Branch{
 		{Number: 590, Closed: Serves{Turing, Hopper}, Open: Serves{Turing, Blackwell}, CUDA: "13.1"},
@@ -48,8 +47,8 @@ func Branches() []Branch {
 	}
 }
 
-// Oldest is the oldest branch that counts as new enough by default: containers get a driver's
-// files by CDI, for which the toolkit makes the specification.
+// Oldest is the oldest branch that is new enough by default: containers get the driver's files by CDI, and the toolkit makes the CDI
+// specification from the driver.
 const Oldest = 470
 
 // BranchOf returns the number before the first dot of a version, or 0.
@@ -71,12 +70,12 @@ func Release(version string) string {
 	return release
 }
 
-// within reports whether a release is the wanted one, or of the wanted branch. If want is empty, any release is accepted.
+// within reports whether a release is the wanted release, or belongs to the wanted branch. If want is empty, any release is accepted.
 func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }
 
-// Older reports whether one release came before another, number by number.
+// Older reports whether one release is older than another, comparing number by number.
 func Older(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {

@@ -1,15 +1,14 @@
-// Package gpudriver decides which driver of NVIDIA a machine gets, from which packages, or why it can't
-// have one.
-// In: the machine's properties and state, and the operator's choices. Out: a plan, and findings. It sends no requests and
-// changes no machine.
+// Package gpudriver decides which NVIDIA driver a machine gets and from which packages, or why the machine can't have one.
+// In: the machine's properties and state, and the operator's choices. Out: a plan, and findings. The package sends no requests and changes no
+// machine.
 package gpudriver
 
 import "strconv"
 
-// Generation of NVIDIA's GPUs, in the order of their release.
+// Generation is a generation of NVIDIA's GPUs, in the order of their release.
 type Generation int
 
-// The generations that some branch of the driver in Branches serves. The zero value is not a generation.
+// The generations that a branch in Branches supports. The zero value is not a generation.
 const (
 	Kepler Generation = iota + 1
 	Maxwell
@@ -30,9 +29,9 @@ func (g Generation) String() string {
 	return names[g]
 }
 
-// chips returns the ranges of PCI device ids, first and last, that the chips of a generation have. NVIDIA assigns ids
-// by chip, so that a later card, or another version of one, falls into its chip's range.
-// Source: the chips' names (GK110, GA100 …) in the public PCI ID repository, pci-ids.ucw.cz.
+// chips returns the ranges (first and last) of PCI device ids that the chips of a generation have. NVIDIA assigns ids by chip, so a later card,
+// or another version of a card, has an id in the range of its chip. The source is the chips' names (GK110, GA100 …) in the public PCI ID
+// repository, pci-ids.ucw.cz.
 func chips() []struct {
 	first, last uint64
 	generation  Generation
@@ -62,11 +61,10 @@ func chips() []struct {
 	}
 }
 
-// hopper is inside of Ampere's range.
+// hopperFirst and hopperLast are the range of Hopper, which lies inside Ampere's range.
 const hopperFirst, hopperLast = 0x2300, 0x237f // GH100
 
-// GenerationOf returns a GPU's generation by its PCI device id, four hex digits; false if the generation is not
-// known here.
+// GenerationOf returns a GPU's generation by its PCI device id, which is four hex digits. It returns false for an unknown generation.
 func GenerationOf(device string) (Generation, bool) {
 	id, err := strconv.ParseUint(device, 16, 16)
 	if err != nil {

@@ -10,29 +10,29 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Machine describes a machine with GPUs of NVIDIA.
+// Machine describes a machine with NVIDIA GPUs.
 type Machine struct {
 	System, Kernel, Arch string   // debian12, 6.1.0-37-amd64, amd64
-	Devices              []string // PCI device ids of its GPUs, one for each
+	Devices              []string // the PCI device id of each GPU
 	NVSwitches           int
-	// NVLink5 means that network cards of Mellanox manage the switches, which needs NVIDIA's subnet manager and modules of the kernel.
+	// NVLink5 means that Mellanox network cards manage the switches. They need NVIDIA's subnet manager and additional kernel modules.
 	NVLink5 bool
 	Fabric  Fabric
-	// Module and Userland are the releases of the driver's loaded kernel module and of its libraries, or "" without
-	// them; ModuleKind is ModuleOpen or ModuleClosed.
+	// Module and Userland are the releases of the loaded kernel module and of the driver's libraries, or "" if they are missing. ModuleKind is
+	// ModuleOpen or ModuleClosed.
 	Module, ModuleKind, Userland string
-	Runfile                      bool // the driver was installed by NVIDIA's installer, not by packages
+	Runfile                      bool // NVIDIA's installer installed the driver, not packages
 	Apt                          bool
-	Headers                      bool // of the running kernel
-	// SecureBoot is on; KeyEnrolled means that the firmware trusts the key with which DKMS signs.
+	Headers                      bool // the running kernel's headers are installed
+	// SecureBoot means that Secure Boot is on, and KeyEnrolled that the firmware trusts the key with which DKMS signs.
 	SecureBoot, KeyEnrolled bool
-	// Nouveau is loaded; Displays are programs that use it, Users those that use NVIDIA's driver.
+	// Nouveau means that nouveau is loaded. Displays are the programs that use nouveau, and Users the programs that use NVIDIA's driver.
 	Nouveau         bool
 	Displays, Users []string
-	// Installed are the versions of installed packages, Candidates those that apt could install, newest first.
+	// Installed are the versions of installed packages, and Candidates the versions that apt could install, newest first.
 	Installed  map[string]string
 	Candidates map[string][]string
-	// Repository is apt's complaint when it fetched its lists.
+	// Repository is the error of apt when it last fetched its package lists.
 	Repository string
 }
 
@@ -47,7 +47,7 @@ type Fabric struct {
 // Want is the operator's choice.
 type Want struct {
 	Version string // a branch, a release, or ""
-	Module  string // ModuleOpen, ModuleClosed, or anything else for the one that suits the machine
+	Module  string // ModuleOpen, ModuleClosed, or any other text to choose the module that suits the machine
 	Source  string
 }
 
@@ -58,27 +58,27 @@ type Plan struct {
 	Module  string
 	// Signed means that the module is prebuilt and signed, so that it isn't built on the machine.
 	Signed bool
-	// Packages are all packages that must be installed, including those that already are.
+	// Packages are all packages that must be installed, including packages that are already installed.
 	Packages []Package
-	// FabricManager means that the machine's NVSwitches need it.
+	// FabricManager means that the machine has NVSwitches, which need the fabric manager.
 	FabricManager bool
 	CUDA          string
-	// Kept means that the existing driver stays; the rest but Release is empty then.
+	// Kept means that the existing driver stays. Only Release and Branch are set then.
 	Kept bool
 }
 
-// Finding is a reason for which a machine can't have its driver, or a remark about it.
+// Finding is a reason why a machine can't have its driver, or a remark about the driver.
 type Finding struct {
-	ID              string // stable
+	ID              string // doesn't change between releases
 	Message, Remedy string
 	Warning         bool // only a remark
-	Works           bool // the driver works in spite of it
+	Works           bool // the driver works in spite of the finding
 }
 
-// Works reports whether a driver is in use: module and libraries are installed, and have the same release.
+// Works reports whether a driver is in use: both the module and the libraries are installed and have the same release.
 func (m Machine) Works() bool { return m.Module != "" && m.Module == m.Userland }
 
-// Look returns findings about a machine whose driver isn't to be changed.
+// Look returns findings about a machine whose driver paictl doesn't change.
 func Look(m Machine, w Want) []Finding {
 	const install = "set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or install NVIDIA's driver yourself; with policy: none, paictl expects no driver"
 	oldest := cmp.Or(w.Version, strconv.Itoa(Oldest))
@@ -105,7 +105,8 @@ func Look(m Machine, w Want) []Finding {
 	return m.fabric()
 }
 
-// fabric explains why the fabric manager can't initialise the switches of a machine with a working driver. CUDA fails until they are initialised.
+// fabric returns a finding if the fabric manager can't initialise the switches of a machine with a working driver. CUDA fails until they are
+// initialised.
 func (m Machine) fabric() []Finding {
 	if m.NVSwitches == 0 {
 		return nil
@@ -129,7 +130,7 @@ func (m Machine) fabric() []Finding {
 	return nil
 }
 
-// nvlink5 returns words that only apply to switches of NVLink 5.
+// nvlink5 returns words if the machine's switches are NVLink 5, or "".
 func (m Machine) nvlink5(words string) string {
 	if m.NVLink5 {
 		return words
@@ -137,7 +138,7 @@ func (m Machine) nvlink5(words string) string {
 	return ""
 }
 
-// Decide returns the driver that the machine gets by the policy install. If a finding is not a warning, the machine gets no driver.
+// Decide returns the driver that a machine gets with the policy install. If any finding is not a warning, the machine gets no driver.
 func Decide(m Machine, w Want) (Plan, []Finding) {
 	if m.fits(w) {
 		return Plan{Release: m.Module, Branch: BranchOf(m.Module), Kept: true}, nil
@@ -159,14 +160,14 @@ func Decide(m Machine, w Want) (Plan, []Finding) {
 	return plan, m.obstacles(&plan, kernels, w.Source)
 }
 
-// fits reports whether the working driver already is the wanted one: without a wanted version, it needn't be the newest,
-// so that a second run makes no changes.
+// fits reports whether the working driver is already the wanted one. Without a wanted version, it doesn't have to be the newest, so that a second
+// run makes no changes.
 func (m Machine) fits(w Want) bool {
 	kind := w.Module != ModuleOpen && w.Module != ModuleClosed || m.ModuleKind == "" || m.ModuleKind == w.Module
 	return m.Works() && kind && within(m.Module, w.Version)
 }
 
-// unfit returns the reason if no driver at all can be installed.
+// unfit returns the reason if paictl can't install any driver.
 func (m Machine) unfit() *Finding {
 	switch {
 	case !m.Apt:
@@ -202,7 +203,7 @@ func (m Machine) generations() ([]Generation, *Finding) {
 	return out, nil
 }
 
-// kinds returns the modules of a branch that may be used for the GPUs, the best first.
+// kinds returns the kinds of a branch's modules that support the GPUs, the best kind first.
 func (b Branch) kinds(generations []Generation, want string) []string {
 	order := []string{ModuleClosed, ModuleOpen}
 	if b.Number >= openByDefault {
@@ -220,7 +221,7 @@ func (b Branch) kinds(generations []Generation, want string) []string {
 	})
 }
 
-// servable explains why none of the wanted branches supports the GPUs.
+// servable returns a finding with the reason if none of the wanted branches supports the GPUs.
 func servable(generations []Generation, w Want) *Finding {
 	want, serving, known := BranchOf(w.Version), []string{}, []string{}
 	for _, b := range Branches() {
@@ -256,8 +257,8 @@ func servable(generations []Generation, w Want) *Finding {
 		Remedy: "remove the GPUs of one kind, or set gpu-driver: {policy: none} and use the machine without GPUs"}
 }
 
-// choose looks for the newest branch that the GPUs can use and the repository has. It continues with a release that is
-// installed already.
+// choose returns a plan for the newest branch that the GPUs can use and the repository has. Within a branch it prefers the release that is
+// already installed.
 func (m Machine) choose(generations []Generation, w Want) (Plan, string, *Finding) {
 	missing := ""
 	for _, b := range Branches() {
@@ -303,7 +304,7 @@ func (m Machine) switches() string {
 	return ""
 }
 
-// where returns the remedy that makes the packages available to apt.
+// where returns the remedy with which apt can find the packages.
 func where(source, system string) string {
 	switch {
 	case source == SourceBundle:
@@ -316,13 +317,13 @@ func where(source, system string) string {
 	return "add the components restricted and multiverse to apt's sources on the machine, or write another version under gpu-driver"
 }
 
-// offers reports whether a set's packages are available for the machine.
+// offers reports whether a set has packages for the machine and the branch.
 func (s set) offers(m Machine, b Branch, w Want) bool {
 	return (s.source == w.Source || w.Source == SourceBundle) && slices.Contains(s.systems, m.System) &&
 		slices.Contains(s.branches, b.Number) && (m.NVSwitches == 0 || s.fabricManager != "") && (!m.NVLink5 || len(s.nvlink5) > 0)
 }
 
-// fill finds versions for a set's packages, or returns the name of a missing one.
+// fill returns a plan with versions for a set's packages, or the name of a missing package.
 func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks string) {
 	named := func(name string) string {
 		return strings.NewReplacer("%b", strconv.Itoa(b.Number), "%k", m.Kernel).Replace(name)
@@ -373,9 +374,9 @@ func (m Machine) fill(s set, b Branch, kind string, w Want) (p Plan, lacks strin
 	return Plan{}, cmp.Or(lacks, exact[0]+" of "+want)
 }
 
-// signedFits reports whether a signed module can have the wanted release. Its version is the kernel's, so it doesn't show the release.
-// It is built for the newest release of the branch in the repository, and needs that. If an older one is requested, the module has to
-// be built on the machine.
+// signedFits reports whether a signed module can have the wanted release. The module's version is the kernel's, so it doesn't show the driver's
+// release. The module is built for the branch's newest release in the repository, and needs that release. If an older release is wanted, the
+// module must be built on the machine.
 func (m Machine) signedFits(signed, userland, dkms, want string) bool {
 	have := m.Candidates[userland]
 	if m.Installed[signed] != "" || dkms == "" || len(have) == 0 {
@@ -394,7 +395,7 @@ func (m Machine) versions(name string) []string {
 
 func (m Machine) has(name string) bool { return len(m.versions(name)) > 0 }
 
-// exactly finds the packages in the version of one release of the driver.
+// exactly returns the packages with their versions for one release of the driver, or the name of a missing package.
 func (m Machine) exactly(names []string, release string) (out []Package, lacks string) {
 	for _, name := range names {
 		vs := m.versions(name)
@@ -407,8 +408,8 @@ func (m Machine) exactly(names []string, release string) (out []Package, lacks s
 	return out, ""
 }
 
-// obstacles returns problems that would break an installation, found before the machine is changed. If headers have to be
-// installed, it adds them to the plan.
+// obstacles returns problems that would break an installation, so that they are known before the machine is changed. If headers must be
+// installed, obstacles adds them to the plan.
 func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	if !p.Signed {
@@ -425,7 +426,7 @@ func (m Machine) obstacles(p *Plan, kernels, source string) []Finding {
 	return out
 }
 
-// building returns problems of a module that DKMS builds on the machine, and adds the headers that it needs.
+// building returns problems with a module that DKMS must build on the machine, and adds the needed headers to the plan.
 func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	var out []Finding
 	name := strings.ReplaceAll(headers, "%k", m.Kernel)
@@ -451,7 +452,7 @@ func (m Machine) building(p *Plan, kernels, source string) []Finding {
 	return out
 }
 
-// newerKernel compares the first two numbers of a kernel's release.
+// newerKernel reports whether a kernel is newer than limit, comparing the first two numbers of its release.
 func newerKernel(kernel, limit string) bool {
 	parts := strings.SplitN(kernel, ".", 3)
 	if len(parts) < 2 {

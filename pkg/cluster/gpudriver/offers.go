@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Offer is a release of the driver that a set of packages makes, or would make if no package were missing.
+// Offer is a driver release that a set of packages provides, or would provide if no package were missing.
 type Offer struct {
 	System  string `json:"system"`
 	Release string `json:"release"`
-	Of      string `json:"of"` // whose packages: SourceDistribution or SourceNVIDIA
-	// Modules are the kinds of kernel modules that it comes with.
+	Of      string `json:"of"` // the origin of the packages: SourceDistribution or SourceNVIDIA
+	// Modules are the kinds of kernel modules in the offer.
 	Modules []string `json:"modules,omitempty"`
-	// Signed are the kernels for which the module is prebuilt and signed, Headers those for which one can be built.
+	// Signed are the kernels for which a prebuilt and signed module exists, and Headers the kernels for which a module can be built.
 	Signed  []string `json:"signed,omitempty"`
 	Headers []string `json:"headers,omitempty"`
-	// FabricManager means that it may be installed on machines with NVSwitches, too.
+	// FabricManager means that the offer also suits machines with NVSwitches.
 	FabricManager bool `json:"fabricManager"`
-	// NVLink5 reports whether this includes switches of NVLink 5.
+	// NVLink5 means that the offer also suits NVLink 5 switches.
 	NVLink5  bool      `json:"nvlink5"`
-	Missing  []string  `json:"missing,omitempty"` // packages without which it can't be installed
-	Packages []Package `json:"-"`                 // those that are available
+	Missing  []string  `json:"missing,omitempty"` // the missing packages, without which the driver can't be installed
+	Packages []Package `json:"-"`                 // the available packages
 }
 
-// Offers returns the drivers of the packages, by their versions, the newest first. One package of a release is enough to
-// list it, with all missing packages. Libraries that the packages depend on are not known here.
+// Offers returns the drivers that the packages provide, the newest first. A release is listed, with its missing packages, if one of its packages
+// is available. Offers doesn't know the libraries on which the packages depend.
 func Offers(system string, have map[string][]string) []Offer {
 	var out []Offer
 	for _, s := range sets() {
@@ -51,8 +51,7 @@ func Offers(system string, have map[string][]string) []Offer {
 	return out
 }
 
-// versioned returns the names of a set's packages of the driver's own version, without the fabric manager: other sets have
-// it, too.
+// versioned returns the names of a set's packages that have the driver's version. It leaves out the fabric manager, which other sets also have.
 func (s set) versioned(branch int) []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.userland), s.dkms[ModuleClosed], s.dkms[ModuleOpen]) {
@@ -129,7 +128,7 @@ func (s set) offer(system string, branch int, release string, have map[string][]
 	return o
 }
 
-// kernelsOf returns the kernels for which there are packages whose names end in them.
+// kernelsOf returns the kernels for which there is a package whose name ends with the kernel's name.
 func kernelsOf(name string, have map[string][]string) []string {
 	prefix, ok := strings.CutSuffix(name, "%k")
 	if !ok {
@@ -137,7 +136,7 @@ func kernelsOf(name string, have map[string][]string) []string {
 	}
 	var out []string
 	for n := range have {
-		// Packages for kernels begin with a number there; linux-headers-amd64 is a name for the newest.
+		// Packages for kernels have a digit there; linux-headers-amd64 is a name for the newest kernel's headers.
 		if kernel, ok := strings.CutPrefix(n, prefix); ok && kernel != "" && kernel[0] >= '0' && kernel[0] <= '9' && !strings.HasSuffix(kernel, "-common") {
 			out = append(out, kernel)
 		}
@@ -146,9 +145,8 @@ func kernelsOf(name string, have map[string][]string) []string {
 	return out
 }
 
-// Bring adds a bundle's packages to those that the machine's apt knows, before them: lists that were fetched long ago may name
-// packages that are no longer available. Therefore apt's versions of the driver's own packages count only if the bundle has the same
-// release.
+// Bring adds a bundle's packages to the packages that the machine's apt knows, and puts them first: apt's lists may be old, and name packages
+// that are no longer available. For the same reason, apt's versions of the driver's own packages count only if the bundle has the same release.
 func (m *Machine) Bring(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {
