@@ -1,7 +1,6 @@
-// Package nodelabels compares a node's labels and taints in the layout with those that the node has.
-// In: the labels and taints of a machine's roles; a node of the API. Out: those that are missing on the node, and
-// those to remove. It sends no requests and writes nothing: pkg/cluster writes by kubectl, pkg/services
-// by the API.
+// Package nodelabels compares a node's labels and taints in the layout with the labels and taints that the node has.
+// In: the labels and taints of a machine's roles; a node of the API. Out: labels and taints to set on the node, and labels and taints to remove.
+// The package sends no requests and writes nothing: pkg/cluster writes with kubectl, pkg/services with the API.
 package nodelabels
 
 import (
@@ -12,18 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotation lists, on a node, the keys of the labels and the taints that paictl has set. Keys that are in it
-// and no longer in the layout are removed; other labels and taints stay.
+// Annotation lists, on a node, the keys of the labels and taints that paictl has set. paictl removes keys that are in the list but no longer in
+// the layout, and keeps all other labels and taints.
 const Annotation = "paictl.openpai.org/owned"
 
 // State is the labels and taints of a node.
 type State struct {
 	Labels map[string]string
 	Taints []string // key[=value]:Effect
-	Owned  string   // Annotation
+	Owned  string   // the value of Annotation
 }
 
-// Of returns the State of a node of the API.
+// Of returns the State of an API node.
 func Of(n *corev1.Node) State {
 	s := State{Labels: n.Labels, Owned: n.Annotations[Annotation]}
 	for _, t := range n.Spec.Taints {
@@ -38,15 +37,15 @@ type Difference struct {
 	Drop    []string // labels, key
 	Taint   []string // key[=value]:Effect
 	Untaint []string // key:Effect
-	// Owned is Annotation as it should be; Record has another value.
+	// Owned is the wanted value of Annotation; Record means that the node has another value.
 	Owned  string
 	Record bool
 }
 
-// Compare returns the changes that give a node the labels and taints.
+// Compare returns the changes after which a node has the labels and taints.
 func Compare(labels map[string]string, taints []string, have State) Difference {
 	var d Difference
-	gone := map[string]bool{} // owned, and not wanted
+	gone := map[string]bool{} // owned, but no longer wanted
 	for _, o := range have.owned() {
 		gone[o] = true
 	}
@@ -58,8 +57,8 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 		}
 		delete(gone, k)
 	}
-	// A taint is removed only if the node has it and none of that key and effect is set: kubectl
-	// refuses the rest, and a new value replaces the old one.
+	// A taint is removed only if the node has it and no taint with the same key and effect is wanted: kubectl fails if the node doesn't have the
+	// taint, and a new value replaces the old one.
 	has, stays := map[string]bool{}, map[string]bool{}
 	for _, t := range have.Taints {
 		has[canonical(t)], has[keyAndEffect(t)] = true, true
@@ -86,7 +85,7 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 	return d
 }
 
-// CompareLabels is like Compare, but taints are not paictl's to change: those that it owns stay owned.
+// CompareLabels is like Compare, but doesn't change taints: the taints that paictl owns stay owned.
 func CompareLabels(labels map[string]string, have State) Difference {
 	taints := slices.DeleteFunc(have.owned(), func(o string) bool { return !isTaint(o) })
 	d := Compare(labels, taints, have)
@@ -94,13 +93,13 @@ func CompareLabels(labels map[string]string, have State) Difference {
 	return d
 }
 
-// Same reports whether the node has the labels and taints. The record may differ.
+// Same reports whether the node has the wanted labels and taints. Annotation may still differ.
 func (d Difference) Same() bool { return len(d.Set)+len(d.Drop)+len(d.Taint)+len(d.Untaint) == 0 }
 
-// Empty reports whether nothing is to be done.
+// Empty reports whether there are no changes to make.
 func (d Difference) Empty() bool { return d.Same() && !d.Record }
 
-// String lists what is to be done, as kubectl writes it: "label a=1, label b-, taint k:NoSchedule-".
+// String lists the changes in kubectl's syntax: "label a=1, label b-, taint k:NoSchedule-".
 func (d Difference) String() string {
 	var out []string
 	add := func(verb, end string, words []string) {
@@ -119,10 +118,10 @@ func (s State) owned() []string {
 	return strings.FieldsFunc(s.Owned, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// isTaint distinguishes an owned taint from an owned label, whose key has no colon.
+// isTaint reports whether an owned key belongs to a taint: the key of a label has no colon.
 func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 
-// canonical writes key=:Effect as key:Effect.
+// canonical converts key=:Effect to key:Effect.
 func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
 
 // keyAndEffect returns kubectl's form for a taint to remove.
