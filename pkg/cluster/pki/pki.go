@@ -1,5 +1,6 @@
-// Package pki makes a certificate authority that replaces another one.
-// In: certificates and keys in PEM, as kubeadm writes them. Out: the same kinds of PEM. The package doesn't read or write files.
+// Package pki makes a CA that replaces another CA.
+// In: certificates and keys in PEM, as kubeadm writes them. Out: certificates and keys in PEM of the same kinds. The package doesn't read or
+// write files.
 package pki
 
 import (
@@ -21,19 +22,19 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 	leastRSA         = 2048
-	// before is how long before now a certificate becomes valid, for machines whose clocks are behind.
+	// before is the time before now at which a certificate becomes valid, for machines whose clocks are behind.
 	before = time.Hour
-	// leaf is the longest life of a signed certificate, as with kubeadm.
+	// leaf is the longest lifetime of a signed certificate, the same as kubeadm's.
 	leaf = 366 * 24 * time.Hour
 )
 
-// Authority is a certificate authority with its key.
+// Authority is a CA: its certificate and its key.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  crypto.Signer
 }
 
-// Load reads an authority. The certificate is the first of its PEM. Errors don't contain the key.
+// Load reads a CA. It uses the first certificate in the PEM. Its errors don't contain the key.
 func Load(cert, key []byte) (*Authority, error) {
 	certs, err := Parse(cert)
 	if err != nil {
@@ -52,7 +53,7 @@ func Load(cert, key []byte) (*Authority, error) {
 	return &Authority{certs[0], signer}, nil
 }
 
-// Own returns the first certificate of a PEM that belongs to a key. Errors don't contain the key.
+// Own returns the first certificate in a PEM that belongs to a key. Its errors don't contain the key.
 func Own(certs, key []byte) (*x509.Certificate, error) {
 	all, err := Parse(certs)
 	if err != nil {
@@ -97,7 +98,7 @@ func isOf(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(c.PublicKey)
 }
 
-// Parse parses certificates. Without an error it returns at least one.
+// Parse parses certificates. If it returns no error, it returns at least one certificate.
 func Parse(data []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -121,7 +122,7 @@ func Parse(data []byte) ([]*x509.Certificate, error) {
 	return out, nil
 }
 
-// Encode writes certificates.
+// Encode returns certificates in PEM.
 func Encode(certs ...*x509.Certificate) []byte {
 	var b bytes.Buffer
 	for _, c := range certs {
@@ -130,7 +131,7 @@ func Encode(certs ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// EncodeKey writes an authority's key, as kubeadm reads it.
+// EncodeKey returns a CA's key in a form that kubeadm reads.
 func (a *Authority) EncodeKey() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(a.Key)
 	if err != nil {
@@ -139,7 +140,7 @@ func (a *Authority) EncodeKey() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Successor makes an authority with the same name, kind of key and life span, which begins now.
+// Successor makes a new CA with the same name, kind of key and lifetime. Its lifetime begins now.
 func (a *Authority) Successor(now time.Time) (*Authority, error) {
 	key, err := sameKind(a.Cert.PublicKey)
 	if err != nil {
@@ -170,20 +171,22 @@ func sameKind(public any) (crypto.Signer, error) {
 	return nil, fmt.Errorf("keys of kind %T are not known", public)
 }
 
-// Cross certifies a successor by this authority. With that certificate, a program that trusts only this authority accepts the successor's signatures.
+// Cross returns a certificate for a successor that this CA signs. With that certificate, a program that trusts only this CA accepts the
+// successor's signatures.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	// Both have the same name. Without the second key ID, OpenSSL would mistake the certificate for a self-signed one.
+	// Both CAs have the same name. Without the second key ID, OpenSSL would mistake the certificate for a self-signed one.
 	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }
 
-// Certify signs another authority's certificate again: with the same key, names and uses, and its original life span, but a year at most.
+// Certify signs another CA's certificate again. The new certificate has the same key, names and uses, and the original lifetime, but a year at
+// most.
 func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
 	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), leaf, a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
 }
 
-// Signed reports whether this certificate's key has signed another one.
+// Signed reports whether the key of the certificate by has signed the certificate c.
 func Signed(by, c *x509.Certificate) bool {
 	return bytes.Equal(c.RawIssuer, by.RawSubject) && c.CheckSignatureFrom(by) == nil
 }
