@@ -1,4 +1,4 @@
-// Package shell writes POSIX shell for scripts that run on hosts.
+// Package shell quotes text for POSIX shell scripts that run on hosts.
 // In: any text. Out: words that a shell takes literally.
 package shell
 
@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Quote quotes s as one word.
+// Quote quotes s as a single word.
 func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Word quotes s only if it isn't a plain word, for commands that people read.
+// Word quotes s only if it isn't a plain word. It is meant for commands that people read.
 func Word(s string) string { return hint.Quote(s) }
 
 // QuoteAll quotes each of ss as one word.
