@@ -19,10 +19,11 @@ import (
 	"time"
 )
 
-// backward is how far before its end an unfinished file is resumed: an upload over SFTP writes out of order, so that its end may have holes.
+// backward is the number of bytes before the end of an unfinished file at which a transfer resumes: an upload over SFTP writes out of order, so
+// the end of the file may have holes.
 const backward = 4 << 20
 
-// Fetch gets one file, and reports its progress and its result on out. The error is one of its input, or of out.
+// Fetch gets one file, and prints its progress and its result to out. It returns an error only if its input is invalid or out fails.
 func Fetch(ctx context.Context, f Fetching, out io.Writer) error {
 	f.Patience = f.Patience.WithDefaults()
 	if err := f.check(); err != nil {
@@ -57,7 +58,7 @@ func (f Fetching) check() error {
 	return nil
 }
 
-// failed is an error with its meaning for the caller, which selects the next machine.
+// failed is an error with its kind, by which the caller selects the next machine.
 type failed struct {
 	kind Failure
 	err  error
@@ -74,7 +75,7 @@ type getting struct {
 
 	got, told int64
 	told0     time.Time
-	silent    error // out's
+	silent    error // the error of out
 }
 
 func (g *getting) get(ctx context.Context) error {
@@ -105,7 +106,7 @@ func (g *getting) get(ctx context.Context) error {
 	return os.Rename(g.Part, g.Path)
 }
 
-// resume hashes the content that an earlier attempt has left, and returns the offset to continue from.
+// resume hashes the content from an earlier attempt, and returns the offset at which the transfer continues.
 func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	info, err := part.Stat()
 	if err != nil {
@@ -122,7 +123,7 @@ func (g *getting) resume(part *os.File, sum hash.Hash) (int64, error) {
 	return from, err
 }
 
-// receive appends the other machine's content from an offset on.
+// receive appends the other machine's content, beginning at an offset.
 func (g *getting) receive(ctx context.Context, part *os.File, sum hash.Hash, from int64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -172,7 +173,7 @@ func broken(ctx context.Context, err error) error {
 	return &failed{Broken, fmt.Errorf("the transfer broke off: %w", err)}
 }
 
-// ask begins the transfer.
+// ask sends the request for the file, and checks the response's status and length.
 func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 	cert, err := x509.ParseCertificate(g.From.Certificate)
 	if err != nil {
@@ -185,7 +186,7 @@ func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 		Transport: &http.Transport{
 			DialContext:     dialer.DialContext,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: known, ServerName: serverName},
-			// A proxy of the environment can't reach the machines.
+			// An HTTP proxy from the environment can't reach the machines.
 			Proxy: nil, DisableCompression: true, DisableKeepAlives: true,
 			TLSHandshakeTimeout: g.Patience.Dial, ResponseHeaderTimeout: g.Patience.Dial, MaxResponseHeaderBytes: 16 << 10,
 		},
@@ -218,7 +219,7 @@ func (g *getting) ask(ctx context.Context, from int64) (*http.Response, error) {
 	return answer, nil
 }
 
-// tell reports the progress, at most a hundred times and once a second.
+// tell reports the progress at intervals of one percent of the file or one second.
 func (g *getting) tell() {
 	now := g.now()
 	if g.silent != nil || g.got-g.told < g.Size/100 && now.Sub(g.told0) < time.Second {
@@ -228,12 +229,12 @@ func (g *getting) tell() {
 	g.silent = say(g.out, Word{Got: g.got})
 }
 
-// share gives the file a second name, under which it is served. If that fails, this machine doesn't serve it.
+// share gives the file a second name in the served folder. If that fails, this machine doesn't serve the file.
 func (g *getting) share() bool {
 	return g.Folder != "" && Share(g.Path, g.Folder, g.SHA256) == nil
 }
 
-// Share gives a file that is known to have the sum a second name in the folder that is served.
+// Share gives a file, whose checksum the caller has verified, a second name in the served folder.
 func Share(file, folder, sum string) error {
 	if !IsSum(sum) {
 		return fmt.Errorf("%q is not a sha256 in hex", sum)

@@ -24,7 +24,7 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// content returns a file of some size, and its sum.
+// content returns a file of the given size and its checksum.
 func content(size int) ([]byte, string) {
 	b := make([]byte, size)
 	for i := range b {
@@ -34,7 +34,7 @@ func content(size int) ([]byte, string) {
 	return b, hex.EncodeToString(sum[:])
 }
 
-// machine serves a folder.
+// machine is a machine that serves a folder.
 type machine struct {
 	Ready
 	folder string
@@ -42,7 +42,7 @@ type machine struct {
 	ended  chan error
 }
 
-// lineWriter passes the first line on.
+// lineWriter sends each write to a channel.
 type lineWriter struct{ lines chan string }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -73,7 +73,7 @@ func (m *machine) put(t *testing.T, name string, b []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(m.folder, name), b, 0o600))
 }
 
-// wanting returns a machine that wants a file.
+// wanting returns the input of a machine that fetches a file.
 func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 	t.Helper()
 	dir, shared := t.TempDir(), t.TempDir()
@@ -83,7 +83,7 @@ func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 	}
 }
 
-// fetch returns the last word.
+// fetch runs Fetch and returns its last word.
 func fetch(t *testing.T, f Fetching) Word {
 	t.Helper()
 	var out bytes.Buffer
@@ -111,7 +111,7 @@ func TestAFileGoesFromMachineToMachineToMachine(t *testing.T) {
 
 	second := serve(t, sum)
 	require.NoError(t, os.Rename(filepath.Join(f.Folder, sum), filepath.Join(second.folder, sum)))
-	require.NoError(t, os.Remove(f.Path)) // it went to where it belongs; the second name is enough
+	require.NoError(t, os.Remove(f.Path)) // Fetch has moved it to its path; the second name is enough
 	assert.True(t, fetch(t, wanting(t, second.Ready, sum, len(b))).Done)
 }
 
@@ -130,7 +130,7 @@ func TestWhatIsAskedForWithoutRightIsRefused(t *testing.T) {
 	ask := func(method, path, authorization string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, "https://"+m.Address, http.NoBody)
 		require.NoError(t, err)
-		r.URL.Opaque = path // as it is, with all its dots
+		r.URL.Opaque = path // the path as it is, with all its dots
 		if authorization != "" {
 			r.Header.Set("Authorization", authorization)
 		}
@@ -207,7 +207,7 @@ func TestAnUnfinishedFileIsContinued(t *testing.T) {
 	assert.True(t, w.Done)
 	assert.Equal(t, int64(9<<20), w.Got, "4 MiB before the end, where an upload may have left holes")
 
-	// It is unknown whose fault it is, so neither machine is blamed; the next attempt begins at the start.
+	// It is unknown which machine caused the difference, so neither is blamed; the next attempt starts from the beginning.
 	broken := bytes.Clone(b[:15<<20])
 	broken[7]++
 	g := wanting(t, m.Ready, sum, len(b))
@@ -237,7 +237,7 @@ func TestAPortWhereNoOneListensIsUnreachable(t *testing.T) {
 	assert.Equal(t, Unreachable, fetch(t, wanting(t, m.Ready, sum, len(b))).Failure)
 }
 
-// The end of the run closes open transfers, too.
+// The end of the run also closes open transfers.
 func TestTheEndOfTheRunEndsTransfers(t *testing.T) {
 	const size = 64 << 20
 	b, sum := content(size)
@@ -319,7 +319,7 @@ func TestServingRefusesWhatWouldOpenMoreThanItShould(t *testing.T) {
 	}
 }
 
-// silentMachine accepts connections and answers in its own way.
+// answering returns a machine that serves with the handler answer.
 func answering(t *testing.T, answer http.HandlerFunc) Ready {
 	t.Helper()
 	cert, der, err := newCertificate()
@@ -348,7 +348,7 @@ func TestAMachineThatFallsSilentIsLeft(t *testing.T) {
 		part, err := os.Stat(f.Part)
 		return err == nil && part.Size() > backward
 	}
-	for f.Patience.Stall = 50 * time.Millisecond; !arrived(); f.Patience.Stall *= 2 { // a busy machine receives nothing in so short a time
+	for f.Patience.Stall = 50 * time.Millisecond; !arrived(); f.Patience.Stall *= 2 { // on a busy machine, nothing arrives in such a short time
 		w = fetch(t, f)
 		require.Equal(t, Slow, w.Failure)
 	}

@@ -27,22 +27,22 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver"
 )
 
-// The limits of a machine that serves. A client with the token may still be hostile, so no client may use all of them.
+// The limits of a machine that serves. A client with the token may still be hostile, so these limits keep one client from using all slots.
 const (
 	maxConnections = 128
 	maxTransfers   = 8
 	maxPerMachine  = 3 // transfers to one address
 	headerTime     = 5 * time.Second
-	// writeTime is how long the other side may accept no byte, and slowest is its least average rate in bytes a second.
+	// writeTime is the time after which a write fails if the other side accepts no byte, and slowest is the minimum average rate in bytes per
+	// second.
 	writeTime = 20 * time.Second
 	slowest   = 64 << 10
 )
 
-// serverName is in every certificate: the certificate itself identifies the machine.
+// serverName is the name in every certificate: the machine is identified by the certificate itself.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx or its time ends, or gone is closed, which means that the run has ended. It prints its address
-// to out.
+// Serve serves files until ctx ends, its time is over, or gone is closed, which means that the run has ended. It prints its address to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
 		return err
@@ -60,17 +60,17 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 	server := &http.Server{
 		Handler:   newShelf(s),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}},
-		// The handshake counts, too. HTTP/2 would let one connection request many files at once.
+		// The time limits include the handshake. HTTP/2 is off, since one connection could request many files at once.
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 4 << 10,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Anyone who can reach the port may cause as many errors as they like.
+		// Any client that can reach the port could fill a log with errors.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	served := make(chan error, 1)
 	go func() {
 		served <- server.ServeTLS(httpserver.Limit(l, httpserver.Options{Connections: maxConnections}), "", "")
 	}()
-	defer func() { _ = server.Close() }() // at once: a partial transfer is of no use when the run has ended
+	defer func() { _ = server.Close() }() // close at once: a partial transfer is useless when the run has ended
 	if err := say(out, Ready{Address: l.Addr().String(), Certificate: der}); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s Serving) check() error {
 	return nil
 }
 
-// listen takes the port of the address, or another one if it is in use.
+// listen listens on the port of the address, or on another port if that port is in use.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -117,7 +117,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// newCertificate makes a certificate that is valid for as long as a run may take.
+// newCertificate makes a certificate that is valid for the longest possible run.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -130,7 +130,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	now := time.Now()
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		// Machines whose clocks differ by a day still accept it: SSH transfers the right certificate.
+		// Machines whose clocks differ by a day must still accept the certificate; the right certificate is known from SSH.
 		NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(72 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
@@ -155,10 +155,10 @@ func newShelf(s Serving) *shelf {
 	return &shelf{Serving: s, transfers: make(chan struct{}, maxTransfers), per: map[string]int{}}
 }
 
-// files is the path prefix of requests.
+// files is the path prefix for requests.
 const files = "/sha256/"
 
-// ServeHTTP serves only files of the list.
+// ServeHTTP serves only the files in the list.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
@@ -187,7 +187,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, "", time.Time{}, f)
 }
 
-// enter counts a transfer, or reports that there are too many.
+// enter counts a transfer. ok is false if there are too many transfers.
 func (s *shelf) enter(remote string) (free func(), ok bool) {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *shelf) enter(remote string) (free func(), ok bool) {
 	}, true
 }
 
-// openRegular opens a regular file. It refuses links and devices.
+// openRegular opens a regular file. It returns an error for links and devices.
 func openRegular(name string) (*os.File, int64, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -231,7 +231,7 @@ func openRegular(name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// hurried ends a transfer whose other side doesn't accept data, or too slowly.
+// hurried ends a transfer if the other side accepts no data or accepts it too slowly.
 type hurried struct {
 	http.ResponseWriter
 	c      *http.ResponseController
