@@ -201,8 +201,8 @@ func (c *copies) fromOthers(m *sharer, wants []ssh.Missing) (t transfer, ok bool
 	return t, ok
 }
 
-// holder returns a machine that can send the file to m: preferably an idle one, or else one that can send another file. It returns nil if there
-// is none.
+// holder returns a machine that can send the file to m: preferably an idle machine, or else a machine that can send another file. It returns nil
+// if no machine can.
 func (c *copies) holder(m *sharer, s *spread) *sharer {
 	if len(s.holders) == 0 {
 		return nil

@@ -61,7 +61,7 @@ func chips() []struct {
 	}
 }
 
-// hopperFirst and hopperLast are the range of Hopper, which lies inside Ampere's range.
+// hopperFirst and hopperLast are the range of Hopper, which is inside Ampere's range.
 const hopperFirst, hopperLast = 0x2300, 0x237f // GH100
 
 // GenerationOf returns a GPU's generation by its PCI device id, which is four hex digits. It returns false for an unknown generation.

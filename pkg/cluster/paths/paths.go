@@ -17,8 +17,7 @@ const (
 	Containerd = "/var/lib/containerd"
 	// CNIBin is the folder of the CNI plugins.
 	CNIBin = "/opt/cni/bin"
-	// Sysctl has a name that sorts after the files of distributions and images: systemd-sysctl reads all files in the order of their names,
-	// regardless of the folder, and the last value wins. 99-sysctl.conf is a link to /etc/sysctl.conf, in which hardened images disable
-	// forwarding.
+	// Sysctl sorts after the files of distributions and images: systemd-sysctl reads all files in the order of their names, regardless of the
+	// folder, and the last value wins. 99-sysctl.conf is a link to /etc/sysctl.conf, in which hardened images disable forwarding.
 	Sysctl = "/etc/sysctl.d/99-zz-paictl.conf"
 )

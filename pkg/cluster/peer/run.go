@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Run runs the program pai-peer: "serve" or "fetch", and a prefix for every path, which only tests use. It reads its instructions from what,
+// Run runs the program pai-peer: "serve" or "fetch", and a prefix for every path, which only tests use. It reads its instructions from a reader,
 // because other users can see the arguments of programs. As a server it ends when stdin ends, which is the SSH session of the run.
 func Run(ctx context.Context, args []string, what io.Reader, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 0 || len(args) > 2 {

@@ -42,7 +42,7 @@ const (
 // serverName is the name in every certificate: the machine is identified by the certificate itself.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx ends, its time is over, or gone is closed, which means that the run has ended. It prints its address to out.
+// Serve serves files until ctx ends, its time has passed, or gone is closed, which means that the run has ended. It prints its address to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
 		return err

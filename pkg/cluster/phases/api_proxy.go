@@ -104,8 +104,8 @@ done
 `, host, port, proxyProgram)
 }
 
-// kubeletServer returns the address at which a member's kubelet must reach the API. A kubelet on a master uses the API server of its own machine,
-// as kubeadm requires.
+// kubeletServer returns the address at which a member's kubelet must reach the API. The kubelet of a master uses the master's own API server, as
+// kubeadm requires.
 func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	if n.ControlPlane {
 		return d.OwnEndpoint(n)

@@ -183,10 +183,10 @@ func IsExpelled(ctx context.Context, r *engine.Run, n *engine.Node) error {
 	return nil
 }
 
-// forget removes what the cluster still has of the machine. First the node's object: kubeadm rejects a machine whose name belongs to a Ready
-// node, and the node stays Ready for a while after its kubelet ended. The kubelet ends first, since a starting kubelet would register the node
-// again. Second the etcd member, whose data was lost with the machine's disk: a new member under its identity would break the others. forget
-// removes the member before the node: if etcd can't do without the member, it refuses before anything on the machine is lost.
+// forget removes two remains of the machine from the cluster. The first is the node's object: kubeadm rejects a machine whose name belongs to a
+// Ready node, and the node stays Ready for a while after its kubelet ended. The kubelet ends first, since a starting kubelet would register the
+// node again. The second is the etcd member, whose data was lost with the machine's disk: a new member under its identity would break the others.
+// forget removes the member before the node: if etcd can't do without the member, etcd refuses before anything on the machine is lost.
 func (p *join) forget(ctx context.Context, r *engine.Run, n *engine.Node, node bool) error {
 	if !node && !n.ControlPlane {
 		return nil

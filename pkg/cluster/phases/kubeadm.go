@@ -211,8 +211,8 @@ func JoinConfig(d *engine.Desired, n *engine.Node, t *engine.Ticket) ([]byte, er
 	return yamlDocuments(conf)
 }
 
-// discovery returns the address at which a joining machine finds the cluster. This is the API's address, unless it belongs to the joining machine
-// itself, where no API responds yet.
+// discovery returns the address at which a joining machine finds the cluster. This is the API's address, unless that address belongs to the
+// joining machine itself: no API responds there yet.
 func discovery(d *engine.Desired, n *engine.Node, t *engine.Ticket) string {
 	if d.Endpoint() == d.OwnEndpoint(n) {
 		return t.Issuer

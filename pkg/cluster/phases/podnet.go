@@ -26,7 +26,7 @@ func Differs(address, subnet string) bool {
 	return errA == nil && errS == nil && a.Masked() != s.Masked()
 }
 
-// podSubnet returns the subnet of the node's pods according to the API or, if the API has none, according to flannel.
+// podSubnet returns the subnet of the node's pods according to the API, or according to flannel if the API has no subnet for the node.
 func (p *network) podSubnet(n *engine.Node, w *engine.World) (string, error) {
 	nodes, err := w.Nodes()
 	if err != nil {

@@ -92,8 +92,8 @@ func checkNetworks(s *Host) []Finding {
 	return out
 }
 
-// clash returns the machine's address or route that lies in the network p, or the directly connected network that contains p. It returns "" if
-// nothing overlaps. Routes of paictl's CNI plugin don't count.
+// clash returns the machine's address or route inside the network p, or the directly connected network that contains p. It returns "" if nothing
+// overlaps. Routes of paictl's CNI plugin don't count.
 func (s *Host) clash(p netip.Prefix) string {
 	ours := func(dev string) bool {
 		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))

@@ -30,7 +30,7 @@ type apiState struct {
 }
 
 // UpAPI starts the control plane of a bundle as processes of this user on loopback, and simulates the nodes with KWOK. If nodes is empty, it
-// simulates as many CPU nodes as Options.Hosts says. UpAPI creates missing parts, and replaces the existing nodes by the given ones.
+// simulates as many CPU nodes as Options.Hosts says. UpAPI creates missing parts, and changes existing nodes until they match nodes.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -234,7 +234,7 @@ func (s *Sandbox) apiDown(ctx context.Context) error {
 	for name, pids := range running {
 		g.Go(func() error {
 			end := syscall.SIGTERM
-			if s.bound { // nothing uses its data again
+			if s.bound { // the data isn't used again
 				end = syscall.SIGKILL
 			}
 			if err := s.signal(name, end); err != nil {

@@ -144,8 +144,8 @@ func littleEndian(hex string) (out [4]byte, ok bool) {
 	return [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, true
 }
 
-// resolvConf returns the machine's resolver configuration in a form that hosts can use: it replaces a resolver on this machine's loopback by the
-// resolvers behind it.
+// resolvConf returns the machine's resolver configuration in a form that hosts can use: instead of a resolver on this machine's loopback, it has
+// the resolvers behind it.
 func resolvConf() string {
 	b, _ := os.ReadFile("/etc/resolv.conf")
 	if strings.Contains(string(b), "nameserver 127.") {

@@ -218,7 +218,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	return s.cleanUp(ctx, name)
 }
 
-// cleanUp removes what a host that has ended left on this machine, except for its files.
+// cleanUp removes the remains of a host that has ended from this machine, except for the host's files.
 func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 	cg, err := machineCgroups()
 	if err != nil {

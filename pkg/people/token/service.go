@@ -88,7 +88,7 @@ func (l Lifetimes) filled() Lifetimes {
 	}
 }
 
-// Load reads keys and records once, and creates the first key if there is none. Commands use it instead of Run.
+// Load reads keys and records once, and creates the first key if no key exists. Commands use it instead of Run.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.objects.Load(ctx); err != nil {
 		return away("read the tokens", err)

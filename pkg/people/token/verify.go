@@ -129,8 +129,8 @@ func (s *Service) checkClaims(c *Claims) error {
 	return nil
 }
 
-// record finds a record in the watched data. If it isn't there and the token is signed, another replica may just have created it, so record reads
-// it from the API server once.
+// record finds a record in the watched data. If the data doesn't contain it and the token is signed, another replica may just have created it, so
+// record reads it from the API server once.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
 	if have, ok := s.objects.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
