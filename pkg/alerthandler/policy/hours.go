@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 )
 
-// Hours are the hours in which a policy begins its steps, so that people are there to react.
+// Hours are the hours in which a policy begins its steps, so that people can react.
 type Hours struct {
 	// Zone is the time zone, such as Europe/Berlin.
 	Zone string `json:"zone"`

@@ -365,7 +365,7 @@ func (d *decision) act() Next {
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
 }
 
-// bounded ends an Action whose effect the API server rejects: other Actions wait for its end. Evictions of a drain have a time limit of their own.
+// bounded ends an Action whose effect the API server rejects: other Actions wait for its end. Evictions of a drain have another time limit.
 func (d *decision) bounded(next Next) Next {
 	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.f.RefusedSince) < refusedTimeout {
 		return next

@@ -173,7 +173,7 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	return nil, cmp.Or(away, ErrWrong)
 }
 
-// stranger stands in for a person who doesn't exist, so that the server does the same work as for an existing person.
+// stranger replaces a person who doesn't exist, so that the server does the same work as for an existing person.
 const stranger = "no-person-has-this-name"
 
 // local checks the stored password. It takes the same time for every kind of failure.

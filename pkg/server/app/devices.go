@@ -140,7 +140,7 @@ func (d *Actions) device(ctx context.Context, name, user string) (*onetime.Thing
 	return t, err
 }
 
-// open returns a waiting sign-in that no one has allowed or denied yet.
+// open returns a waiting sign-in that is neither allowed nor denied yet.
 func (d *Actions) open(ctx context.Context, id string) (*onetime.Thing, error) {
 	t, err := d.app.Once.Get(ctx, onetime.Device, id)
 	if err == nil && !unanswered(t.Values) {

@@ -139,7 +139,7 @@ func (j *Job) LogText(ctx context.Context, l *Log, follow bool, note func(string
 	return err
 }
 
-// missing returns the error for a log if nothing of the log could be read.
+// missing returns the error for a log if no part of the log could be read.
 func missing(ctx context.Context, err error) error {
 	if _, told := errors.AsType[*wire.Error](err); told || ctx.Err() != nil || job.IsUnavailable(err) || errors.Is(err, rules.ErrForbidden) || errors.Is(err, rules.ErrGuest) {
 		return err

@@ -21,7 +21,7 @@ import (
 const (
 	// WatchNew: the watch has just begun.
 	WatchNew = "new"
-	// WatchExpired means that the changes since the requested place aren't known any more.
+	// WatchExpired means that the changes since the requested place are no longer known.
 	WatchExpired = "expired"
 	// WatchGrants: the caller sees other jobs than before, or the place belongs to another filter.
 	WatchGrants = "grants"

@@ -29,8 +29,8 @@ func stays(d *app.Actions, name string, all []app.Group, leaves func(*v1.GroupSp
 }
 
 // besideWord returns the names of groups that a person is added to by name. It leaves out groups that the person is in only through a provider,
-// because clients read lists with these groups and send them back. It returns an error if names lacks a group that of selects and that a provider
-// keeps the person in.
+// because clients read lists with these groups and send them back. It returns an error if names doesn't have a group that of selects and in which a
+// provider keeps the person.
 func besideWord(d *app.Actions, s *v1.UserSpec, all []app.Group, names []string, of func(*v1.GroupSpec) bool) ([]string, error) {
 	if err := stays(d, s.Name, all, func(g *v1.GroupSpec) bool { return of(g) && !slices.Contains(names, g.Name) }); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Remedy is what the user can do about the error.
+	// Remedy says how the user can repair the error.
 	Remedy string `json:"remedy,omitempty"`
 	// Findings are the errors in a job file.
 	Findings strictyaml.Findings `json:"findings,omitempty"`
