@@ -39,7 +39,7 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText returns a message for a job that gets more GPUs than it requests; "" for others.
+// TakesText returns a message for a job that gets more GPUs than it requests, and "" for other jobs.
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""

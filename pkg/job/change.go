@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Stop requests that a job stops, and returns its phase before that. A finished job doesn't change.
+// Stop requests that a job stops, and returns the phase that the job had before. A finished job doesn't change.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
 	if !j.Live {
 		return endedPhase(j), nil
@@ -50,11 +50,12 @@ type ScaleOptions struct {
 	Allow func(Use) error
 	// Room, if not nil, returns an error if that number of additional tasks isn't allowed.
 	Room func(more int) error
-	// Facts, if not nil, reads the resources of the cluster. The tasks of a job that grows are compared with it as those of a submission are.
+	// Facts, if not nil, reads the resources of the cluster. If the number of a job's tasks grows, they are checked against these resources
+	// like the tasks of a submission.
 	Facts func(context.Context) (*Facts, error)
 }
 
-// Scaled is the result of Scale: the former number of tasks of the role, and warnings about the new ones.
+// Scaled is the result of Scale: the former number of tasks of the role, and warnings about the new tasks.
 type Scaled struct {
 	Before   int
 	Findings strictyaml.Findings
@@ -113,7 +114,7 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	path := fmt.Sprintf("/spec/taskRoles/%d/", at)
 	patch := []operation{{"test", path + "name", r.Name}, {"test", path + "taskNumber", before}, {"replace", path + "taskNumber", tasks}}
 	if int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount) == before {
-		// The role required all of its tasks to succeed, and continues to.
+		// The role required all tasks to succeed, and still does.
 		patch = append(patch, operation{"replace", path + "frameworkAttemptCompletionPolicy/minSucceededTaskCount", tasks})
 	}
 	if gpus >= 0 {
@@ -146,8 +147,9 @@ func scalable(f *v1.Framework, role, tasks int) error {
 	return nil
 }
 
-// fitting checks a job with more tasks of a role against the current resources of the cluster. It returns the warnings of a submission, and
-// an error if a submission would be refused. It doesn't report mistakes in the job file, which were checked when the job was submitted.
+// fitting checks a job with more tasks of a role against the current resources of the cluster. It returns the same warnings as a
+// submission, and an error if a submission would be rejected. It doesn't report mistakes in the job file, which were checked when the job
+// was submitted.
 func (c *Client) fitting(ctx context.Context, f *v1.Framework, role, tasks int, read func(context.Context) (*Facts, error)) (strictyaml.Findings, error) {
 	if read == nil || f.Annotations[v1.AnnotationConfig] == "" {
 		return nil, nil

@@ -39,7 +39,7 @@ type Client struct {
 	Namespace string
 	// Now is the clock; tests replace it.
 	Now func() time.Time
-	// Configured returns the virtual clusters if the scheduler doesn't answer. If it is nil, they are read from the
+	// Configured returns the virtual clusters if the scheduler doesn't respond. If it is nil, they are read from the
 	// scheduler's configuration.
 	Configured func(context.Context) ([]schedulerapi.VirtualCluster, error)
 }
@@ -201,11 +201,11 @@ func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	return c.History.Job(ctx, j.Object)
 }
 
-// fewPods is the largest number of pods that are read one by one, because to list the pods of a job, the API server scans those of
+// fewPods is the largest number of pods that are read one by one. To list the pods of a job, the API server would scan the pods of
 // all jobs.
 const fewPods = 8
 
-// Pods lists the pods of a job: of its current attempt, and ended ones that are kept for their logs.
+// Pods lists the pods of a job: the pods of its current attempt, and ended pods that are kept for their logs.
 func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	if names, few := podsOf(j); few {
 		pods, err := those(ctx, names, c.Client.CoreV1().Pods(c.Namespace).Get)

@@ -16,7 +16,7 @@ import (
 // numbered matches a name that ends in a number, as FreeName makes it.
 var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
 
-// FreeName returns a name like that of a job that the owner of the copy has not used yet.
+// FreeName returns a name that is similar to the job's name, and that the owner of the copy hasn't used yet.
 func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, error) {
 	base, n := j.Name, 1
 	if m := numbered.FindStringSubmatch(j.Name); m != nil {
@@ -37,7 +37,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, er
 	return "", hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
 }
 
-// Clone returns the job file of a job under another name; secrets reports whether some are masked in it.
+// Clone returns the job file of a job under another name; secrets reports whether the file contains masked secrets.
 func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
 	if j.Config == "" {
 		return nil, false, hint.Errorf("only jobs that were submitted by paictl or OpenPAI can be cloned", "%s has no job file", j.Title())

@@ -18,7 +18,7 @@ func (j *Job) VirtualCluster() string {
 	return ""
 }
 
-// VirtualClusters returns the virtual clusters from which the job's pods request cells. It reads the pods, and not the job file. A
+// VirtualClusters returns the virtual clusters that the job's pods request cells from. It reads the pods, and not the job file. A
 // request that can't be read counts as a request to the virtual cluster "", which isn't granted to anyone.
 func (p *Prepared) VirtualClusters() []string {
 	out := []string{p.Objects.Framework.Labels[v1.LabelVC]}
@@ -38,8 +38,8 @@ func (p *Prepared) VirtualClusters() []string {
 	return out
 }
 
-// Told returns a text in which names of jobs that the reader may not know are replaced. The scheduler writes such names as
-// USER~JOB/GROUP.
+// Told returns a text with replacements for the names of jobs that the reader may not know. The scheduler writes such
+// names as USER~JOB/GROUP.
 func (n NameOf) Told(text string) string {
 	if n == nil {
 		return text

@@ -28,9 +28,9 @@ type Detail struct {
 	Attempts []api.Attempt `json:"attempts"`
 	// After are the jobs that it starts after.
 	After []v1.After `json:"after,omitempty"`
-	// AvoidedNodes are the nodes that failed the job. See Avoids for those that its new pods avoid.
+	// AvoidedNodes are the nodes that failed the job. Avoids returns the nodes that its new pods avoid.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
-	// ClonedFrom is the job that this one was cloned from. Its fields are empty if the reader doesn't see that job.
+	// ClonedFrom is the original of a cloned job. Its fields are empty if the reader doesn't see that job.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
 	// Config is the job file, secrets masked.
 	Config string `json:"config,omitempty"`
@@ -44,7 +44,7 @@ type Detail struct {
 	earlier []api.TaskAttempt
 	pods    []corev1.Pod
 	group   string // the gang that waits in the queue, or ""
-	// queueErr and historyErr are the errors of the scheduler and the job controller, or nil if they answered.
+	// queueErr and historyErr are the errors of the requests to the scheduler and the job controller, or nil.
 	queueErr, historyErr error
 }
 
@@ -80,7 +80,7 @@ type Task struct {
 // Name returns the displayed name of a task: role[index].
 func (t *Task) Name() string { return TaskName(t.Role, t.Index) }
 
-// Progress counts the tasks of a live job, and those that have begun.
+// Progress returns the number of tasks of a live job, and how many of them have begun.
 func (d *Detail) Progress() (begun, total int) {
 	if d.job != nil || !d.Live {
 		return d.begun, d.total

@@ -12,7 +12,7 @@ import (
 // diffContext is how many unchanged lines a diff shows around each change.
 const diffContext = 3
 
-// Diff returns the difference of the job files of two jobs as a unified diff, or "" if they are the same. Secrets are masked in both.
+// Diff returns the difference of the job files of two jobs as a unified diff, or "" if they are the same. Secrets are masked in both files.
 func Diff(before, after *Job) (string, error) {
 	for _, j := range []*Job{before, after} {
 		if j.Config == "" {

@@ -16,8 +16,8 @@ const (
 	notifyKey = "jobStatusChangeNotification"
 )
 
-// SetNotify sets extras.jobStatusChangeNotification of a job file: the changes of state that its owner is notified of. The rest of the text
-// doesn't change.
+// SetNotify sets extras.jobStatusChangeNotification of a job file: the changes of state that cause a notice to its owner. The rest of the
+// text doesn't change.
 func SetNotify(file string, data []byte, states []v1.NotifyState) ([]byte, error) {
 	root, err := topOf(file, data)
 	if err != nil {

@@ -39,7 +39,7 @@ func (e *LimitError) Error() string { return e.Err.Error() }
 // Unwrap returns the API server's error.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// UnavailableError means that the answer isn't available now, and may be later.
+// UnavailableError means that a result isn't available now, but may be available later.
 type UnavailableError struct{ Err error }
 
 // Error explains why.
@@ -48,8 +48,8 @@ func (e *UnavailableError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsUnavailable reports whether an error is temporary: the API server, the job controller or the scheduler doesn't answer,
-// or not in time.
+// IsUnavailable reports whether an error is temporary: the API server, the job controller or the scheduler doesn't
+// respond, or responds too late.
 func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*UnavailableError](err); ok {
 		return true
@@ -60,7 +60,7 @@ func IsUnavailable(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// RefusedError means that the job controller refused a request or its data as invalid.
+// RefusedError means that the job controller rejected a request or its data as invalid.
 type RefusedError struct{ Err error }
 
 // Error returns the message of the job controller.

@@ -17,8 +17,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Events returns the events of a job and its pods, the latest last. They are from the job controller or, if it doesn't answer, from the
-// cluster, which has only recent ones. Then note explains why the earlier ones are missing.
+// Events returns the events of a job and its pods, the latest last. The job controller has all events. If it doesn't respond, Events
+// reads them from the cluster, which has only recent events, and note explains why the earlier events are missing.
 func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, err error) {
 	list, err = c.collected(ctx, j)
 	switch {
@@ -47,7 +47,7 @@ func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.framework.CreationTimestamp.Time) }), err
 }
 
-// manyNames is the number of pods from which on all events are read at once, instead of the events of each pod.
+// manyNames is the number of pods at which the events of all pods are read with one request, instead of one request per pod.
 const manyNames = 40
 
 // podNames returns the names of the pods of a live job, which are the same in all attempts. If there are more than most names,

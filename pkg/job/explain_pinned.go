@@ -87,7 +87,7 @@ func freeCells(x *cell.Explanation) string {
 	return text
 }
 
-// keptFrom explains a gang that can't go to any of the cells that are free for it.
+// keptFrom explains why a gang can't use any of the cells that are free for it.
 func (e *evidence) keptFrom(w *Why) {
 	var text, remedy string
 	for _, x := range []*cell.Explanation{e.gang.Explanation, e.gang.Alternative} {
@@ -217,7 +217,7 @@ func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	return nil, ""
 }
 
-// repeats reports whether Kubernetes' message only repeats that of the GPU scheduler.
+// repeats reports whether Kubernetes' message only repeats the message of the GPU scheduler.
 func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	if e.gang == nil {
 		return false

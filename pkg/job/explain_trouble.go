@@ -147,7 +147,7 @@ func pullTrouble(message string) (text string, remedy []string) {
 	return clip(tail(message)), []string{"check uri of the prerequisite in the job file"}
 }
 
-// tail returns the registry's message without the text that the container engine puts before it.
+// tail returns the registry's message without the prefix that the container engine adds.
 func tail(message string) string {
 	if i := strings.LastIndex(message, "failed to do request: "); i >= 0 {
 		return message[i+len("failed to do request: "):]
@@ -222,7 +222,7 @@ func configRemedy(message string) []string {
 	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
 
-// unschedulable returns the reason for which Kubernetes' scheduler found no machine for a pod, or "".
+// unschedulable returns why Kubernetes' scheduler found no machine for a pod, or "".
 func unschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
@@ -256,7 +256,7 @@ func clip(s string) string {
 	return s
 }
 
-// startingWhat describes what a task on its machine waits for.
+// startingWhat describes what a task waits for after it got its machine.
 func (e *evidence) startingWhat(t *Task) string {
 	for i := range e.pods {
 		p := &e.pods[i]

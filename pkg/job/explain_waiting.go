@@ -250,7 +250,7 @@ func (e *evidence) promiseLess(w *Why) {
 	}
 }
 
-// holders returns the jobs that hold cells for which the gang waits, with the number of each.
+// holders returns the jobs that hold cells which the gang waits for, with the number of cells of each job.
 func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
 	has := map[string]int{}
 	for _, h := range all {
@@ -312,7 +312,7 @@ func (e *evidence) sickGPUs(w *Why) {
 	}
 }
 
-// lostNodes adds a fact for each machine that doesn't answer, even if the job waits for another reason.
+// lostNodes adds a fact for each machine that doesn't respond, even if the job waits for another reason.
 func (e *evidence) lostNodes(w *Why) {
 	seen := map[string]bool{}
 	for i := range e.Tasks {
@@ -378,7 +378,7 @@ func (e *evidence) byPhase() map[Phase][]*Task {
 	return out
 }
 
-// list names tasks; if there are many, only the first ones.
+// list names tasks. If there are many, it names only the first three.
 func (e *evidence) list(tasks []*Task) string {
 	var names []string
 	for _, t := range tasks {

@@ -183,7 +183,7 @@ func mostOf(nodes []corev1.Node, marks map[string]string, device corev1.Resource
 }
 
 // platform returns the requests of the programs that run on every machine, in thousandths of a processor
-// and MB. A task that relies on their part would wait forever. Both are 0 if the DaemonSets can't be read.
+// and MB. A task that relies on their part would wait forever. Both results are 0 if the DaemonSets can't be read.
 func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	list, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -160,8 +160,8 @@ type change struct {
 	Object v1.Framework `json:"object"`
 }
 
-// Watch calls changed with every new version of one Framework, and with nil when it is deleted. It
-// returns when the connection ends, as it does after a few minutes at the latest.
+// Watch calls changed with every new version of one Framework, and with nil when it is deleted. It returns when the
+// connection ends, which happens after a few minutes at the latest.
 func (f *Frameworks) Watch(ctx context.Context, name string, changed func(*v1.Framework)) error {
 	r := f.on(f.rest.Get(), "").Param("watch", "true").Param("fieldSelector", "metadata.name="+name)
 	body, err := r.Stream(ctx)

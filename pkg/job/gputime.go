@@ -19,13 +19,13 @@ type Usage struct {
 // UsageItem is one row of a report about usage.
 type UsageItem struct {
 	api.UsageItem
-	// Share is the GPU time of guaranteed jobs, divided by that of all GPUs that the virtual cluster owns now, over the elapsed part
-	// of the row's time. It is nil if it isn't known.
+	// Share is the GPU time of guaranteed jobs, divided by the GPU time that all GPUs which the virtual cluster owns now have in the
+	// elapsed part of the row's period. It is nil if it isn't known.
 	Share *float64 `json:"shareOfGuarantee,omitempty"`
 }
 
-// Usage sums up for how long GPUs were held. Rows have shares if they are for a virtual cluster and not for
-// a type of its GPUs, and if the scheduler answers.
+// Usage sums up for how long GPUs were held. Rows have shares if they are for a virtual cluster and not for a type of
+// its GPUs, and if the scheduler responds.
 func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (*Usage, error) {
 	u, err := c.History.Usage(ctx, q)
 	if err != nil {

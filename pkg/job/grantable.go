@@ -43,8 +43,8 @@ func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err err
 	return vcs, storages, nil
 }
 
-// cells returns the configuration that the scheduler reads; nil if it doesn't exist, may not be read or is invalid: then the scheduler
-// continues with the previous one, which only it has.
+// cells returns the configuration that the scheduler reads, or nil if it doesn't exist, may not be read or is invalid. The scheduler
+// continues with the previous configuration if the current one is invalid; only the scheduler has the previous one.
 func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 	text, err := c.systemConfig(ctx, schedulerconfig.ConfigMap)
 	if err != nil || text == nil {
@@ -57,8 +57,8 @@ func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 	return &config, nil
 }
 
-// VirtualClusters returns the virtual clusters and their usage. If no scheduler answers, it returns those of the configuration,
-// without their usage, and down explains why.
+// VirtualClusters returns the virtual clusters and their usage. If no scheduler responds, it returns the virtual clusters of
+// the configuration, without their usage, and down is the reason.
 func (c *Client) VirtualClusters(ctx context.Context) (all *schedulerapi.VirtualClusters, down, err error) {
 	all, err = c.Scheduler.VirtualClusters(ctx)
 	if !errors.Is(err, vc.ErrNotRunning) {

@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// ErrNoController is returned if the job controller doesn't answer: it was not started, or none
-// of its pods is ready. Jobs that the API still has can be shown without it.
+// ErrNoController is returned if the job controller doesn't respond: it was not started, or none of its pods is ready.
+// Jobs that still exist in the API can be shown without the controller.
 var ErrNoController = errors.New("the job controller doesn't answer")
 
 // ErrAway is returned for a temporary error: the job controller, or a program that it depends on, is being replaced.
@@ -44,7 +44,7 @@ func (away) Is(target error) bool { return target == ErrAway }
 // Unwrap returns the underlying error.
 func (e away) Unwrap() error { return e.error }
 
-// remedyController is the remedy if the job controller doesn't answer.
+// remedyController is the remedy if the job controller doesn't respond.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
 // remedyRight is the remedy for a missing right.
@@ -62,10 +62,10 @@ func (e *closed) Error() string { return ErrClosed.Error() + ": " + e.why }
 // Is reports whether target is ErrClosed or ErrNoController.
 func (*closed) Is(target error) bool { return target == ErrClosed || target == ErrNoController }
 
-// errFailing is returned if the job controller answers, but its archive fails.
+// errFailing is returned if the job controller responds, but its archive fails.
 var errFailing = errors.New("the history of jobs fails")
 
-// historyTimeout bounds one question, so that a hung controller doesn't keep a list from being shown.
+// historyTimeout bounds one request, so that a hung controller doesn't keep a list from being shown.
 const historyTimeout = 15 * time.Second
 
 // archiveTimeout bounds how long the controller copies its archive, and how long it restores one.
@@ -113,8 +113,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the live and the finished jobs from the leading replica of the controller. If the controller can't answer
-// now, List returns an error at once: the caller has an alternative.
+// List reads a page of the live and the finished jobs from the leading replica of the controller. If the controller isn't
+// available, List returns an error at once: the caller has an alternative.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -198,8 +198,8 @@ func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, 
 	return resp.Body.Close()
 }
 
-// Job reads all about the last job of a Framework's name, or the one of a UID. For a job that never existed, the API returns a
-// NotFound error.
+// Job reads all data about a job. framework is the name of a Framework, which means the last job with that name, or the UID of
+// a job. For a job that never existed, the API returns a NotFound error.
 func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
 	out := &api.JobDetail{}
 	if err := h.ask(ctx, h.get("/v1/jobs/"+path(framework)), out); err != nil {
@@ -251,7 +251,7 @@ func (h *History) Events(ctx context.Context, framework string) ([]api.Event, er
 	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
 }
 
-// Log opens the kept end of a finished task's log. truncated reports whether there was more before it.
+// Log opens the stored end of a finished task's log. truncated reports whether the beginning is missing.
 func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, truncated bool, err error) {
 	r := h.get("/v1/jobs/"+path(key.Framework, "logs")).Param("role", key.Role).
 		Param("task", strconv.Itoa(int(key.Task))).Param("attempt", strconv.Itoa(int(key.Attempt))).

@@ -29,7 +29,7 @@ func (h *History) tags(ctx context.Context, method, uid string, tags []string) (
 	return out.Tags, err
 }
 
-// SaveAudit adds records to the audit. Existing ones don't change, so records may be sent again.
+// SaveAudit adds records to the audit. Existing records don't change, so records may be sent again.
 func (h *History) SaveAudit(ctx context.Context, records []audit.Record) error {
 	return h.exchange(ctx, http.MethodPost, h.get("/v1/audit").URL(), records, nil)
 }
@@ -46,7 +46,7 @@ func (h *History) with(suffix string, v url.Values) *url.URL {
 	return to
 }
 
-// exchange sends a body and reads an answer; each may be nil.
+// exchange sends a body and reads a response; each may be nil.
 func (h *History) exchange(ctx context.Context, method string, to *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()

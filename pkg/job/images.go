@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// firstImages returns repositories in which people run commands, the ones that paictl provides first. The machines also have other images,
-// most of them parts of the platform.
+// firstImages returns repositories that people run commands in, beginning with the repositories that paictl provides. The machines also
+// have other images, most of them parts of the platform.
 func firstImages() []string {
 	return []string{"examples-python", "pytorch", "tensorflow", "cuda", "python", "ubuntu", "debian", "busybox", "alpine"}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Job is a job: a live one with a Framework, or one that only the history has. It can be written as JSON. A Job that was read from JSON
-// has all that commands show of it, but methods of Client accept only those that a Client found.
+// has all data that commands show, but methods of Client accept only a Job that a Client found.
 type Job struct {
 	User   string `json:"user"`
 	Name   string `json:"name"`

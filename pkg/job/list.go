@@ -20,8 +20,8 @@ import (
 // maxPage is the largest number of rows that are requested from the job controller at once.
 const maxPage = 1000
 
-// List lists jobs: those that the API has, and those that only the history has. The job controller has both in memory. If it doesn't
-// answer, or is too old to list them, List reads all live jobs from the API server.
+// List lists jobs: the jobs that the API has, and the jobs that only the history has. The job controller has both in memory. If it
+// doesn't respond, or is too old to list jobs, List reads all live jobs from the API server.
 func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	return c.gathered(ctx, f, err)
 }
 
-// Lister returns lists of jobs page by page. The job controller is one; so is a cache that watches the jobs as it does.
+// Lister returns lists of jobs page by page. The job controller is a Lister; so is a cache that watches the jobs as the controller does.
 type Lister interface {
 	List(ctx context.Context, f Filter) (*Page, error)
 }
@@ -73,8 +73,7 @@ func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, erro
 	}
 }
 
-// Place asks the scheduler which of the jobs without a machine are in its queue. If no scheduler answers, none of them counts as
-// queued.
+// Place asks the scheduler which of the jobs without a machine are in its queue. If no scheduler responds, no job counts as queued.
 func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	var unplaced []*Row
 	for i := range rows {

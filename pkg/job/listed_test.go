@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// replica is a job controller as the chart runs one: it elects, archives and answers.
+// replica is a job controller as the chart runs it: it takes part in the election, archives jobs and serves requests.
 type replica struct {
 	*controller.Controller
 	handler http.Handler
@@ -70,7 +70,7 @@ func (l *lateWriter) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController through.
 func (l *lateWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 
-// slow returns a way to the API server on which news may be late.
+// slow returns the configuration of a connection to the API server that may deliver watch events late.
 func (r *replicated) slow(t *testing.T) *rest.Config {
 	t.Helper()
 	h, err := jobtest.Handler(r.cluster.Config, nil)
@@ -270,7 +270,7 @@ func TestAListGoesOnWhereItWasWhenAnotherReplicaLeads(t *testing.T) {
 	assert.Zero(t, r.lists.Load())
 
 	first.stop()
-	// No replica leads yet, or the leader doesn't answer: the client asks the API server, with the same cursor.
+	// No replica leads yet, or the leader doesn't respond: the client asks the API server, with the same cursor.
 	fallen, err := r.List(t.Context(), Filter{User: "ann", Limit: 1, Cursor: page.Next})
 	require.NoError(t, err)
 	require.Len(t, fallen.Items, 1)

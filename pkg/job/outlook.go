@@ -33,7 +33,7 @@ type Outlook struct {
 	Reason string `json:"reason,omitempty"`
 	// After are jobs that it waits for first.
 	After []string `json:"after,omitempty"`
-	// Machines are those on which it would start, if the caller may know them. MachineCount is their number.
+	// Machines are the machines on which the job would start, if the caller may know them. MachineCount is their number.
 	Machines     []string `json:"machines,omitempty"`
 	MachineCount int      `json:"machineCount,omitempty"`
 	// StartingTasks is the number of tasks that would start now, if the other tasks would not, or weren't tried.
@@ -70,8 +70,7 @@ func (p *Prepared) OnCells() bool {
 	return !slices.ContainsFunc(p.Objects.Framework.Spec.TaskRoles, func(r v1.TaskRole) bool { return r.Task.Pod.Annotations[annotation.SpecKey] == "" })
 }
 
-// Outlook asks the scheduler for the prediction for a job. Without an answer, the verdict is unknown. names are the names of jobs that
-// the reader may know, and machines reports whether the reader may know machines.
+// Outlook asks the scheduler for the prediction for a job. If the scheduler doesn't respond, the verdict is unknown.
 func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machines bool) *Outlook {
 	ctx, cancel := context.WithTimeout(ctx, outlookTime)
 	defer cancel()

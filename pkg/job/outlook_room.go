@@ -52,7 +52,7 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 	return out, nil
 }
 
-// errNoQueue explains why nothing is known about GPUs without a scheduler for them.
+// errNoQueue explains why nothing is known about GPUs in a cluster without the GPU scheduler.
 var errNoQueue = errors.New("this cluster has no scheduler for GPUs, and Kubernetes places them")
 
 // RoomOutlook returns the outlook of a job that no scheduler of GPUs places. It depends on the processors and memory that machines

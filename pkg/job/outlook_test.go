@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// planned prepares a job that isn't submitted. Its scheduler answers as one was recorded to; without an answer, none runs.
+// planned prepares a job that isn't submitted. Its scheduler returns a recorded answer; if answer is "", no scheduler runs.
 func planned(t *testing.T, more, answer string, objects ...runtime.Object) (*Client, *Prepared, *schedulerapi.OutlookQuery) {
 	t.Helper()
 	asked := &schedulerapi.OutlookQuery{}

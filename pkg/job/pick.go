@@ -39,14 +39,14 @@ type Target struct {
 	// User and Job identify the job of the task. They aren't part of the JSON, because the requester knows them.
 	User string `json:"-"`
 	Job  string `json:"-"`
-	// Others are further tasks that would have matched.
+	// Others is the number of further tasks that would have matched.
 	Others int `json:"-"`
 
 	pod *corev1.Pod
 }
 
-// LacksRuntime reports whether a command could not be started because the runtime isn't where it was put. The wording depends on the
-// container runtime, but has the name and the system's reason in it.
+// LacksRuntime reports whether a command could not be started because the runtime's file is missing in the container. The wording
+// depends on the container runtime, but contains the file's name and the system's reason.
 func (r *Target) LacksRuntime(err error) bool {
 	if err == nil {
 		return false
@@ -55,7 +55,7 @@ func (r *Target) LacksRuntime(err error) bool {
 	return strings.Contains(text, r.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
 }
 
-// Kubernetes returns the pod as it was found; nil for a target that was read from JSON.
+// Kubernetes returns the pod that was found, or nil for a target that was read from JSON.
 func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 
 // Command returns a command line that runs args with the environment of the task, if the runtime can do that.
@@ -93,7 +93,7 @@ func program(p *corev1.Pod, container string) string {
 	return RuntimePath
 }
 
-// Pick finds a task that runs: the one of a role and index, or with index -1 the first.
+// Pick finds a running task by its role and index; index -1 means the first one.
 func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*Target, error) {
 	if err := CheckRole(j, role); err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 	return out, nil
 }
 
-// ordinal reads the number of an attempt. It returns 0 for pods without one.
+// ordinal reads the number of an attempt. It returns 0 for pods without a number.
 func ordinal(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

@@ -79,7 +79,7 @@ func (c *Code) At(url string) *spec.Code {
 type Offer struct {
 	// TakesCode reports whether the cluster accepts folders of code with jobs.
 	TakesCode bool `json:"takesCode"`
-	// SKUs are the shares of a machine that go with one cell, by the type of its GPU, or by that of CPU cells.
+	// SKUs are the shares of a machine that go with one cell, by the type of its GPU or of its CPU cell.
 	SKUs map[string]render.SKU `json:"skus,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 // WaitingList is the gangs that wait for GPUs, in their order.
 type WaitingList struct {
 	Items []WaitingGang `json:"items"`
-	// Total is how many wait, also of those that the list leaves out.
+	// Total is the number of waiting gangs, including gangs that the list leaves out.
 	Total int `json:"total"`
 }
 
@@ -26,7 +26,7 @@ type WaitingGang struct {
 	schedulerapi.Queued
 }
 
-// Waiting asks the scheduler which gangs wait in a virtual cluster, or in all: the first limit ones, or all if limit is 0.
+// Waiting asks the scheduler which gangs wait in a virtual cluster, or in all: the first limit gangs, or all gangs if limit is 0.
 func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf
 	return &WaitingList{Items: names.Waiting(gangs), Total: q.Total}, nil
 }
 
-// queue returns the gangs that wait for GPUs. It is empty if no scheduler answers, since jobs then don't wait in a queue.
+// queue returns the gangs that wait for GPUs. It is empty if no scheduler responds, since jobs then don't wait in a queue.
 func (c *Client) queue(ctx context.Context, vc string) Queue {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc})
 	if err != nil {
@@ -55,7 +55,7 @@ const (
 	placesAtOnce = 40
 	// questionsAtOnce is the number of concurrent requests.
 	questionsAtOnce = 5
-	// manyPlaces is the number of jobs from which on the whole queue is read at once.
+	// manyPlaces is the number of jobs at which the whole queue is read with one request.
 	manyPlaces = 200
 )
 

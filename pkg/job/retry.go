@@ -24,16 +24,16 @@ const (
 
 // RetryOptions specify how a job is run again.
 type RetryOptions struct {
-	// Allow, if not nil, returns an error if the job may no longer use something. A retried job is as it was submitted.
+	// Allow, if not nil, returns an error if the job may no longer use something. A retried job has the content of the original submission.
 	Allow func(Use) error
-	// MaySee, not nil, returns an error for a job that the owner may no longer know of: the job can't wait for it.
+	// MaySee, if not nil, returns an error for a job that the owner may no longer know, so that the retried job can't wait for it.
 	MaySee func(*Job) error
 	// Room, if not nil, returns an error if another job with that number of tasks isn't allowed.
 	Room func(tasks int) error
 }
 
-// Retry runs a job again, under its name and as it was submitted, secrets and code included. A job that has not ended gets one more
-// attempt now. A job that has ended becomes a new job of the same name; the old one stays in the history.
+// Retry runs a job again, under its name and with the content of its submission, secrets and code included. A job that has not
+// ended gets one more attempt now. A job that has ended becomes a new job of the same name; the old one stays in the history.
 //
 // In between, the job is stored in a separate Secret. If Retry is killed at that point, the next Retry continues, even if the job is
 // neither live nor in the history.

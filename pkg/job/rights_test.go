@@ -50,7 +50,7 @@ func proxied(t *testing.T, cluster *kube.Cluster, name string, next http.Handler
 	})
 }
 
-// guarded refuses requests without the token, as the controller does.
+// guarded rejects requests without the token, as the controller does.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(api.TokenHeader) != jobtest.Token {
@@ -63,7 +63,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// as returns a client of an account without rights but those that a test gives.
+// as returns a client of an account that has no rights except the rights that a test grants.
 func as(t *testing.T, cluster *kube.Cluster, user string, services jobtest.Services) *Client {
 	t.Helper()
 	path := jobtest.Front(t, cluster, services)

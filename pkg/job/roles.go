@@ -18,11 +18,12 @@ func RoleName(r *v1.TaskRole) string {
 	return r.Name
 }
 
-// isRole reports whether a user means a role of a Framework, by the name that is shown, the one that was written or the
-// Framework's.
+// isRole reports whether name, which a user entered, means the role: it is the displayed name, the name in the job file
+// or the Framework's name.
 func isRole(r *v1.TaskRole, name string) bool { return roleOf(r).is(name) }
 
-// is reports whether a user's name for a role means this one: the displayed name, the one in the job file or the Framework's.
+// is reports whether name, which a user entered, means the role: it is the displayed name, the name in the job file or the
+// Framework's name.
 func (r *Role) is(name string) bool {
 	return r.Name == name || r.written == name && name != "" || r.Object == name
 }

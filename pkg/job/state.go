@@ -57,7 +57,7 @@ func ReadPhases(names []string) ([]Phase, error) { return listing.ReadPhases(nam
 // NewBrief returns the Brief of a Framework.
 func NewBrief(f *v1.Framework) *Brief { return listing.NewBrief(f) }
 
-// NewStart returns the fields of a pod that its job's state depends on.
+// NewStart returns the fields of a pod that determine the state of its job.
 func NewStart(p *corev1.Pod) Start { return listing.NewStart(p) }
 
 // IsGang reports whether the tasks of a job wait for each other before any of them begins.
@@ -66,8 +66,8 @@ func IsGang(f *v1.Framework) bool { return listing.IsGang(f) }
 // Duration formats a time span for people: its two largest units.
 func Duration(d time.Duration) string { return listing.Duration(d) }
 
-// Queue is the gangs that wait for GPUs, by the Framework that they belong to. If a job has several gangs, it holds the
-// one that is furthest behind.
+// Queue maps the name of a Framework to its gang that waits for GPUs. If a job has several gangs, Queue has the gang that is furthest
+// behind.
 type Queue map[string]schedulerapi.Queued
 
 // NewQueue sorts the scheduler's queue. q may be nil: then there is no queue.
@@ -85,8 +85,8 @@ func NewQueue(q *schedulerapi.Queue) Queue {
 	return out
 }
 
-// ObjectOfGroup returns the name of the Framework that a gang belongs to. Names of gangs are USER~JOB/GROUP. A pod
-// without a gang has its own, NAMESPACE/POD.
+// ObjectOfGroup returns the name of the Framework of a gang. Names of gangs are USER~JOB/GROUP. A pod without a gang
+// has its own, NAMESPACE/POD.
 func ObjectOfGroup(group string) string {
 	first, rest, _ := strings.Cut(group, "/")
 	if user, name, ok := strings.Cut(first, "~"); ok {

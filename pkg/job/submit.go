@@ -42,17 +42,18 @@ type SubmitOptions struct {
 	Replace bool
 	// SkipEnded submits nothing if a job with that name has ended.
 	SkipEnded bool
-	// After are jobs to wait for, in addition to those of the file.
+	// After are jobs to wait for, in addition to the jobs in the job file.
 	After []protocol.After
 	// Planned are jobs that would be submitted earlier, which a dry run doesn't find.
 	Planned []string
-	// Sure refuses a submission with an UnavailableError if the history can't be searched for the name.
+	// Sure makes a submission fail with an UnavailableError if the history can't be searched for the name.
 	Sure bool
-	// MaySee, if not nil, returns an error for a job that the submitter may not know: they can't wait for such a job.
+	// MaySee, if not nil, returns an error for a job that the submitter may not know, so that the new job can't wait for it.
 	MaySee func(*Job) error
-	// ClonedFrom is the job that this one was cloned from, or nil.
+	// ClonedFrom is the original of a cloned job, or nil.
 	ClonedFrom *v1.ClonedFrom
-	// Key identifies a submission that is sent again after its answer was lost. It finds the job that it made, even if that has finished.
+	// Key identifies a submission that is sent again because its response was lost. It finds the job that it made, even if that has
+	// finished.
 	Key string
 }
 
@@ -224,7 +225,7 @@ func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Ob
 	return Completed, nil
 }
 
-// secrets creates those of a job's Secrets that don't exist yet.
+// secrets creates the Secrets of a job that don't exist yet.
 func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*corev1.Secret) error {
 	store := c.Client.CoreV1().Secrets(c.Namespace)
 	for _, s := range secrets {
@@ -252,8 +253,8 @@ func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*co
 	return nil
 }
 
-// undo removes a Framework whose Secrets the API server refuses, so that its name is free again. If
-// the connection was lost, it can't do that; repeating the submission completes it.
+// undo removes a Framework whose Secrets the API server rejects, so that its name is free again. undo can't do that if
+// the connection was lost; repeating the submission completes it.
 func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) error {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(cause, &status) {

@@ -42,7 +42,7 @@ func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]strin
 	return c.tagGone(ctx, j, add, remove)
 }
 
-// tagLive writes the annotation of the Framework as it was read.
+// tagLive changes the annotation of the Framework in the version that it read.
 func (c *Client) tagLive(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
 	f, err := c.Frameworks.Get(ctx, j.Object)
 	if err != nil {

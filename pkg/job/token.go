@@ -14,11 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// readAgain is how long after it was read a refused token isn't read again.
+// readAgain is the time after a read of the token in which a rejected token doesn't cause another read.
 const readAgain = 5 * time.Second
 
-// withToken adds a token that the job controller's API requires, or its audit. If the token can't be read, the controller refuses the
-// request. The token is read when it is first needed, and again when it is refused: it may have changed.
+// withToken adds the token that the job controller's API or its audit requires. If the token can't be read, the controller rejects
+// the request. The token is read before the first request that needs it, and again after the controller rejected it: it may have
+// changed.
 type withToken struct {
 	http.RoundTripper
 	client         kubernetes.Interface
@@ -41,7 +42,7 @@ func hasAudit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/v1/audit") || strings.HasSuffix(r.URL.Path, "/v1/archive")
 }
 
-// known returns the token. refused, if not "", is a token that the controller refused; then known reads the token
+// known returns the token. refused, if not "", is a token that the controller rejected; then known reads the token
 // again, but not within readAgain.
 func (w *withToken) known(ctx context.Context, refused string) string {
 	w.mu.Lock()

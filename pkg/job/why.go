@@ -26,7 +26,7 @@ type Why struct {
 	// Remedy is what to do, the likeliest first.
 	Remedy []string `json:"remedy,omitempty"`
 	Facts  []Fact   `json:"facts,omitempty"`
-	// Log has the last lines of a failed program, or those around the line by which its failure was recognized.
+	// Log has the last lines of a failed program, or the lines around the line that identified its failure.
 	Log []string `json:"log,omitempty"`
 
 	others []string // titles of jobs that it names
@@ -44,7 +44,7 @@ func (w *Why) fact(what, text string) {
 	}
 }
 
-// evidence holds the data from which an explanation is made.
+// evidence holds the data for an explanation.
 type evidence struct {
 	*Detail
 	now    time.Time
@@ -59,7 +59,7 @@ type evidence struct {
 	schedulerErr error
 	// alone are the titles of holders whose pods are in no gang, by their Framework.
 	alone map[string]string
-	// controllerErr is the error of the job controller, if it doesn't answer.
+	// controllerErr is the error of the request to the job controller, or nil.
 	controllerErr error
 	// cutOff reports whether the submission was interrupted before the job's commands were stored.
 	cutOff bool
@@ -145,7 +145,7 @@ func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]str
 	return out
 }
 
-// ExitRules explain exit codes: the rules of the administrator if they can be read, or the built-in ones.
+// ExitRules returns the rules that explain exit codes: the administrator's rules if they can be read, or the built-in rules.
 func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, api.RulesConfigMap, metav1.GetOptions{})
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	return set
 }
 
-// maxSuspects bounds how many pods' events are read, because one problem usually concerns all of them.
+// maxSuspects bounds the number of pods whose events are read, because a problem usually affects all pods.
 const maxSuspects = 20
 
 // suspects returns the objects whose events may explain the problem: the job and its pods that don't run.
@@ -172,8 +172,8 @@ func (e *evidence) suspects() []string {
 	return out
 }
 
-// events reads the events of objects, latest first. It reads them from the controller, or otherwise from the API server, which
-// has to search all events of all jobs for each of them.
+// events reads the events of objects, latest first. It reads them from the controller. If the controller fails, it asks the
+// API server, which has to search the events of all jobs for each object.
 func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
 	out, err := c.collected(ctx, j)
 	if err != nil {

@@ -308,7 +308,7 @@ func holding(indices string) func(*corev1.Pod) {
 	}
 }
 
-// reporting returns a machine with four GPUs, one of which fell off the bus.
+// reporting returns a machine with four GPUs. The GPU with the index sick fell off the bus.
 func reporting(name string, sick int) *corev1.Node {
 	var told schedulerapi.NodeDevices
 	for i := range 4 {
@@ -328,7 +328,7 @@ func tooLarge(resource, most, asked string) func(*v1.Framework) {
 // elsewhere is kube-scheduler's message about a pod whose volume is on one machine.
 const elsewhere = "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had volume node affinity conflict."
 
-// ready returns a gang of which the scheduler of GPUs says that it could go to gpu-1 and gpu-2.
+// ready returns evidence of a gang that could start on gpu-1 and gpu-2 according to the GPU scheduler.
 func ready(more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
@@ -355,7 +355,7 @@ func both(code string, more ...func(*evidence)) func(*evidence) {
 // reserved leaves a gang no GPUs.
 func reserved(e *evidence) { e.gang.Alternative, e.gang.Asks.OrShareOfGPUs = nil, 0 }
 
-// have says which cells gpu-1 and those behind it have.
+// have specifies the cells of gpu-1 and of the machines that follow it.
 func have(kinds ...kind) func(*evidence) {
 	return func(e *evidence) {
 		e.cells = map[string]kind{}

@@ -2,7 +2,7 @@ package api
 
 import "github.com/openpai/paictl/pkg/httpserver/access"
 
-// These names locate the job controller in the namespace of the platform.
+// These names identify the job controller's objects in the platform's namespace.
 const (
 	// Service is the controller's service, and PortName its port of the HTTP API.
 	Service  = "job-controller"

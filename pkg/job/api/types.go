@@ -81,7 +81,7 @@ type JobPage struct {
 type JobDetail struct {
 	Job
 	Config string `json:"config"` // the submitted text, secrets masked
-	// ClonedFrom is the job that this one was cloned from.
+	// ClonedFrom is the original of a cloned job.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
 	Attempts   []Attempt      `json:"attempts"`
 }

@@ -20,7 +20,7 @@ type UsageQuery struct {
 	User, VirtualCluster, Type string
 	// Since and Until are widened to whole hours, UTC. Until is exclusive; zero is now.
 	Since, Until time.Time
-	// By holds the dimensions that rows are grouped by. If it is empty, the result has one row for all.
+	// By holds the dimensions for the grouping of rows. If it is empty, the result has one row for all.
 	By []string
 }
 
@@ -50,7 +50,7 @@ type GPUTime struct {
 	Failed    int64 `json:"failedSeconds"`
 }
 
-// Held returns the total of both.
+// Held returns the sum of guaranteed and opportunistic GPU time.
 func (t GPUTime) Held() int64 { return t.Guaranteed + t.Opportunistic }
 
 // Add adds another GPUTime.
