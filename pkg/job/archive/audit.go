@@ -137,8 +137,8 @@ func readAuditCursor(cursor string) (at int64, id string, err error) {
 	return at, id, nil
 }
 
-// PruneAudit implements Store. If the audit has too many records, it first removes those of clients that weren't signed in: anyone can
-// cause them, and they must not displace the records of users.
+// PruneAudit implements Store. If the audit has too many records, it first removes the records of clients that weren't signed in:
+// anyone can cause such records, and they must not displace the records of users.
 func (d *database) PruneAudit(ctx context.Context, before time.Time, rows int64) error {
 	if !before.IsZero() {
 		if err := d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}}); err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	// MaxCode bounds one archive of code, in bytes. Tasks don't fetch larger archives.
 	MaxCode = spec.MaxCode
-	// chunk bounds the memory of an upload; row bounds that of a download, and the size of a row.
+	// chunk bounds the memory of an upload. row bounds the memory of a download, and the size of a row.
 	chunk = 16 * row
 	row   = 64 << 10
 	// uploadTime is longer than any upload lasts: the server ends it earlier.
@@ -77,8 +77,8 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 	return nil
 }
 
-// roomForCode refuses an upload that would make all code together, or that of one user, larger than is allowed.
-// Uploads in progress count as whole.
+// roomForCode returns an error if an upload would make all code together, or the code of one user, larger than is
+// allowed. An upload in progress counts with its full size.
 func (d *database) roomForCode(ctx context.Context, owner string, size int64) error {
 	for _, l := range d.codeLimits(owner) {
 		var have int64
@@ -116,8 +116,7 @@ func (d *database) codeLimits(owner string) []codeLimit {
 // codeLock is the key of the lock that uploads to PostgreSQL hold while they check the limits.
 const codeLock = 0x7061_6963_6f64_65
 
-// begin writes the row of an upload if the limits allow it. Of several concurrent uploads, only those that fit get a
-// row.
+// begin writes the row of an upload if the limits allow it. If several uploads run at the same time, only the uploads that fit get a row.
 func (d *database) begin(ctx context.Context, upload, owner, sum string, size int64) error {
 	var statements []statement
 	insert := statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT ?, ?, ?, ?, ?, ?", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}}
@@ -202,8 +201,8 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 	return nil
 }
 
-// prove makes the sender of code that is already stored an owner of it. It reads the whole code, because others may know its checksum. If
-// no owner is given, as by a client with the controller's own token, it reads nothing.
+// prove makes a sender an owner of code that is already stored. It reads the whole code, because a user may know the checksum
+// without having the code. If owner is "", as it is for a client with the controller's own token, it reads nothing.
 func (d *database) prove(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if owner == "" {
 		return nil
@@ -255,7 +254,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 	if err == nil {
 		return nil
 	}
-	// Both may have run at the same time: the index accepts one of them.
+	// Two uploads may have finished at the same time. The index accepts only one.
 	if found, again := d.touch(ctx, sum); again == nil && found {
 		return d.write(ctx, all[1:]...)
 	}
@@ -265,7 +264,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 // Code implements Store.
 func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int64, error) {
 	c := &codeReader{ctx: ctx, d: d}
-	// An earlier paictl wrote longer rows. All rows of an upload but the last have the length of the first.
+	// An earlier paictl wrote longer rows. All rows of an upload, except the last, are as long as the first row.
 	err := d.read.QueryRowContext(ctx, d.rebind(`SELECT upload, size, COALESCE((SELECT octet_length(data) FROM code_chunks WHERE code_chunks.upload = code.upload AND n = 0), 0)
 		FROM code WHERE sha256 = ? AND complete`), sum).Scan(&c.upload, &c.size, &c.row)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -32,7 +32,7 @@ const (
 
 // Replaced indicates that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
 type Replaced struct {
-	// Aside is the file to which the damaged archive was renamed.
+	// Aside is the file that the damaged archive was renamed to.
 	Aside string `json:"aside"`
 	// Copied is when the copy that replaced the archive was made; zero if the new archive is empty.
 	Copied time.Time `json:"copied"`
@@ -179,7 +179,7 @@ func check(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// unsound is the error of a database in which a check found damage.
+// unsound is the error for a database in which a check found damage.
 type unsound struct{ said string }
 
 func (u *unsound) Error() string { return "check the archive: " + u.said }
@@ -319,7 +319,7 @@ func escape(path string) string {
 	return string(out)
 }
 
-// forgetBroken removes archives that were put aside, except the first one and the last ones.
+// forgetBroken removes archives that were put aside, except the first one and the latest ones.
 func forgetBroken(path string) {
 	all := broken(path)
 	for len(all) > maxBroken {

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// byName finds the last job of a name, or the one with a UID.
+// byName finds the last job with a Framework's name, or the job with a UID.
 const byName = " FROM jobs WHERE framework = ? OR jobs.uid = ? ORDER BY submitted DESC, jobs.uid DESC LIMIT 1"
 
 // Job implements Store.
@@ -60,7 +60,7 @@ func (d *database) readAttempts(ctx context.Context, job *api.JobDetail) error {
 	})
 }
 
-// readTasks fills the tasks of all attempts in. A task's row never comes without its attempt's.
+// readTasks adds the tasks to all attempts of a job. If there is a row for a task, there is a row for its attempt.
 func (d *database) readTasks(ctx context.Context, job *api.JobDetail) error {
 	at := map[int32]*api.Attempt{}
 	for i := range job.Attempts {
@@ -94,7 +94,7 @@ func (d *database) readTasks(ctx context.Context, job *api.JobDetail) error {
 	})
 }
 
-// incarnation finds the UID of a job, and the time in which the name belonged to it.
+// incarnation returns the UID of a job, and the period in which the job had its name.
 func (d *database) incarnation(ctx context.Context, framework string) (name, uid string, from, to int64, err error) {
 	err = d.read.QueryRowContext(ctx, d.rebind("SELECT framework, uid, submitted"+byName), framework, framework).Scan(&name, &uid, &from)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -141,7 +141,7 @@ func (d *database) Events(ctx context.Context, framework string) ([]api.Event, e
 	return out, err
 }
 
-// owner returns the UID of the job that a log belongs to.
+// owner returns the UID of a log's job.
 func (d *database) owner(ctx context.Context, key api.LogKey) (string, error) {
 	if key.UID != "" {
 		return key.UID, nil

@@ -48,8 +48,8 @@ func statusesOf(f *v1.Framework) (out []*v1.TaskStatus) {
 	return out
 }
 
-// holdRow begins, extends and ends a hold, in any order and any number of times. An end stays, the time at which the hold was last seen
-// grows, and the only later change is an outcome that reports its work as lost.
+// holdRow begins, extends and ends a hold, in any order and any number of times. An end stays. The time of the last check only grows.
+// The only other later change is an outcome that reports the hold's work as lost.
 func holdRow() *upsert {
 	return &upsert{"gpu_holds", []string{
 		"pod_uid", "uid", "job", "pod", "user_name", "vc", "type", "opportunistic", "gpus", "started", "seen", "ended", "outcome",

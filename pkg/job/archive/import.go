@@ -84,7 +84,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
 	i := &importer{database: d, from: from, out: out}
-	// Code first: jobs that begin again wait for it.
+	// Code is first, because jobs that begin again wait for their code.
 	steps := []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.same, i.folded, i.hours, i.holds}
 	if withAudit {
 		steps = append(steps, i.audit)
@@ -97,7 +97,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 	return nil
 }
 
-// receiveFile writes a stream to a file. It refuses if the disk has no room for the file and for the archive that is made of it.
+// receiveFile writes a stream to a file. It returns an error if the disk has no room for the file and for the archive that it becomes.
 func receiveFile(file string, r io.Reader, size int64) error {
 	begin := make([]byte, len(sqliteMagic))
 	if n, err := io.ReadFull(r, begin); err != nil || string(begin) != sqliteMagic {
@@ -297,7 +297,7 @@ func (i *importer) hours(ctx context.Context) error {
 		"(hour, vc, user_name, type, opportunistic) DO UPDATE SET " + larger("held") + ", " + larger("preempted") + ", " + larger("failed")}, "")
 }
 
-// holds adds the rows of GPUs that are held, without those of jobs that the hours already contain.
+// holds adds the rows of GPUs that are held, except the rows of jobs that the hours already contain.
 func (i *importer) holds(ctx context.Context) error {
 	return i.add(ctx, holdRow(), "DELETE FROM gpu_holds WHERE EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 }
@@ -346,7 +346,7 @@ func (i *importer) read(ctx context.Context, u *upsert, where string, args []any
 	return flush()
 }
 
-// scanRow reads a row of any columns, and about how many bytes it has.
+// scanRow reads a row of any columns. size is its approximate number of bytes.
 func scanRow(rows *sql.Rows, columns int) (row []any, size int, err error) {
 	row = make([]any, columns)
 	to := make([]any, columns)

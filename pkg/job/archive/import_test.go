@@ -102,7 +102,7 @@ func TestAHistoryThatIsPutBackLeavesWhatIsNewer(t *testing.T) {
 		p.Scratch = t.TempDir()
 		s, ctx := p.open(t), t.Context()
 		second := 8 * 24 * 3600
-		// The cluster was restored from a moment when train was in its first attempt. It runs again, and so does a new job.
+		// The cluster was restored from a moment when train was in its first attempt. Now it runs again, and a new job runs as well.
 		again := run(job("ann", "train", second, 2), 0, second)
 		require.NoError(t, s.SaveJob(ctx, again))
 		require.NoError(t, s.SaveJob(ctx, run(job("cid", "today", second+900, 1), 0, second+900)))

@@ -88,7 +88,7 @@ func TestNothingIsHalfAfterAKill(t *testing.T) {
 	}
 }
 
-// checkCode reads all code that the archive says it has.
+// checkCode reads all code whose upload is complete according to the archive.
 func (p place) checkCode(t *testing.T, s archive.Store) {
 	t.Helper()
 	db, err := sql.Open(p.driver, p.dsn)

@@ -99,8 +99,8 @@ func TestAQuestionWithoutSenseIsRefused(t *testing.T) {
 	})
 }
 
-// While jobs are added, changed or removed between two pages, every job that existed before the first page and after the last is in
-// exactly one of them.
+// While jobs are added, changed or removed between two pages, every job that existed before the first page and after the last page
+// is on exactly one page.
 func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

@@ -81,7 +81,7 @@ type writer interface {
 	close() error
 }
 
-// statement is one change. It is complete before it is queued, so the caller doesn't have to wait for it.
+// statement is one change. It is complete before it is queued, so the caller doesn't have to wait until it is executed.
 type statement struct {
 	query string
 	args  []any

@@ -37,7 +37,7 @@ func various(r *rand.Rand, n int) *v1.Framework {
 	return end(run(f, int32(r.IntN(2)), 10), pick(r, int32(0), 1, -210), 20+r.IntN(4), false)
 }
 
-// inHistory saves jobs, of which some are gone, and returns these as rows.
+// inHistory saves jobs, some of which are gone, and returns the gone jobs as rows.
 func inHistory(t *testing.T, s archive.Store, jobs int) []listing.Row {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -102,7 +102,7 @@ func TestOrderedPagesOfTheHistoryAreThoseOfASortedList(t *testing.T) {
 	})
 }
 
-// Pages of both sources, with the real archive as one of them.
+// The pages combine both sources, and one source is the real archive.
 func TestPagesOfLiveJobsAndTheHistoryAreThoseOfOneSortedList(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

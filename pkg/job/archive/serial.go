@@ -88,8 +88,8 @@ func (s *serial) gather(first request) []request {
 	return out
 }
 
-// commit answers every request. It doesn't use their contexts: an interrupted statement makes SQLite roll back the whole transaction,
-// with the writes of others.
+// commit sends a result to every request. It doesn't use the requests' contexts: if a statement is interrupted, SQLite rolls back
+// the whole transaction, with the writes of other requests.
 func (s *serial) commit(requests []request) {
 	ctx := context.Background()
 	results := make([]error, len(requests))

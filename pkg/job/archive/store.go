@@ -1,6 +1,6 @@
 // Package archive keeps jobs after their Frameworks are gone: jobs, attempts, tasks, events, exit reports, the masked protocol, logs of
-// finished tasks, and the code that was submitted with them.
-// In: Frameworks as the controller saw them. Out: rows in SQLite or PostgreSQL, pages of history.
+// finished tasks, and the code of their submissions. In: Frameworks as the controller saw them. Out: rows in SQLite or PostgreSQL,
+// pages of history.
 package archive
 
 import (
@@ -17,17 +17,16 @@ import (
 // ErrNotFound is returned by reads if the object isn't in the archive.
 var ErrNotFound = errors.New("not in the archive")
 
-// Store is one database. All methods are safe for concurrent use, and every write may be
-// repeated: the second one changes nothing.
+// Store is one database. All methods are safe for concurrent use. Every write may be repeated: the second write changes nothing.
 type Store interface {
-	// SaveJob writes the job as it is now: the job's row, its latest attempt and all its tasks'
-	// latest attempts. f is complete: chunks of tasks are merged.
+	// SaveJob writes the current state of the job: the job's row, its latest attempt and all its tasks' latest
+	// attempts. f is complete: chunks of tasks are merged.
 	SaveJob(ctx context.Context, f *v1.Framework) error
-	// SaveAttempt writes an attempt of the job that another one will follow, before the next one begins.
+	// SaveAttempt writes an attempt of the job before the next attempt begins.
 	SaveAttempt(ctx context.Context, f *v1.Framework) error
 	// SaveTaskAttempts writes the attempts of tasks that will be retried.
 	SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error
-	// SaveHolds records the GPUs that the tasks of a running job currently hold. The other methods that save a job write that as well.
+	// SaveHolds records the GPUs that the tasks of a running job currently hold. The other methods that save a job also record them.
 	SaveHolds(ctx context.Context, f *v1.Framework) error
 	// SaveEvents writes Kubernetes events of the job and its pods.
 	SaveEvents(ctx context.Context, framework string, events []api.Event) error
@@ -51,8 +50,7 @@ type Store interface {
 	// Tag adds and removes tags of the job with a UID, and returns the tags that it has then. Its errors wrap ErrNotFound, ErrNotGone if
 	// its Framework has the tags, and ErrBadQuery.
 	Tag(ctx context.Context, uid string, add, remove []string) ([]string, error)
-	// Job, Events and Log take the name of a Framework, which means the last job of that name, or
-	// the UID of one.
+	// Job, Events and Log take the name of a Framework, which means the last job with that name, or the UID of a job.
 	Job(ctx context.Context, framework string) (*api.JobDetail, error)
 	Events(ctx context.Context, framework string) ([]api.Event, error)
 	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
@@ -67,14 +65,14 @@ type Store interface {
 	// ErrNotFound, and ErrNotEnded if all these jobs haven't finished.
 	Delete(ctx context.Context, framework string) (jobs int, err error)
 
-	// PutCode keeps an archive of code under its SHA-256, and refuses other content: its errors wrap ErrMismatch, ErrTooLarge or
-	// ErrBadQuery if the sender is at fault. A user who has sent all of it owns it, even if it was already stored.
+	// PutCode stores an archive of code under its SHA-256, and rejects other content: its errors wrap ErrMismatch, ErrTooLarge
+	// or ErrBadQuery if the sender is at fault. A user who has sent the whole code owns it, even if it was already stored.
 	PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) error
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
-	// OwnsCode reports whether a user has sent that code, and records that it is in use.
+	// OwnsCode reports whether a user has sent the code with that SHA-256, and records that the code is in use.
 	OwnsCode(ctx context.Context, owner, sha256 string) (bool, error)
 
-	// SaveAudit adds records; existing ones stay. An error that wraps ErrBadQuery is the sender's fault.
+	// SaveAudit adds records. Existing records don't change. An error that wraps ErrBadQuery is the sender's fault.
 	SaveAudit(ctx context.Context, records []audit.Record) error
 	// Audit returns a page of records, the latest first. An error that wraps ErrBadQuery is the caller's fault.
 	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// tagsColumn returns tags as a column. Each has a comma before and after it, so that a query can find one of them.
+// tagsColumn returns tags as a column. A comma is before and after each tag, so that a query can find a single tag.
 func tagsColumn(tags []string) string {
 	if len(tags) == 0 {
 		return ""

@@ -20,7 +20,7 @@ const (
 	foldAfter = 7 * 24 * time.Hour
 	// foldBatch is how many jobs one query selects.
 	foldBatch = 500
-	// maxUsage bounds an answer, in rows.
+	// maxUsage bounds the number of rows in a response.
 	maxUsage = 100_000
 )
 
@@ -71,7 +71,7 @@ func (h *hold) hours(from, to int64, give func(hour int64, s spent)) {
 	}
 }
 
-// holdColumns returns the columns of a share, and the given ones.
+// holdColumns returns the columns of a share, followed by own.
 func holdColumns(own ...string) string {
 	return "vc, user_name, type, opportunistic, " + strings.Join(own, ", ")
 }

@@ -100,7 +100,7 @@ func (p place) put(t testing.TB, holds, hours []usageRow) {
 	require.NoError(t, tx.Commit())
 }
 
-// sumUp returns the answer to a question about rows, one hour of one row after the other.
+// sumUp evaluates a query over rows, hour by hour and row by row.
 func sumUp(q api.UsageQuery, now int64, holds, hours []usageRow) (items map[string]api.GPUTime, total api.GPUTime) {
 	items = map[string]api.GPUTime{}
 	from, to := q.Since.Unix()/3600*3600, (q.Until.Unix()+3599)/3600*3600

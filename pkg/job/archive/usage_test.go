@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// holding gives every task of a job GPUs, from a second on.
+// holding gives GPUs to every task of a job, beginning at a given second.
 func holding(f *v1.Framework, gpus int32, since int) *v1.Framework {
 	f = f.DeepCopy()
 	for _, t := range f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {

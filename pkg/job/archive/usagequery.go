@@ -39,9 +39,10 @@ func whose(q api.UsageQuery) (where string, args []any) {
 	return where, args
 }
 
-// usageQuery selects GPU time between two times, and that of holds until holdsTo. A row has the sums of one period, and the number of
-// GPUs that remain held after it. One statement reads both the hours and the holds, because a job could move from holds to hours between
-// two statements. The two databases have different names for the function that returns the smaller of two values.
+// usageQuery selects the GPU time between two times, and the GPU time of holds until holdsTo. A row has the sums of one period, and the
+// number of GPUs that are still held after the period. One statement reads both the hours and the holds, because a job could move from
+// holds to hours between two statements. The two databases have different names for the function that returns the smaller of two
+// values.
 func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	var of []string // the dimensions that rows are grouped by
 	for _, c := range []struct{ by, column string }{{api.ByVC, "vc"}, {api.ByUser, "user_name"}, {api.ByType, "type"}} {
@@ -112,7 +113,7 @@ type carry struct {
 	gpus    int64
 }
 
-// add takes the next row, in the order of their periods among those that are otherwise the same.
+// add takes the next row. Rows that differ only in their periods come in the order of the periods.
 func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 	t.add(lost(outcome, t.held))
 	if h.last.at(s.hour) != s || h.outcome != outcome {
