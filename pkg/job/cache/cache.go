@@ -1,4 +1,4 @@
-// Package cache watches live jobs, keeps them in memory, and lists them together with finished ones. In: watches of Frameworks
+// Package cache watches live jobs, keeps them in memory, and lists them together with finished jobs. In: watches of Frameworks
 // and pods; the history of jobs. Out: pages of lists, without requests to the API server.
 package cache
 
@@ -70,7 +70,7 @@ type pod struct {
 	start     listing.Start
 }
 
-// follow passes changes to the index, in the order in which the API server sends them. list has the version of the list that they are from.
+// follow passes changes to the index, in the order of the API server. If the changes come from a list, list has its version.
 func follow[T any](l *Cache, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
 	if list != (listing.Seen{}) {
 		l.index.Begin(list)
@@ -193,11 +193,11 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	return page, nil
 }
 
-// errHistory is the text for users if the history doesn't answer.
+// errHistory is the text for users if the history isn't available.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
-// without returns the note of a list without the finished jobs. Its cause, which names addresses inside the cluster, goes only to the
-// log.
+// without returns the note for a list that lacks the finished jobs. The cause contains addresses inside the cluster, so only the log
+// gets it.
 func (l *Cache) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
 	return listing.Without(errHistory)

@@ -18,16 +18,17 @@ const (
 	// queueEvery is how often the scheduler's queue is read while there are watches, queueSoon how long after a new job waits.
 	queueEvery = 2 * time.Second
 	queueSoon  = 500 * time.Millisecond
-	// placeLife bounds the age of a place at which a watch can resume.
+	// placeLife is the maximum age of a place for a watch that resumes.
 	placeLife = 10 * time.Minute
-	// catchUp is how long a watch waits for a server that is behind its place.
+	// catchUp is how long a watch waits for a server that hasn't yet seen the changes up to the watch's place.
 	catchUp = 5 * time.Second
 )
 
 // ErrBehind is the error of a watch that reads so slowly that jobs were removed and forgotten before it read their removal.
 var ErrBehind = errors.New("this reader is too slow: jobs that were removed in the meantime have been forgotten")
 
-// ErrExpired is the error of a watch that resumed at a place after which removed jobs were forgotten. It has to begin with the whole list.
+// ErrExpired is the error of a watch that resumed at a place which is too old: jobs that were removed since then have been forgotten.
+// The reader has to begin with the whole list.
 var ErrExpired = errors.New("what changed since that place isn't known")
 
 // Watch reads changes. It doesn't have its own queue: it knows how far it has read, and reads the latest state of each job that changed since.
@@ -36,15 +37,15 @@ type Watch struct {
 	mark  uint64
 	// The reader has all changes up to seen, and had those up to before when Next was last called.
 	before, seen listing.Seen
-	// elsewhere reports whether it resumed at a place of another watch. Then missed are the changes that the first Next
-	// begins with.
+	// elsewhere reports whether the watch resumed at a place of another watch. If so, missed are the changes that the first Next returns
+	// first.
 	elsewhere bool
 	missed    []*listing.Latest
 	// done is called by Close, once.
 	done func()
 }
 
-// Watch begins with the changes from now on.
+// Watch returns a watch that begins with the next change.
 func (l *Cache) Watch() (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -122,10 +123,10 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 	return changes, more, nil
 }
 
-// Place returns the position from which a watch that has read the same changes can resume, here or at another server.
+// Place returns the position at which a watch that has read the same changes can resume, here or at another server.
 func (w *Watch) Place() string { return w.place(w.seen) }
 
-// PlaceBefore returns the position from which a watch resumes that got only some of the changes of the last Next.
+// PlaceBefore returns the position at which a watch resumes if it got only some of the changes of the last Next.
 func (w *Watch) PlaceBefore() string { return w.place(w.before) }
 
 func (w *Watch) place(seen listing.Seen) string {

@@ -89,7 +89,7 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 	return a, nil
 }
 
-// check refuses a folder that is too large, and names its largest files or folders.
+// check returns an error that names the largest files or folders if the folder is too large.
 func (w *walk) check(a *Archive) error {
 	switch {
 	case a.Files == 0:
@@ -161,7 +161,7 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 	return err
 }
 
-// scan checks a file that is written to it.
+// scan is a writer that checks the file it receives.
 type scan struct {
 	head []byte // its beginning
 	crlf bool   // a line has the end of Windows

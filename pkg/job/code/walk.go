@@ -116,7 +116,7 @@ func trailing(line string) string {
 	return cut
 }
 
-// folder walks one folder below the one that is packed.
+// folder walks one subfolder of the packed folder.
 func (w *walk) folder(ctx context.Context, rel string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -16,7 +16,7 @@ type trigger struct {
 }
 
 // triggered returns the outcome of the attempt by the completion policy, or nil while it is open. If several conditions are met, the
-// one that was met first counts, and a failure takes precedence over a success.
+// condition that was met first counts, and a failure takes precedence over a success.
 func (s *step) triggered() *v1.FrameworkAttemptCompletionStatus {
 	var first *trigger
 	all, done := 0, 0
@@ -70,7 +70,7 @@ func (t *trigger) before(u *trigger) bool {
 	return t.c.Type.Name == v1.Failed && u.c.Type.Name != v1.Failed
 }
 
-// reached returns the condition "at least minimum of these tasks", met by the one that made it so.
+// reached returns a trigger if at least minimum of these tasks have ended; it names the task that completed the minimum.
 func reached(role string, tasks []*v1.TaskStatus, minimum int32, text string) *trigger {
 	if minimum < 1 || len(tasks) < int(minimum) {
 		return nil

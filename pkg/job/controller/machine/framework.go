@@ -125,8 +125,7 @@ func (s *step) decide() {
 	s.move(v1.AttemptDeletionPending)
 }
 
-// requeued returns the reason for which the alert handler requested another attempt. It is empty if a person requested
-// it with "job retry".
+// requeued returns the alert handler's reason for another attempt. It is empty if a person requested it with "job retry".
 func (s *step) requeued() string {
 	annotations := s.Framework.Annotations
 	if r := v1.FindRequeue(v1.ReadRequeues(annotations), annotations[v1.AnnotationRestart]); r != nil {
@@ -284,9 +283,9 @@ func (s *step) prepare() {
 	s.peers()
 }
 
-// maxQueued is how many pods of a role may wait for a machine at a time if its tasks start one by one. The others are made when these
-// have a machine: pods of tasks that can't run yet take up places for other users' pods in the namespace, and the scheduler examines each
-// of them again and again.
+// maxQueued is how many pods of a role may wait for a machine at a time if its tasks start one by one. The other pods are created when
+// these have a machine: pods of tasks that can't run yet take up places for other users' pods in the namespace, and the scheduler
+// examines each such pod again and again.
 const maxQueued = 200
 
 // room returns how many pods of a role may be made now.
@@ -303,7 +302,8 @@ func (s *step) room(r *v1.TaskRoleStatus) int {
 	return maxQueued - queued
 }
 
-// oneByOne reports whether each task of a role starts alone: neither do the job's tasks wait for each other, nor does the scheduler place the role's as a gang.
+// oneByOne reports whether each task of a role starts alone: the job's tasks don't wait for each other, and the scheduler doesn't place the role's
+// tasks as a gang.
 func (s *step) oneByOne(role string) bool {
 	if s.Framework.Annotations[v1.AnnotationGang] != "false" {
 		return false

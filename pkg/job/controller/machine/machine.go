@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// Input is all that a step depends on.
+// Input holds all data that a step depends on.
 type Input struct {
 	// Framework has the spec and the metadata. Its status is not read, since a cache may be late.
 	Framework *v1.Framework
@@ -63,7 +63,7 @@ type Pods struct {
 	Deleted map[types.UID]bool
 	// Forced are the pods that were deleted by force.
 	Forced map[types.UID]bool
-	// Refused are the pods that the API refuses permanently.
+	// Refused are the pods that the API rejects permanently.
 	Refused map[string]Refusal
 	// Last has the last known state of deleted pods: a pod that is removed as soon as it ends may never be in ByName with its end.
 	// It may be nil.
@@ -167,7 +167,7 @@ type step struct {
 	roles  map[string]*v1.TaskRole // the roles of the spec
 }
 
-// maxPasses bounds a step. Each pass makes progress, and the longest path, from an end through a retry to the next pod, has fewer passes.
+// maxPasses bounds a step. Each pass makes progress. The longest path, from an end through a retry to the next pod, has fewer passes.
 const maxPasses = 8
 
 // Step advances the status as far as the current state of the objects allows.
@@ -194,7 +194,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	return s.status, s.Result
 }
 
-// pass checks everything once, and reports whether that changed the status. Each pass computes the actions again.
+// pass checks everything once, and reports whether the status changed. Every pass computes the actions anew.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}

@@ -31,8 +31,8 @@ const (
 	codePodPreempted = v1.CodePreempted
 )
 
-// AboveLimit matches the API server's refusal of a pod because a container requests more than a LimitRange of the namespace allows: the
-// resource, the maximum, and the request. The pod stays refused until one of the two changes.
+// AboveLimit matches the API server's message that a container requests more than a LimitRange of the namespace allows: the resource,
+// the maximum, and the request. The API server rejects the pod until the limit or the request changes.
 var AboveLimit = regexp.MustCompile(`maximum (\S+) usage per \S+ is ([^\s,]+), but (?:limit|request) is ([^\s,\]]+)`)
 
 // own are the outcomes that don't come from rules: an administrator can't change what retries mean

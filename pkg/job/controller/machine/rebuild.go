@@ -83,7 +83,7 @@ func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStat
 	return t
 }
 
-// adopt assigns a pod to the task for which it was made.
+// adopt assigns a pod to its task.
 func (s *step) adopt(t *v1.TaskStatus, p *corev1.Pod) {
 	if id, err := strconv.ParseInt(p.Annotations[v1.AnnotationTaskAttempt], 10, 32); err == nil && id >= 0 {
 		t.AttemptStatus.ID, t.RetryPolicyStatus.TotalRetriedCount = int32(id), int32(id)

@@ -13,7 +13,7 @@ import (
 // notSeenAfter is how long a created pod may be missing from the cache.
 const notSeenAfter = 5 * time.Minute
 
-// each runs f on every task and records which ones it changed. f replaces pointers and never writes through them, so comparing the struct
+// each runs f on every task and records which tasks changed. f replaces pointers and never writes through them, so comparing the struct
 // is enough.
 func (s *step) each(f func(*v1.TaskRoleStatus, *v1.TaskStatus)) {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
@@ -59,8 +59,8 @@ func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	return p
 }
 
-// mine reports whether a pod was made for just this attempt of this task. A process that was killed between creating a pod and
-// recording its UID finds it again this way.
+// mine reports whether a pod was made for just this attempt of this task. So a process that was killed after it created a pod,
+// and before it recorded the UID, finds the pod again.
 func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 	return s.owned(p) &&
 		p.Annotations[AnnotationTaskUID] == t.InstanceUID &&

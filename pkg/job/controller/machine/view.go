@@ -53,7 +53,7 @@ func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 	}
 }
 
-// Refuse records that the API permanently refuses a pod.
+// Refuse records that the API permanently rejects a pod.
 func (v *View) Refuse(name string, r Refusal) { set(&v.refused, name, r) }
 
 // Forget starts over, after an attempt that left nothing behind.
@@ -66,8 +66,8 @@ func set[K comparable, V any](m *map[K]V, k K, value V) {
 	(*m)[k] = value
 }
 
-// Pods combines the pods of the cache and those that this process made. If neither is enough, it queries the API: once if another process
-// began the Framework, and for pods that have been missing from the cache for long.
+// Pods combines the pods of the cache and the pods that this process created. It also queries the API: once if another process began
+// the Framework, and for pods that have been missing from the cache for long.
 func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live, now time.Time) (Pods, error) {
 	out := Pods{ByName: make(map[string]*corev1.Pod, len(cached)), Fresh: map[string]bool{}, Deleted: map[types.UID]bool{}, Forced: v.forced, Refused: v.refused}
 	for _, p := range cached {

@@ -123,7 +123,7 @@ func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
 	return w
 }
 
-// role returns a task role as paictl makes it: one failure ends the attempt, as does the success of all.
+// role returns a task role as paictl writes it: the attempt ends if one task fails, or if all tasks succeed.
 func role(name string, tasks int32) v1.TaskRole {
 	limit := int64(600)
 	return v1.TaskRole{Name: name, TaskNumber: tasks, Task: v1.Task{PodGracefulDeletionTimeoutSec: &limit},
@@ -270,7 +270,7 @@ func (w *world) delete(d machine.Deletion) {
 	w.deletePod(p)
 }
 
-// written returns the task that has this pod, as it was written down last.
+// written returns the task that has this pod, in its last persisted state.
 func (w *world) written(uid string) *v1.TaskStatus {
 	for _, r := range w.persisted.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
@@ -398,8 +398,8 @@ func (w *world) task(role string, index int32) *v1.TaskStatus {
 	return nil
 }
 
-// identity identifies an attempt of a task, which may run once. If tasks are removed and added again, the new ones have the same numbers
-// but are different tasks.
+// identity identifies an attempt of a task, which may run once. If tasks are removed and added again, the new tasks have the same
+// numbers but are different tasks.
 func (w *world) identity(p *corev1.Pod) string {
 	uid := ""
 	if w.rescales || w.forgets {

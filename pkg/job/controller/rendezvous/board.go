@@ -36,8 +36,8 @@ type Board struct {
 	version uint64
 }
 
-// New makes a board without messages. Its versions begin with the time: so they differ from those of a former process,
-// which tasks may have.
+// New makes a board without messages. Its versions begin with the current time, so that they differ from the versions
+// of a former process, which tasks may have.
 func New() *Board { return &Board{jobs: map[string]*job{}, version: uint64(time.Now().UnixNano())} }
 
 // job is the state for one name. It is removed when it has neither a message nor a waiting task.
@@ -50,7 +50,7 @@ type job struct {
 
 func (j *job) has(of Attempt) bool { return j.message.Version > 0 && j.of == of }
 
-// Publish gives a message to all tasks of an attempt, also to later ones. It replaces an earlier message.
+// Publish gives a message to all tasks of an attempt, including later tasks. It replaces an earlier message.
 func (b *Board) Publish(of Attempt, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
