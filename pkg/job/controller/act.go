@@ -151,8 +151,8 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 	return false, fmt.Errorf("delete pod %s: %w", d.Name, err)
 }
 
-// completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive doesn't
-// answer, it writes the end to the API anyway, and returns the error.
+// completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive fails,
+// it writes the end to the API anyway, and returns the error.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

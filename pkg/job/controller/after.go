@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// byAfter indexes Frameworks by the names of the Frameworks that they wait for.
+// byAfter is an index that finds a Framework by the names of the Frameworks it waits for.
 const byAfter = "after"
 
 // awaited returns the names of the Frameworks that a Framework waits for.
@@ -86,8 +86,8 @@ func (r *reconciler) created(a *v1.After) time.Time {
 	return time.Time{}
 }
 
-// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. Commands can't make such a cycle, but
-// annotations written by hand can. seen holds the jobs that are known not to.
+// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. Commands can't create such a cycle,
+// but annotations written by hand can. seen has the UIDs of jobs that are known not to wait for this Framework.
 func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
 	if a.UID == uid {
 		return true

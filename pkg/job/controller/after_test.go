@@ -19,7 +19,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// submitAfter submits a job that waits for others.
+// submitAfter submits a job that waits for other jobs.
 func (w *cluster) submitAfter(name string, after ...v1.After) {
 	w.t.Helper()
 	text, err := json.Marshal(after)

@@ -137,8 +137,8 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 	return nil
 }
 
-// prepareAccount makes the account by which tasks of a job watch the one object that has their addresses. Tasks of newer jobs read
-// them from the controller.
+// prepareAccount creates a service account for the tasks of a job. With it, tasks watch the one object that has the tasks'
+// addresses. Tasks of newer jobs read the addresses from the controller.
 func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta metav1.ObjectMeta) error {
 	// The objects that the binding refers to come first: the API server checks whether we have the permissions of the role that we grant.
 	first := []client.Object{
@@ -178,7 +178,7 @@ func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Objec
 	case err == nil:
 		return nil
 	case service && apierrors.IsInvalid(err):
-		// Kubernetes before 1.35 refuses names that begin with a digit. In this case, tasks find each other through their own /etc/hosts.
+		// Kubernetes before 1.35 rejects names that begin with a digit. In this case, tasks find each other through their own /etc/hosts.
 		r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
 		return nil
 	}

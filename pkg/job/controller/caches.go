@@ -67,7 +67,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 	)
 }
 
-// The values of status.LabelPart on ConfigMaps, other than those of tasks.
+// Other values of status.LabelPart on ConfigMaps; a ConfigMap with tasks has none of these.
 const partAttempt = "attempt"
 
 func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {

@@ -67,7 +67,7 @@ func (c *Controller) Leader() string {
 func (c *Controller) Filled() bool { return c.filled.Load() }
 
 // Run works until the context ends, or returns an error when the lease is lost: then the program has to end, since another replica leads.
-// It waits for an API server that doesn't answer.
+// It waits while the API server doesn't respond.
 func (c *Controller) Run(ctx context.Context) error {
 	log.SetLogger(c.o.Log)
 	s := runtime.NewScheme()

@@ -85,8 +85,8 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 	return nil
 }
 
-// existing checks whether the pod with the name is the one that should be created: an earlier call may have created it although its
-// response was lost.
+// existing returns the pod with the name if it is the pod that should be created: an earlier call may have created the pod although
+// its response was lost.
 func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Pod, error) {
 	have, err := r.lookup(ctx, want.Name)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Delivery is the way in which a pod gets the runtime.
+// Delivery specifies how a pod gets the runtime.
 type Delivery string
 
-// The ways. An init container that copies the program works everywhere; but the kubelet notices its end only when it
-// checks all pods again, once a second. An image volume needs neither.
+// These are the values of Delivery. An init container that copies the program works everywhere; but the kubelet notices
+// its end only when it checks all pods again, once a second. An image volume avoids both the copy and the wait.
 const (
 	DeliverAuto          Delivery = "auto" // an image volume if all machines can mount one
 	DeliverImageVolume   Delivery = "image-volume"
 	DeliverInitContainer Delivery = "init-container"
 )
 
-// ParseDelivery parses a Delivery, and refuses unknown values.
+// ParseDelivery parses a Delivery, and returns an error for unknown values.
 func ParseDelivery(text string) (Delivery, error) {
 	all := []string{string(DeliverAuto), string(DeliverImageVolume), string(DeliverInitContainer)}
 	if !slices.Contains(all, text) {
@@ -156,8 +156,8 @@ func (r *reconciler) useImageVolumes() bool {
 // volumeRuntime is the name of the volume.
 const volumeRuntime = "pai-runtime"
 
-// mountRuntime puts a volume of the runtime's image in place of the init container that copies the
-// runtime. A pod that has no such init container stays as it is.
+// mountRuntime puts a volume of the runtime's image in place of the init container that copies the runtime. It doesn't
+// change a pod without such an init container.
 func mountRuntime(p *corev1.PodSpec) {
 	i := slices.IndexFunc(p.InitContainers, func(c corev1.Container) bool {
 		return c.Name == spec.InitContainer && slices.Equal(c.Args, []string{"install", spec.Home})

@@ -37,7 +37,7 @@ func (r *reconciler) before(ctx context.Context, framework string) ([]*corev1.Po
 	return r.earlier.pods[framework], nil
 }
 
-// missing lists the metadata of all pods, page by page, and reads those that the cache doesn't have.
+// missing lists the metadata of all pods, page by page, and reads the pods that the cache doesn't have.
 func (r *reconciler) missing(ctx context.Context) (map[string][]*corev1.Pod, error) {
 	out := map[string][]*corev1.Pod{}
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -70,7 +70,7 @@ func (e *entry) seen(p *corev1.Pod) {
 	e.last[p.UID] = p
 }
 
-// gone removes and returns the pods that no longer exist. Others may still disappear unnoticed.
+// gone removes and returns the pods that no longer exist. Pods that aren't in last may still disappear unnoticed.
 func (e *entry) gone(there map[string]*corev1.Pod) map[types.UID]*corev1.Pod {
 	e.mu.Lock()
 	defer e.mu.Unlock()

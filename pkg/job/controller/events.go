@@ -20,7 +20,7 @@ import (
 // eventsEvery is how often the collected events are written to the archive, in one transaction.
 const eventsEvery = 2 * time.Second
 
-// eventSink collects the events of jobs until they are archived, and keeps only those that aren't archived yet.
+// eventSink collects the events of jobs until they are archived, and keeps only events that aren't archived yet.
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
@@ -63,8 +63,8 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 	}
 }
 
-// follow takes new and changed events, and doesn't keep them. It ignores those that the API server removes: the archive may no longer have
-// their job.
+// follow takes new and changed events, and doesn't keep them. It ignores events that the API server removes: the archive may no longer
+// have their job.
 func (s *eventSink) follow(from watch.Source, log *slog.Logger) (store *watch.Store[*taken]) {
 	store = watch.New(watch.Options[*corev1.Event, *taken]{
 		Name: "events", Source: from, Log: log,

@@ -16,7 +16,7 @@ const envGPUs = "NVIDIA_VISIBLE_DEVICES"
 const resourceGPU = "nvidia.com/gpu"
 
 // guard removes fields of a pod that only the platform may set, and sets safe values for fields that a template leaves out. The API
-// server refuses other fields that a template may not set: see the chart cluster-configuration.
+// server rejects other fields that a template may not set: see the chart cluster-configuration.
 func guard(p *corev1.Pod, priority string) {
 	p.Finalizers = nil // it would stay forever
 	for _, key := range []string{annotation.BindInfoKey, annotation.IsolationKey, annotation.LegacyIsolationKey, annotation.PlacementKey} {

@@ -43,7 +43,7 @@ func (w *cluster) define(checked bool) {
 	}))
 }
 
-// lax lets the API take any pod template, and makes a Framework with one.
+// lax makes the API accept any pod template, and creates a Framework with the template pod.
 func (w *cluster) lax(name, pod string) {
 	w.t.Helper()
 	w.define(false)

@@ -40,7 +40,7 @@ func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (d
 	return data, partial(data, truncated), len(data) > 0 || silent
 }
 
-// partial reports whether a log may have had more than was read of it.
+// partial reports whether the log may have more lines than data.
 func partial(data []byte, truncated bool) bool {
 	return truncated || bytes.Count(data, []byte("\n")) >= logLines
 }

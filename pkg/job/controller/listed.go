@@ -83,8 +83,8 @@ func frameworkFrom(o any) *v1.Framework {
 // Leads reports whether this replica is the leader.
 func (c *Controller) Leads() bool { return !c.o.LeaderElection || c.Leader() == c.o.Identity }
 
-// List returns a page of the live jobs and of those that the archive has. Call it only on the leading replica: others
-// see changes at other times, so pages of one list would differ. Errors that wrap listing.ErrUnavailable are temporary.
+// List returns a page of live jobs and archived jobs. Call it only on the leading replica: other replicas see changes
+// at other times, so pages of one list would differ. Errors that wrap listing.ErrUnavailable are temporary.
 func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	l := c.list.Load()
 	if l == nil || !c.Leads() {

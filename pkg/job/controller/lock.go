@@ -32,7 +32,7 @@ type watchedLock struct {
 	away bool // the election sends one request at a time
 }
 
-// answered logs that the API server stopped answering, or answers again.
+// answered logs that the API server stopped responding, or responds again.
 func (l *watchedLock) answered(ctx context.Context, err error) {
 	away := err != nil && !apierrors.IsNotFound(err)
 	if away == l.away || errors.Is(ctx.Err(), context.Canceled) {

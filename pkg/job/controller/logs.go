@@ -22,8 +22,8 @@ const (
 	logWorkers  = 8
 	logTimeout  = 10 * time.Second
 	logPatience = 20 * time.Second // after which a pod is removed without its log
-	// logRest is how long a job's end waits for the rest of logs: a kubelet notices only once a second that a program whose log it sends
-	// has ended, and its pod may be gone before that.
+	// logRest is how long a job's end waits for the rest of logs: a kubelet that sends a log notices only once a second that the program
+	// has ended, and the pod may be gone by then.
 	logRest     = 3 * time.Second
 	logQueue    = 4096
 	logFollowed = 64       // the maximum number of logs of terminating programs at a time; further logs are lost
@@ -32,8 +32,8 @@ const (
 	appName     = "app"
 )
 
-// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that doesn't answer delays a retry by
-// seconds, never forever.
+// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that doesn't respond delays a retry
+// by seconds, never forever.
 type logSaver struct {
 	r     *reconciler
 	work  chan logJob             // of pods that are removed
@@ -216,7 +216,7 @@ func (l *logSaver) run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a log to save, first those of pods that are being removed; it returns false at the end.
+// next waits for a log to save, and returns it. Logs of pods that are being removed come first. next returns false at the end.
 func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	select {
 	case j := <-l.work:
@@ -335,7 +335,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}())
 }
 
-// copyKept saves the log that the machine's agent has if Kubernetes refuses it with the error why: its pod may be gone.
+// copyKept saves the log from the machine's agent if Kubernetes can't return the log because of the error why: the pod may be gone.
 func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, container string, why error) error {
 	data, truncated, ok := l.kept(ctx, p, container)
 	if !ok {
@@ -380,7 +380,8 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || err != nil || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
-// logContainer returns the container whose log is most useful: the user's program, or the one that failed before it started.
+// logContainer returns the container whose log is most useful: the container of the user's program, or the container that
+// failed before the program started.
 func logContainer(p *corev1.Pod) string {
 	if p == nil {
 		return ""

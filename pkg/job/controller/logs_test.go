@@ -355,7 +355,7 @@ func (s bytesStore) SaveLog(_ context.Context, _ api.LogKey, data []byte, trunca
 	return nil
 }
 
-// agentOf answers as the agent of a machine.
+// agentOf responds like the agent of a machine.
 type agentOf func(node, uid, container, query string) (string, http.Header, error)
 
 // Get implements KeptLogs.
@@ -368,7 +368,7 @@ func (a agentOf) Get(_ context.Context, node, uid, container string, query url.V
 	return &http.Response{Body: io.NopCloser(body), Header: header}, err
 }
 
-// cutOff is an answer that breaks off.
+// cutOff is a response that breaks off.
 const cutOff = "one\ntwo\n"
 
 func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {

@@ -73,5 +73,5 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
-// renewDeadline is how long the API server may not answer before the lease counts as lost.
+// renewDeadline is how long the API server may fail to respond before the lease counts as lost.
 const renewDeadline = 10 * time.Second

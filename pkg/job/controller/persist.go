@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// persist writes the status to the API. No action is carried out before that.
+// persist writes the status to the API. No action is carried out before the status is written.
 func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !e.dirty {
 		return nil
@@ -143,8 +143,9 @@ func (r *reconciler) deleted(f *v1.Framework) bool {
 	return have == nil || have.UID != f.UID
 }
 
-// put updates the known version of a chunk, or creates the chunk. If an unknown one exists, of an earlier attempt or Framework, it is
-// overwritten. If another replica has written a newer one, the result is a conflict, after which everything is read again.
+// put updates the known version of a chunk, or creates the chunk. If a chunk of an earlier attempt or Framework exists, it is
+// overwritten. If another replica has written a newer version, the update fails with a conflict, and the caller reads everything
+// again.
 func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.ConfigMap) error {
 	if cm.ResourceVersion != "" {
 		err := r.api.Update(ctx, cm)
@@ -212,8 +213,8 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setFinalizers(ctx, f, "", others))
 }
 
-// setFinalizers changes the finalizers only of the Framework that was read; with a resource version, only on that version of it. A
-// status is written on the version that this returns, so the caller can't overwrite another writer's change.
+// setFinalizers changes the finalizers only of the Framework that was read; if rv isn't "", only of that version of the Framework.
+// The caller writes the status on the version that setFinalizers returns, so it can't overwrite another writer's change.
 func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
 	return r.setMetadata(ctx, f, rv, "finalizers", to)
 }

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// A story has two replicas that both consider themselves the leader. Each is killed before or after any of its writes, or only loses the
-// answer, and reads the state again. At the same time the job grows, retries and is decided. The attempts of tasks here only count up, so
-// an attempt that is older than a written one is a loss.
+// A story has two replicas that both consider themselves the leader. Each replica is killed before or after any of its writes, or only
+// loses the response, and then reads the state again. At the same time the job grows, retries and is decided. The attempts of tasks here
+// only count up, so an attempt that is older than a written one is a loss.
 const storySteps = 60
 
 var errKilled = errors.New("killed")
@@ -71,7 +71,7 @@ type life struct {
 	known  int // its own since then whose answer it got
 }
 
-// maybe carries out a write, or is killed before it or after it.
+// maybe carries out a write; the replica may be killed before or after the write.
 func (s *story) maybe(l *life, write func() error) error {
 	time.Sleep(time.Duration(s.n(300)) * time.Microsecond)
 	fate := s.n(12)
@@ -137,7 +137,8 @@ func (s *story) write() {
 	}
 }
 
-// othersWrote reports whether there were writes since a replica's read: of the other one, or its own whose answer it lost.
+// othersWrote reports whether there were unknown writes since a replica's read: writes of the other replica, or its own
+// write whose response was lost.
 func (s *story) othersWrote(l *life) bool {
 	s.one.Lock()
 	defer s.one.Unlock()
@@ -211,7 +212,7 @@ func (s *story) step(e *entry) (acts bool) {
 	return e.newAttempt || !e.stored || !e.decided
 }
 
-// wrote records the state that a replica may act upon from now on.
+// wrote records the state that permits a replica to act from now on.
 func (s *story) wrote(e *entry, acts bool) {
 	s.promise.Lock()
 	defer s.promise.Unlock()

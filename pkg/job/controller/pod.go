@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// makePod makes the pod of a task's attempt. avoid are nodes that it must not run on.
+// makePod returns the pod for a task's attempt. The pod must not run on the nodes in avoid.
 func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, avoid []string) (*corev1.Pod, error) {
 	var of *v1.TaskRole
 	for i := range f.Spec.TaskRoles {
@@ -121,7 +121,7 @@ func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	return out
 }
 
-// introduce passes the identity of a task to the job runtime in one variable; the runtime derives FrameworkController's variables from
+// introduce passes the identity of a task to the job runtime in one variable. The runtime derives FrameworkController's variables from
 // it. If tasks wait for each other, it adds the token for their addresses, too.
 func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) error {
 	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
@@ -140,7 +140,7 @@ func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role str
 	return nil
 }
 
-// openCode gives the job runtime the token by which it reads the code that was submitted with the job.
+// openCode gives the job runtime the token for reading the code of the job's submission.
 func (r *reconciler) openCode(f *v1.Framework, c *corev1.Container) error {
 	code := f.Annotations[v1.AnnotationCode]
 	if code == "" {
@@ -195,7 +195,7 @@ func merge(into, from map[string]string) map[string]string {
 	return out
 }
 
-// addEnv puts the identity first, so that a template's own variables may refer to it.
+// addEnv puts the identity first, so that a template's own variables may refer to the variables of the identity.
 func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
 	has := map[string]bool{}
 	for _, e := range env {

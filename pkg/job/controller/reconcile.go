@@ -240,7 +240,7 @@ func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, erro
 	return p, nil
 }
 
-// list reads all pods of a Framework from the API, some of which this process may have made.
+// list reads all pods of a Framework from the API, including pods that this process created.
 func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := r.api.List(ctx, all, client.InNamespace(r.o.Namespace), client.MatchingLabels{v1.LabelFramework: framework}); err != nil {
@@ -321,7 +321,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// count updates the gauge of jobs by state, and the one of unfinished jobs by owner.
+// count updates the number of jobs by state, and the number of unfinished jobs by owner.
 func (r *reconciler) count(e *entry, to v1.State) {
 	if e.state == to {
 		return

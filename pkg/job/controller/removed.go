@@ -44,7 +44,7 @@ func (r *reconciler) runRemoved(ctx context.Context) error {
 	}
 }
 
-// endRemoved reads the archive first and the API after it. A row is written while its Framework exists, so a Framework that doesn't exist
+// endRemoved reads the archive first, and then the API. A row is written while its Framework exists, so a Framework that doesn't exist
 // later is gone permanently, even if users submit jobs at the same time. A new job may have its name by then, so the UID decides.
 func (r *reconciler) endRemoved(ctx context.Context) error {
 	open, err := r.o.Store.Unended(ctx)

@@ -30,8 +30,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// kubelet ends the pods of a cluster as they come to run, with the code that exit says, and notes
-// which attempt of which task ran in which pods.
+// kubelet ends the pods of a cluster when they run. The function exit returns the exit code of a pod. kubelet records
+// the pods of each attempt of each task.
 type kubelet struct {
 	mu  sync.Mutex
 	ran map[string]map[string]bool // attempt of a task → UIDs
@@ -124,7 +124,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	w := simulate(t)
 	jobs := number("PAICTL_TEST_JOBS", 16)
 	k := w.kubelet(func(p *corev1.Pod) int32 {
-		// The first attempt of every fifth job fails in a way that is worth a retry.
+		// The first attempt of every fifth job fails with a code that causes a retry.
 		n, _ := strconv.Atoi(strings.TrimPrefix(p.Labels[v1.LabelFramework], "job"))
 		if n%5 == 0 && p.Annotations[v1.AnnotationFrameworkAttempt] == "0" && p.Labels[v1.LabelTaskIndex] == "0" {
 			return 200
@@ -176,7 +176,8 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	}
 }
 
-// A list per job is a look at all pods per job: with thousands of jobs a restart would bring the API server down.
+// To list the pods of one job, the API server reads the pods of all jobs: with thousands of jobs, one list per job
+// would bring down the API server at a restart.
 func TestARestartAsksOnceForThePodsOfAllJobs(t *testing.T) {
 	w := begin(t)
 	const jobs = 20
@@ -367,7 +368,7 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	}
 }
 
-// A job of the same name was submitted after the one that a replica still works on, or before.
+// A job of the same name was submitted before or after the job that a replica still works on.
 func TestAChunkOfAnotherJobOfTheNameIsReplacedOnlyByTheOneThatIsThere(t *testing.T) {
 	w := simulate(t)
 	chunk := func(owner *v1.Framework) *corev1.ConfigMap {

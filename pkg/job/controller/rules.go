@@ -22,8 +22,8 @@ import (
 // it the built-in rules are used.
 const RulesConfigMap = "job-failure-rules"
 
-// runRules follows the administrator's rules: a valid set is used and copied into the volume that all jobs mount, so that it also
-// reaches running jobs; an invalid one is refused, and the last valid set stays.
+// runRules follows the administrator's rules. A valid set is used, and copied into the volume that all jobs mount, so that
+// running jobs get it as well. An invalid set is rejected, and the last valid set stays.
 func (r *reconciler) runRules(ctx context.Context) error {
 	api, ok := r.api.(client.WithWatch)
 	if !ok {
@@ -35,7 +35,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	store := watch.New(watch.Options[*corev1.ConfigMap, *corev1.ConfigMap]{
 		Name: "failure rules", Source: sourceOf(api, r.o.SystemNamespace, &corev1.ConfigMapList{}, only), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
 		Keep: func(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, nil },
-		// If a list has no rules, a copy of former ones may still exist.
+		// If the list has no rules, a copy of earlier rules may still exist.
 		Changed: func([]watch.Change[*corev1.ConfigMap], string) { queue.Add(RulesConfigMap) },
 	})
 	go store.Run(ctx)
@@ -56,7 +56,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	}
 }
 
-// takeRules uses a new set, or refuses it.
+// takeRules uses a new set, or rejects it.
 func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error {
 	if cm == nil {
 		r.rules.use(rules.Builtin())

@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources returns the sources of events that queue a Framework. Each is known by its name.
+// sources returns the sources of events that queue a Framework. Each source is known by its name.
 func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
