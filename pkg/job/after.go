@@ -84,7 +84,7 @@ func sameAfter(a, b *v1.Framework) bool {
 	return slices.Equal(names(a), names(b))
 }
 
-// renewAfter resolves the jobs that a recreated job waits for again, because their UIDs may have changed.
+// renewAfter updates the UIDs of the jobs that a recreated job waits for: they may have changed.
 func (c *Client) renewAfter(ctx context.Context, f *v1.Framework, maySee func(*Job) error) error {
 	all, err := f.After()
 	if err != nil || len(all) == 0 {

@@ -1,6 +1,6 @@
-// Package jobtest proxies a test's API server and answers for services behind that server's proxy.
-// In: a real API server, handlers for the job controller and the scheduler. Out: a kubeconfig of
-// a server that behaves as if both ran in the cluster.
+// Package jobtest proxies a test's API server and serves requests for services behind that server's proxy. In: a real
+// API server, handlers for the job controller and the scheduler. Out: a kubeconfig of a server that behaves as if both
+// ran in the cluster.
 package jobtest
 
 import (
@@ -32,11 +32,11 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Services are the handlers behind the API server's proxy, by name of the service. A service without
-// one is answered by the API server itself.
+// Services are the handlers behind the API server's proxy, by name of the service. For a service without a handler, the
+// API server itself responds.
 type Services map[string]http.Handler
 
-// TakesRecords answers as a job controller that takes records of the audit, and reports whether the request has some.
+// TakesRecords responds like a job controller that accepts records of the audit, and reports whether the request has records.
 func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/audit" || r.Method != http.MethodPost {
 		return false
@@ -45,8 +45,8 @@ func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// RefusesLists answers a request for live jobs as an older job controller does, which can't list them. It reports whether the
-// request was one.
+// RefusesLists responds to a request for live jobs like an older job controller, which can't list them. It reports whether
+// the request was for live jobs.
 func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/jobs" || !r.URL.Query().Has("live") {
 		return false
@@ -64,7 +64,7 @@ func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	return Kubeconfig(t, h)
 }
 
-// Kubeconfig serves a handler and returns a kubeconfig for it.
+// Kubeconfig serves a handler and returns a kubeconfig for the server.
 func Kubeconfig(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -101,8 +101,8 @@ func Handler(config *rest.Config, services Services) (http.Handler, error) {
 	}), nil
 }
 
-// Prepare makes the objects that jobs need in an empty cluster: the type Framework, the namespaces, and those of the job
-// controller's chart. It may be called again.
+// Prepare creates the objects that jobs need in an empty cluster: the type Framework, the namespaces, and the objects of
+// the job controller's chart. It may be called again.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	ctx := t.Context()

@@ -30,8 +30,8 @@ type Process struct {
 	Sizes  io.Reader // JSON, one after the other
 }
 
-// Kubelet answers for commands and ports in containers as an API server with a kubelet behind it does,
-// with Kubernetes' own libraries for the protocols.
+// Kubelet serves commands and ports in containers like an API server with a kubelet behind it. It uses Kubernetes' own
+// libraries for the protocols.
 type Kubelet struct {
 	Exec func(*Process) *metav1.Status
 	// Port serves a connection to a port, and returns the error for the client.
@@ -106,8 +106,8 @@ func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstre
 	return spdy.NewResponseUpgrader().UpgradeResponse(w, r, accept(streams)), streams
 }
 
-// accept sends each stream to the channel after the client has its answer, as a kubelet does: if the client closes the connection
-// earlier, it resets the stream. The order may vary.
+// accept sends each stream to the channel after the client received the response, as a kubelet does: a client that closes the
+// connection earlier resets the stream. The order may vary.
 func accept(streams chan<- httpstream.Stream) httpstream.NewStreamHandler {
 	return func(s httpstream.Stream, answered <-chan struct{}) error {
 		go func() {
@@ -176,7 +176,7 @@ func (k *Kubelet) forwardWebSocket(w http.ResponseWriter, r *http.Request) {
 	k.forward(r.Context(), c, streams)
 }
 
-// forward serves connections, each of which is a pair of streams with one number.
+// forward serves connections. Each connection is a pair of streams with one number.
 func (k *Kubelet) forward(ctx context.Context, c httpstream.Connection, streams <-chan httpstream.Stream) {
 	defer func() { _ = c.Close() }()
 	first := map[string]httpstream.Stream{}

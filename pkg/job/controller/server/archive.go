@@ -38,7 +38,7 @@ func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/vnd.sqlite3")
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	if _, err := io.Copy(w, data); err != nil {
-		// Its length has been sent: the client notices that it is incomplete, and so does the log.
+		// The length has been sent, so the client notices that the export is incomplete; the log says so, too.
 		s.o.Log.WarnContext(r.Context(), "the export of the archive is incomplete", "error", err.Error())
 	}
 	return nil

@@ -22,7 +22,7 @@ func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
-	// Others may know a checksum: a request for a user is answered if that user has sent the code.
+	// Users may know the checksum of someone else's code: a request for a user is only served if that user has sent the code.
 	if v := r.URL.Query(); v.Has("user") {
 		owns, err := s.o.Store.OwnsCode(r.Context(), v.Get("user"), sum)
 		if err == nil && !owns {
@@ -82,7 +82,7 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 	noting := &notingReader{ReadSeeker: data}
 	http.ServeContent(pacedWriter{w, newPace(r)}, r, "", time.Time{}, noting)
 	if noting.err != nil {
-		// Its length has been sent: the client notices that it is incomplete, and so does the log.
+		// The length has been sent, so the client notices that the code is incomplete; the log says so, too.
 		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil
@@ -113,8 +113,8 @@ func (n *notingReader) Read(p []byte) (int, error) {
 	return count, err
 }
 
-// receiveCode keeps an archive of code, or refuses it before the client sends it. The client names the user: all clients have the same
-// token.
+// receiveCode stores an archive of code, or rejects it before the client sends it. The client names the user: all clients have the
+// same token.
 func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, r.ContentLength); err != nil {

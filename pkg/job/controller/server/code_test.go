@@ -104,7 +104,7 @@ type from struct {
 
 func (f *from) RemoteAddr() net.Addr { return f.address }
 
-// whole is code in memory, read as it is from the archive.
+// whole is code in memory. It is read like code in the archive.
 type whole struct {
 	archive.Store
 	data   []byte
@@ -124,7 +124,7 @@ func (w whole) Code(context.Context, string) (io.ReadSeekCloser, int64, error) {
 // onlyReader can't write itself.
 type onlyReader struct{ io.ReadSeeker }
 
-// serveTasks answers tasks over pipes until the test ends.
+// serveTasks serves requests of tasks over pipes until the test ends.
 func serveTasks(t *testing.T, o server.Options) *pipes {
 	t.Helper()
 	p := &pipes{connections: make(chan net.Conn)}

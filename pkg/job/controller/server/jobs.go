@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// HeaderTruncated is "true" on a log of which only the end was kept.
+// HeaderTruncated is "true" if only the end of a log was kept.
 const HeaderTruncated = "X-Pai-Truncated"
 
 func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
@@ -37,8 +37,8 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// jobQuery reads the parameters of a list. Unknown parameters are refused: a filter with a typing mistake would answer
-// with all jobs.
+// jobQuery reads the parameters of a list. Unknown parameters are rejected: if a filter had a typing mistake, the
+// response would have all jobs.
 func jobQuery(v url.Values) (api.JobQuery, error) {
 	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor"), Latest: v.Get("latest") == "true"}
 	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "latest", "limit", "cursor"); err != nil {
@@ -125,7 +125,7 @@ func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveEvents sends the events in the archive, and those that are about to be archived.
+// serveEvents sends the events in the archive, and the events that are about to be archived.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	var latest []api.Event

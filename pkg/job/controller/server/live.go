@@ -24,10 +24,10 @@ const (
 	livePage, maxLivePage = 100, 1000
 )
 
-// Jobs lists live jobs and those in the archive.
+// Jobs lists live jobs and archived jobs.
 type Jobs interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
-	// Leads reports whether this replica leads. Leader returns the address of the leading one; "" if it isn't known.
+	// Leads reports whether this replica leads. Leader returns the address of the leading replica, or "" if it isn't known.
 	Leads() bool
 	Leader() string
 	// Events returns the events of a Framework that the archive doesn't have yet.

@@ -14,8 +14,8 @@ type Logs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// servePage forwards a page of a log. Clients that may read jobs may read their logs; the agents themselves answer only the controller,
-// so users need no permission for the agents' pods.
+// servePage forwards a page of a log. Clients that may read jobs may read their logs. The agents respond only to the controller, so
+// users need no permission for the agents' pods.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Logs == nil {
 		return logapi.ErrNoAgent

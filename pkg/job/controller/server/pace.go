@@ -46,7 +46,7 @@ type pacedWriter struct {
 	pace *pace
 }
 
-// ReadFrom implements io.ReaderFrom, by which net/http copies.
+// ReadFrom implements io.ReaderFrom, which net/http uses to copy.
 func (p pacedWriter) ReadFrom(r io.Reader) (total int64, err error) {
 	buffer, control := make([]byte, piece), http.NewResponseController(p.ResponseWriter)
 	for {

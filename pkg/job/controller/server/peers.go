@@ -44,7 +44,8 @@ func (s *Server) job(r *http.Request, something string) (uid, token string, err 
 	return uid, token, nil
 }
 
-// servePeers sends the addresses of all tasks of a job to one of them, once every task has one. An empty answer means that it has to retry.
+// servePeers sends the addresses of all tasks of a job to a task, once every task has an address. An empty response means that the task
+// has to retry.
 func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	framework := r.PathValue("framework")
 	uid, token, err := s.job(r, framework)

@@ -137,7 +137,7 @@ func TestPeersAreForTheTasksOfTheJob(t *testing.T) {
 	}
 }
 
-// A server that can answer in place of the controller can't send tasks to other addresses.
+// A server that pretends to be the controller can't send tasks to other addresses.
 func TestPeersOfSomeoneElseAreRefused(t *testing.T) {
 	role := peers.Role{Name: "worker", PodIPs: []string{address(0)}, HostIPs: []string{""}}
 	data, err := peers.Encode(&peers.Peers{Attempt: 1, Roles: []peers.Role{role}})

@@ -1,8 +1,8 @@
 // Package server is the HTTP API of the job controller: history, logs of finished tasks, code; and health and metrics.
-// In: an archive. Out: a handler, and the server around it.
+// In: an archive. Out: a handler, and a server that uses it.
 //
-// A replica that doesn't lead answers as well: if there are several, they share one database. It forwards requests for live jobs to the
-// leading replica.
+// A replica that doesn't lead serves requests as well: if there are several replicas, they share one database. It forwards requests for
+// live jobs to the leading replica.
 package server
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// readTime bounds an answer of the API, except for code.
+	// readTime bounds a response of the API, except for code.
 	readTime = 30 * time.Second
 	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
@@ -34,23 +34,23 @@ const (
 	uploads, userUploads = 16, 2
 	// downloads is how much code may be sent at a time, and jobDownloads how much of it to one job, or to one address.
 	downloads, jobDownloads = 512, 64
-	// placeTime is how long a transfer of code waits for others. It is shorter than a task's wait for the first byte.
+	// placeTime is how long a transfer of code waits for other transfers. It is shorter than a task's wait for the first byte.
 	placeTime = 20 * time.Second
-	// stopTime is how long answers in progress may take when the program ends.
+	// stopTime is how long responses in progress may take when the program ends.
 	stopTime = 10 * time.Second
 )
 
 // Options specify what is served.
 type Options struct {
 	Store archive.Store
-	// Ready returns why this replica isn't ready, or nil if it is.
+	// Ready returns why this replica isn't ready, or nil if this replica is ready.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
 	// MetricsAccess is the file with the password for the metrics; empty: everyone may read them.
 	MetricsAccess string
 	// Token returns the token of the API, or "" if it isn't known yet. Pods can reach the API, but don't have the token.
 	Token func() string
-	// AuditToken returns the token of the audit, or "" if it isn't known yet; nil: the audit is refused.
+	// AuditToken returns the token of the audit, or "" if it isn't known yet. If AuditToken is nil, requests for the audit are rejected.
 	AuditToken func() string
 	// Peers are the addresses of jobs.
 	Peers Peers
@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
 	mux.Handle("/v1/audit", s.guardAudit(jsonErrors(records)))
-	// These have limits, too: a connection keeps the deadlines of its last response.
+	// These endpoints have limits, too, because a connection keeps the deadlines of its last response.
 	metrics := access.Metrics(s.o.MetricsAccess, promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = w.Write([]byte("ok\n")) // a client that is gone
@@ -147,7 +147,7 @@ func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Reque
 	})
 }
 
-// readyz reports whether this replica can answer and could become the leader.
+// readyz reports whether this replica can serve requests and could become the leader.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Ready(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -59,7 +59,7 @@ func (h *harness) ask(t *testing.T, method, path string, body io.Reader) *http.R
 	return w.Result()
 }
 
-// get decodes an answer.
+// get sends a request and decodes the response.
 func get[T any](t *testing.T, h *harness, path string) T {
 	t.Helper()
 	resp := h.ask(t, "GET", path, nil)
@@ -70,7 +70,7 @@ func get[T any](t *testing.T, h *harness, path string) T {
 	return out
 }
 
-// failure decodes an answer that is an error.
+// failure decodes a response that is an error.
 func failure(t *testing.T, resp *http.Response) api.Error {
 	t.Helper()
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))

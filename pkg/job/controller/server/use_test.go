@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// busy are machines of which one is measured.
+// busy is a server.Use in which only the machine n1 is measured.
 type busy struct{}
 
 // Use implements server.Use.

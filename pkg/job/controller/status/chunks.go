@@ -1,6 +1,6 @@
-// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one object, and would
-// be rewritten for each of them. In: a Framework's status. Out: ConfigMaps of a hundred tasks each, and the status that
-// is rebuilt from them.
+// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one object, and every
+// change of a task would rewrite it. In: a Framework's status. Out: ConfigMaps with a hundred tasks each, and the
+// status that Fill rebuilds from the ConfigMaps.
 package status
 
 import (
@@ -57,19 +57,18 @@ type chunkRole struct {
 	Tasks []*v1.TaskStatus `json:"tasks"`
 }
 
-// Layout records which task is in which chunk. A task stays in its chunk, so that at no moment of a rescale it is stored twice or not at
-// all.
+// Layout records the chunk of every task. A task stays in its chunk, so that a rescale never stores a task twice or not at all.
 type Layout struct {
 	of     map[Task]int32
 	size   []int
 	parts  []part // as many as size
 	listed int    // how many the Framework's status in the API lists
 	moved  []Task // from the status, when it was read; no chunk has them yet
-	// small is how many tasks of each role were in the status before there were chunks: the first ones.
+	// small is how many tasks of each role were in the status before there were chunks. They are the first tasks of the role.
 	small map[string]int32
 }
 
-// part is a chunk as it was last read or written.
+// part is a chunk in the version that was last read or written.
 type part struct {
 	v1.TaskPart
 	version string // its resourceVersion, without which it isn't overwritten; empty if it isn't known
@@ -176,8 +175,8 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 	return nil
 }
 
-// Encode makes the ConfigMaps of these chunks for their next write. Each has the resourceVersion that it was read with, so a replica that
-// lost its lease can't overwrite its successor's.
+// Encode returns the ConfigMaps of these chunks for their next write. Each ConfigMap has the resourceVersion of its last read, so a
+// replica that lost its lease can't overwrite the ConfigMaps of its successor.
 func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) ([]*corev1.ConfigMap, error) {
 	content := make(map[int32]*chunk, len(chunks))
 	for _, k := range chunks {

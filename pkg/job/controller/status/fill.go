@@ -22,9 +22,8 @@ type Lost struct {
 	Written bool
 }
 
-// Fill puts the tasks of chunks into a status that was read without them. The tasks of a chunk that is
-// lost are missing: the caller must not take them for tasks that were never begun, as long as their
-// pods may run.
+// Fill adds the tasks of chunks to a status that was read without them. The tasks of a chunk that is lost are missing:
+// as long as their pods may run, the caller must not treat them like tasks that were never begun.
 func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	l := &Layout{}
 	if f.Status == nil {
@@ -82,7 +81,7 @@ func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 // maxChunks is twice the number that the most tasks of a Framework need: a rescale may leave chunks half full.
 const maxChunks = 2 * v1.MaxTasks / PerChunk
 
-// rolesOf empties the roles, and returns the tasks in the status, without those in chunks.
+// rolesOf empties the roles, and returns the tasks that are in the status itself, not in chunks.
 func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	roles = map[string]*v1.TaskRoleStatus{}
 	for _, r := range a.TaskRoleStatuses {

@@ -178,7 +178,7 @@ func TestAnAttemptWhoseChunksWereNeverWrittenHasLostNothing(t *testing.T) {
 	assert.False(t, lost[0].Written)
 }
 
-// A small job grows past the capacity of its status, and the process is killed between the writes of that.
+// A small job grows past the capacity of its status, and the process is killed between the writes that move its tasks to chunks.
 func TestTasksThatWereNotMovedYetAreRead(t *testing.T) {
 	f := job(90)
 	l, s := &status.Layout{}, store{}

@@ -1,4 +1,4 @@
-// Package stored reads Frameworks with all their tasks from the API, or from a cache of it. In: a client of
+// Package stored reads Frameworks with all their tasks from the API, or from a cache of the API. In: a client of
 // controller-runtime. Out: Frameworks with all tasks.
 //
 // It is separate from package status, so that paictl, which uses that package, doesn't depend on controller-runtime.
