@@ -29,11 +29,11 @@ type Brief struct {
 	retryAt   time.Time
 	gang      bool
 	published time.Time // when the tasks of a gang got each other's addresses
-	// total tasks, those that have begun to run, and those whose pod hasn't begun to run.
+	// total counts the tasks; begun counts the tasks that have begun to run, and made counts the tasks whose pod hasn't begun to run.
 	total, begun, made int
 }
 
-// NewBrief copies these fields from a Framework. It keeps no reference to it.
+// NewBrief copies these fields from a Framework. It keeps no reference to the Framework.
 func NewBrief(f *v1.Framework) *Brief {
 	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop,
 		deleting: f.DeletionTimestamp != nil, gang: IsGang(f)}
@@ -79,9 +79,9 @@ func NewStart(p *corev1.Pod) Start {
 	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", Started(p)}
 }
 
-// State returns the state of a job. Of its pods, which were read after the Framework, only those that haven't started matter. If they
-// aren't known, pods is nil, and the state is as exact as the Framework alone allows. queued reports whether the scheduler's queue has a
-// gang of the job, and position is its position in the queue of its virtual cluster.
+// State returns the state of a job. pods are its pods that haven't started; they were read after the Framework. If they aren't known,
+// pods is nil, and the state is as exact as the Framework alone allows. queued reports whether the scheduler's queue has a gang of the
+// job, and position is its position in the queue of its virtual cluster.
 func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {
 	case b.deleting:
@@ -127,8 +127,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 			starting++
 		}
 	}
-	// If the Framework counts more pods that haven't begun than pods contains, the missing ones have begun since it was written.
-	// Without this, a job would seem to return to an earlier state.
+	// If the Framework counts more pods that haven't begun than pods contains, the missing pods have begun since the Framework
+	// was written. Without this, a job would seem to return to an earlier state.
 	ahead := pods != nil && b.made > late
 	switch {
 	case !b.gang && (starting > 0 || ahead):
@@ -149,8 +149,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	return State{Phase: Running}
 }
 
-// Tasks counts a job's tasks, those that have begun to run, and those that have a pod which has not. For a large job, the last ones
-// are unknown: its Framework has only the counts.
+// Tasks counts a job's tasks, the tasks that have begun to run, and the tasks whose pod has not begun to run. For a large job,
+// made is unknown: its Framework has only the counts.
 func Tasks(f *v1.Framework) (total, begun, made int) {
 	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
 		if r == nil {

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the versions of Frameworks and of pods up to which objects are known, as the API server counts them.
+// Seen holds the versions of Frameworks and of pods up to which objects are known, in the API server's numbering.
 type Seen struct{ Frameworks, Pods uint64 }
 
-// Max returns the later versions of both.
+// Max returns the later of the two versions of Frameworks, and of pods.
 func (s Seen) Max(o Seen) Seen {
 	return Seen{max(s.Frameworks, o.Frameworks), max(s.Pods, o.Pods)}
 }
@@ -52,12 +52,12 @@ func (c *Change) JSON() []byte {
 }
 
 // changes keeps the latest change of each job, in the order of arrival. It keeps nothing for each reader: a reader has a mark in
-// that order, and finds all changes since then, however slow it is. Only jobs that are gone are dropped after a while.
+// that order, and finds all changes since the mark, however slow it is. Only jobs that are gone are dropped after a while.
 type changes struct {
 	order *list.List // of *noted, the latest last
 	at    uint64     // the mark of the latest
 	// heard is the latest version of any object that was received, and seen is the latest version up to which all were received. listed
-	// holds the versions of the latest lists, whose objects come in any order, and covered those of the lists that are complete.
+	// holds the versions of the latest lists, whose objects come in any order. covered holds the versions of the complete lists.
 	heard, seen, listed, covered Seen
 	began                        uint64         // the mark at which the latest list began
 	places                       map[string]int // in the queue of the virtual cluster, by Framework
@@ -86,7 +86,7 @@ func (x *Index) Watched(keep int) *Index {
 }
 
 // Begin records that a list of a version of Frameworks or of pods begins. The index may have missed Frameworks that were deleted before
-// it.
+// the list.
 func (x *Index) Begin(list Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -136,8 +136,8 @@ func (s Seen) with(list Seen) Seen {
 	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
 }
 
-// hear records a version that was received. All earlier ones have been received, unless they belong to a list, whose objects come in
-// another order.
+// hear records a version that was received. All earlier versions have been received, unless they belong to a list, whose objects
+// come in another order.
 func (c *changes) hear(s Seen) {
 	c.heard = c.heard.Max(s)
 	if s.Frameworks > c.listed.Frameworks {
@@ -148,7 +148,7 @@ func (c *changes) hear(s Seen) {
 	}
 }
 
-// Mark returns the position from which Since continues for a reader that has the current state of the index.
+// Mark returns the position at which Since continues for a reader that has the current state of the index.
 func (x *Index) Mark() (mark uint64, seen Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,9 +181,9 @@ func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64,
 	return out, x.log.at, x.log.seen, true
 }
 
-// Missed returns the latest change of each job that was touched by a version after elsewhere, for a reader that has read from another
-// server. Since continues from its mark: it returns all later changes of this index, including those with earlier versions. ok is false if jobs that
-// are gone since then have been dropped.
+// Missed returns the latest change of each job that was touched by a version after elsewhere, for a reader that has read from another server. Since
+// continues at the mark: it returns all later changes of this index, including changes with earlier versions. ok is false if jobs that are gone
+// since then have been dropped.
 func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Index keeps the jobs of a cluster in the order of lists, by the fields that lists select by. A change costs little, and the cost of a
-// page depends only on its rows. It is safe for concurrent use.
+// Index keeps the jobs of a cluster in the order of lists, sorted by the fields that lists use as filters. A change costs little, and
+// the cost of a page depends only on its rows. It is safe for concurrent use.
 type Index struct {
 	mu   sync.Mutex
 	jobs map[string]*entry // by Framework
 	uids map[string]*entry
-	// pods holds those that have not begun, by Framework; they may arrive before their Framework.
+	// pods holds the pods that have not begun, by Framework; they may arrive before their Framework.
 	pods map[string]map[types.UID]Start
-	// stale holds the entries whose state must be computed again. That is done when it is read: a large job's pods change many times in
-	// between.
+	// stale holds the entries whose state must be computed again. A state is computed again when it is read, because a large job's pods
+	// change many times in between.
 	stale map[*entry]bool
 
 	all        order

@@ -37,7 +37,7 @@ func framework(user, vc, name, uid string, second int, state v1.State, code int3
 	return f
 }
 
-// uid differs from others in its first characters, as those of the API server do.
+// uid returns a UID that differs from other UIDs in its first characters, as the UIDs of the API server do.
 func uid(of ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, of...))
 	return hex.EncodeToString(sum[:16])

@@ -30,8 +30,8 @@ type Live struct {
 	Gone func(ctx context.Context, job *api.Job) (bool, error)
 }
 
-// Merge makes a page of live jobs and of those that only the history has. The live jobs were read first, so a job that finishes in
-// between is in both, and listed once. missing is the reason why the history isn't in the page.
+// Merge returns a page of live jobs, and of jobs that only the history has. The live jobs were read first, so a job that finishes
+// in between is in both. Merge lists it once. missing is the reason why the history isn't in the page.
 func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, missing, err error) {
 	m := &merge{filter: &f, live: live, archive: a}
 	if m.after, err = ReadCursor(f.Cursor); err != nil {

@@ -83,8 +83,8 @@ func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history,
 	return p
 }
 
-// Jobs come, change, end, go from the cluster into the history and are forgotten there, between pages and between the two reads of
-// one. No job is listed twice, and none is lost that was there throughout, live or in the history.
+// Between two pages, and between the two reads for one page, jobs appear, change, end, move from the cluster to the history, and
+// are removed from the history. No job is listed twice, and no job is lost that existed all the time, live or in the history.
 func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, h := listing.NewIndex(), &history{jobs: map[string]api.Job{}}

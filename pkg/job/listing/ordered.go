@@ -22,7 +22,7 @@ type OrderedPage struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Compare compares two jobs in the order of the filter's lists. No two jobs are equal in it.
+// Compare compares two jobs in the order of the filter's lists. The order never treats two jobs as equal.
 func (o *Filter) Compare(a, b *Row) int {
 	c := cmp.Or(o.key(a, b), cmp.Compare(a.UID, b.UID))
 	if o.Descending {
@@ -56,7 +56,7 @@ func (o *Filter) key(a, b *Row) int {
 	return a.Submitted.Compare(b.Submitted)
 }
 
-// atEnd puts rows without a value after those with one.
+// atEnd sorts rows without a value after rows with a value.
 func atEnd(noA, noB bool, compare func() int) int {
 	switch {
 	case noA && noB:
@@ -74,14 +74,14 @@ func (o *Filter) Sort(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int { return o.Compare(&a, &b) })
 }
 
-// Ordered makes a page, in any order, of live jobs and of those that only the history has. live holds all jobs whose Frameworks exist and
-// that the filter selects, in its order; it was read before the history. there reports whether a job is known to be live, even if the
-// filter doesn't select it: a job that the history calls gone before the caller has seen it go is listed once. missing is the reason why
-// the history isn't in the page.
+// Ordered returns a page, in any order, of live jobs and of jobs that only the history has. live holds all jobs whose Frameworks exist
+// and that the filter selects, in its order; it was read before the history. there reports whether a job is known to be live, even if the
+// filter doesn't select it: a job that is gone according to the history, but not yet according to the caller, is listed once. missing is
+// the reason why the history isn't in the page.
 //
 // The history doesn't have live jobs, so it can't return exactly the rows of the page. But at most len(live) of the rows before the page
-// are live. So the history is read from len(live) rows earlier. The position of the first of its rows among all rows is its position in
-// the history plus the number of live jobs before it.
+// are live. So the history is read from len(live) rows earlier. The history returns the position of its first row; the position of that
+// row among all rows is larger by the number of live jobs before the row.
 func Ordered(ctx context.Context, f Filter, live []Row, there func(uid string) bool, history Ended) (page *OrderedPage, missing error) {
 	page = &OrderedPage{Items: []Row{}}
 	first := max(0, f.Offset-len(live))

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/listing"
 )
 
-// past is a history in memory, which answers as the archive does.
+// past is a history in memory that responds like the archive.
 type past struct {
 	jobs []api.Job
 	err  error

@@ -72,7 +72,7 @@ type Filter struct {
 	// InName is a part of the job's own name.
 	InName string
 	Phases []Phase
-	// Priorities may have api.NoPriority for jobs without one.
+	// Priorities selects jobs with any of these priorities; api.NoPriority selects jobs without a priority.
 	Priorities []string
 	// TagsAny selects jobs with any of these tags. TagsNone selects jobs without these tags.
 	TagsAny, TagsNone []string
@@ -92,7 +92,7 @@ type Filter struct {
 	Count bool
 }
 
-// Fits reports whether a job is one of those that the filter selects. An unplaced row sorts where a queued one would.
+// Fits reports whether the filter selects a job. An unplaced row sorts like a queued row.
 func (o *Filter) Fits(r *Row) bool {
 	switch {
 	case o.User != "" && r.User != o.User, o.VirtualCluster != "" && r.VirtualCluster != o.VirtualCluster:

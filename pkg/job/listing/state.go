@@ -95,7 +95,7 @@ type State struct {
 	Phase Phase
 	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
 	Position int
-	// RetryAt is when the next attempt begins, for jobs that wait for it.
+	// RetryAt is when the next attempt begins, if the job waits for it.
 	RetryAt *time.Time
 	// Removed: a user has deleted the job; only for jobs that had finished.
 	Removed bool

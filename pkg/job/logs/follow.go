@@ -99,7 +99,7 @@ func (f *follower) one(ctx context.Context, s *source) error {
 	return f.w.err
 }
 
-// drain waits until all logs are written to their end, or until the remaining ones send no lines and none of their agents is
+// drain waits until all logs are written to their end, or until the remaining logs send no lines and none of their agents is
 // being replaced.
 func (f *follower) drain(giveUp context.CancelFunc) {
 	done := make(chan struct{})
@@ -324,7 +324,7 @@ func (f *follower) gone(ctx context.Context, s *source) bool {
 	return apierrors.IsNotFound(err) || err == nil && p.UID != s.pod.UID
 }
 
-// hasEnded reports whether the program of a pod has ended, and its log with it.
+// hasEnded reports whether the program of a pod has ended, so that its log is complete.
 func (f *follower) hasEnded(ctx context.Context, s *source) bool {
 	p, err := f.client.Client.CoreV1().Pods(s.pod.Namespace).Get(ctx, s.pod.Name, metav1.GetOptions{})
 	if err != nil {

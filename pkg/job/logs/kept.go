@@ -44,7 +44,7 @@ type pager struct {
 	next  int64 // offset of the next page
 	end   int64 // of the log, at the last request
 	given int64 // lines of the next page that were passed on already
-	// told is the position up to which gaps were reported, and gaps the number of gaps then.
+	// told is the position up to which gaps were reported. gaps is the number of gaps before that position.
 	told, gaps int64
 	asked      bool      // a page has arrived, or begun to
 	failing    time.Time // the time since which the next page is awaited
@@ -133,8 +133,8 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	return resp, err
 }
 
-// unanswered reports, after a while, that a request for a page gets no response: a machine that lost its
-// network or power doesn't even refuse. The caller calls the returned function when the answer arrives.
+// unanswered reports, after a while, that a request for a page gets no response: a machine that lost its network or
+// power doesn't even reject the connection. The caller calls the returned function when the response arrives.
 func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	if p.said {
 		return func() {}
@@ -211,7 +211,7 @@ func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.
 	}
 }
 
-// hopeless returns the error with which to give up on a page that doesn't arrive: nil means to retry.
+// hopeless returns nil to retry the request for a page that doesn't arrive, or the error to give up.
 func (p *pager) hopeless(err error) error {
 	now := time.Now()
 	if p.failing.IsZero() {

@@ -254,7 +254,7 @@ func (f *fake) serveLog(w http.ResponseWriter, r *http.Request) {
 // pageLines is how many lines a page of a fake agent has.
 const pageLines = 3
 
-// servePage answers as pai-logs does, through the job controller.
+// servePage responds like pai-logs, through the job controller.
 func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	q := r.URL.Query()
@@ -544,7 +544,7 @@ func TestAllThatWasPrintedIsWrittenHoweverSlowTheTerminal(t *testing.T) {
 	assert.Empty(t, r.problems)
 }
 
-// write writes the selected logs, as Lines passes them on.
+// write writes the selected logs in the order of Lines.
 func write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	return Lines(ctx, c, j, o, o.Write)
 }

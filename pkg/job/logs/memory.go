@@ -11,7 +11,7 @@ import (
 // Memory bounds the lines of logs that a server holds until it can pass them on: lines of several tasks, which it sorts, and the
 // last lines that match a search.
 type Memory struct {
-	// Each is the limit of one request, All that of all requests together, in bytes.
+	// Each is the limit of one request, and All is the limit of all requests together, in bytes.
 	Each, All int64
 
 	mu       sync.Mutex

@@ -1,7 +1,6 @@
-// Package logs reads the logs of a job's programs: from the machines while their pods exist, and
-// from the job controller's archive after that.
-// In: a job, which of its tasks and attempts. Out: lines, merged if there are several tasks, followed
-// over retries until the job finishes.
+// Package logs reads the logs of a job's programs: from the machines while the pods exist, and later from the job
+// controller's archive. In: a job, and a selection of its tasks and attempts. Out: lines, merged if there are several
+// tasks, followed over retries until the job finishes.
 package logs
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// All means every task, or the latest attempt.
+// All selects every task, or the latest attempt.
 const All = -1
 
 // Selection selects tasks and attempts.
@@ -106,7 +105,7 @@ type reader struct {
 	quiet   map[string]time.Time // machines that don't answer, and the time of the last message about it
 }
 
-// absence is the time in which an agent didn't answer.
+// absence is a period in which an agent didn't respond.
 type absence struct{ first, last time.Time }
 
 // problem reports a missing part of a log. Several logs are read at a time.
@@ -116,7 +115,7 @@ func (r *reader) problem(err error) {
 	r.warn(err)
 }
 
-// silent reports whether to print that a machine doesn't answer: once a minute for all of its tasks.
+// silent reports whether to print that a machine doesn't respond: once a minute for all tasks of the machine.
 func (r *reader) silent(node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,8 +139,8 @@ func (r *reader) noAgent(node string) {
 	r.without[node] = true
 }
 
-// away returns for how long the agent of a machine has not answered any of its tasks, so that the tasks of a machine
-// don't wait for it one after another.
+// away returns how long the agent of a machine has not responded for any task, so that the tasks of a machine don't
+// wait for it one after another.
 func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

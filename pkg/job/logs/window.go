@@ -33,7 +33,7 @@ type Of struct {
 	Limit int64  `json:"limit"`
 	// Dropped is how many bytes were dropped between the requested position and the first line that is kept.
 	Dropped int64 `json:"dropped,omitempty"`
-	// Gaps is the number of places at which lines are missing.
+	// Gaps is the number of places with missing lines.
 	Gaps int `json:"gaps,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Window struct {
 	Lines []PlacedLine `json:"lines"`
 	From  string       `json:"from"`
 	To    string       `json:"to"`
-	// Before and After report whether the log has lines before From, and from To on.
+	// Before and After report whether the log has lines before From, and lines at To or later.
 	Before bool `json:"before,omitempty"`
 	After  bool `json:"after,omitempty"`
 }
@@ -68,7 +68,7 @@ type Match struct {
 	To   int `json:"to"`
 }
 
-// Matches are the lines of a part of a log that match: it begins at From and ends before To, from which the search continues if After is set.
+// Matches are the matching lines in the part of a log from From until before To. If After is set, the search continues at To.
 type Matches struct {
 	Of
 	Items []Match `json:"items"`
@@ -82,7 +82,7 @@ type Matches struct {
 // WindowQuery selects the lines of a window. The limits of logapi apply.
 type WindowQuery struct {
 	At At
-	// Before selects the last lines before At instead of those that follow it.
+	// Before selects the last lines before At instead of the lines that follow At.
 	Before bool
 	Lines  int
 	// Longest is how many bytes of a line are returned. With more than logapi.ManyBytes, request one line.
@@ -98,11 +98,11 @@ type MatchQuery struct {
 	Limit int
 }
 
-// maxAnswer bounds the bytes that are read of an answer: a window in base64, and the names and numbers of its lines.
+// maxAnswer bounds the bytes that are read of a response: a window in base64, and the names and numbers of its lines.
 const maxAnswer = 4 << 20
 
-// ReadWindow reads a part of the log of the selected task, or of the attempt of it that a position names. Its errors wrap ErrUnplaced if no agent
-// keeps that log, and ErrGone if the position doesn't belong to a kept log.
+// ReadWindow reads a part of the log of the selected task, or of the task's attempt that a position names. Its errors wrap ErrUnplaced if no
+// agent keeps that log, and ErrGone if the position doesn't belong to a kept log.
 func ReadWindow(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q WindowQuery) (*Window, error) {
 	v := url.Values{"view": {logapi.ViewWindow}, "at": {q.At.text}, "before": {strconv.FormatBool(q.Before)}, "lines": {strconv.Itoa(q.Lines)}, "longest": {strconv.Itoa(q.Longest)}}
 	if q.Wait > 0 {
@@ -238,7 +238,7 @@ func (s *source) unplaced(why string) error {
 	return hint.Wrap(fmt.Errorf("%w: %s: %s", ErrUnplaced, s.name, why), remedyUnplaced)
 }
 
-// Limits of a window, and of the matches of an answer; see logapi.
+// These are the limits of a window, and of the matches in a response; see logapi.
 const (
 	MaxLines      = logapi.WindowLines
 	MaxLineBytes  = logapi.WindowBytes
