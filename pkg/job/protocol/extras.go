@@ -18,8 +18,8 @@ const (
 	maxDuration  = 366 * 24 * 3600
 )
 
-// extraKeys returns the keys that have an effect, to suggest corrections of similar words. Others are allowed: clients
-// keep their own notes there.
+// extraKeys returns the keys that have an effect, to suggest corrections of similar words. Other keys are allowed:
+// clients keep their own notes in extras.
 func extraKeys() []string {
 	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after", notifyKey}
 }
@@ -104,7 +104,7 @@ func (r *reader) readAfter(p place) {
 	}
 }
 
-// notifyKey is OpenPAI's name for the changes of state that a job's owner is notified of.
+// notifyKey is OpenPAI's name for the changes of state that cause a notice to a job's owner.
 const notifyKey = "jobStatusChangeNotification"
 
 // readNotify reads {running: true, failed: true, …}.

@@ -19,8 +19,8 @@ import (
 const Masked = "******"
 
 // Masked returns the job file with all values of secrets, literal values in logins to registries, and
-// addresses with a login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges
-// can't hide values. Comments are left out, because people keep old passwords in them.
+// addresses with a login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges can't hide
+// values. Comments are left out, because people keep old passwords in comments.
 func (j *Job) Masked() ([]byte, error) {
 	c := copier{masked: map[*yaml.Node]bool{}}
 	c.mask(j.tree.root.field("secrets"), scalar)

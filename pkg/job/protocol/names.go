@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// imageNames is the grammar of references to images, by which kubelets read them: [HOST[:PORT]/]PATH[:TAG][@DIGEST]. Its source is
-// https://pkg.go.dev/github.com/distribution/reference. A host has a dot or a port; localhost, which needs
-// neither, reads like a part of the path.
+// imageNames is the kubelets' grammar of references to images: [HOST[:PORT]/]PATH[:TAG][@DIGEST]. Its source is
+// https://pkg.go.dev/github.com/distribution/reference. A host has a dot or a port; localhost, which needs neither, reads like a
+// part of the path.
 var imageNames = regexp.MustCompile(`^(?:(?:` + hostLabel + `(?:(?:\.` + hostLabel + `)+(?::[0-9]+)?|:[0-9]+)|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?` +
 	`(` + pathPart + `(?:/` + pathPart + `)*)` +
 	`(?::[0-9A-Za-z_][0-9A-Za-z_.-]{0,127})?` +
@@ -31,8 +31,8 @@ func imageName(text string) bool {
 const objectLimit = 50
 
 // objectNames returns the names of the roles in Kubernetes: the lower-case letters and digits of their names, as in
-// OpenPAI. Of names that collide, the first stays, and the others get a number; so does a name without letters and
-// digits.
+// OpenPAI. If names collide, the first role keeps the name, and the others get a number. A role whose name has no
+// letters and digits gets a number, too.
 func objectNames(roles []string) []string {
 	out := make([]string, len(roles))
 	taken := map[string]bool{}

@@ -37,7 +37,7 @@ func SplitName(name string) (owner, short string, err error) {
 	return owner, short, nil
 }
 
-// CheckName refuses names that can't be the NAME or USER/NAME of a job that paictl made.
+// CheckName returns an error for a name that can't be the NAME or USER/NAME of a job that paictl made.
 func CheckName(name string) error {
 	_, short, err := SplitName(name)
 	if err == nil && (len(short) > nameLimit || !jobNames.MatchString(short)) {
@@ -222,7 +222,7 @@ func (p place) roleName() {
 	}
 }
 
-// checkRoleNames checks the properties of names that all later steps rely on.
+// checkRoleNames checks the properties of names that all later steps depend on.
 func (r *reader) checkRoleNames(roles place) {
 	if len(roles.v.fields) == 0 {
 		roles.report("job/empty", "the job has no role", requiredRemedy("taskRoles"))

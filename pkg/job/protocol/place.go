@@ -17,7 +17,7 @@ import (
 // maxFindings limits the findings of one file; a file with more has another problem.
 const maxFindings = 200
 
-// place is a field of the file, whether it exists or not, and the position for findings about it.
+// place is a field of the file, whether it exists or not, and the field's position for findings.
 type place struct {
 	r    *reader
 	v    *value // nil if it doesn't exist
@@ -94,8 +94,7 @@ func (p place) is(k kind) bool {
 	return false
 }
 
-// object checks that the value is a map with known keys only, and has the required ones. Without known
-// keys, any are allowed.
+// object checks that the value is a map with known keys only, and has the required keys. If known is empty, all keys are allowed.
 func (p place) object(known []string, required ...string) bool {
 	if !p.is(kindMap) {
 		return false
@@ -160,7 +159,7 @@ func (p place) text() string {
 	return p.v.text()
 }
 
-// literal returns a text in which references are not replaced.
+// literal returns a field's text, or "" if it has references.
 func (p place) literal() string {
 	s := p.text()
 	if p.refers() {

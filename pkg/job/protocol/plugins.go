@@ -9,7 +9,7 @@ import (
 // pluginKey is the prefix of plugins' names in prerequisites, and their key in extras.
 const pluginKey = "com.microsoft.pai.runtimeplugin"
 
-// plugins sets the plugins of a role: first those of its prerequisites, then those of extras.
+// plugins sets the plugins of a role: first the plugins of its prerequisites, then the plugins in extras.
 func (p place) plugins(role *Role, s scope) {
 	for _, ref := range p.get("prerequisites").list(0) {
 		if !ref.is(kindText) {

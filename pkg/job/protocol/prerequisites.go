@@ -158,7 +158,7 @@ func (p place) login(s scope) *Auth {
 	return a
 }
 
-// setImages replaces names of prerequisites with those of images in the roles.
+// setImages replaces the names of prerequisites in the roles with the images.
 func (r *reader) setImages() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]

@@ -111,7 +111,7 @@ func (p place) resources(role *Role) {
 	slices.SortFunc(role.Ports, func(a, b Port) int { return strings.Compare(a.Label, b.Label) })
 }
 
-// truthy accepts the forms in which people write true.
+// truthy accepts the ways in which people write true.
 func (p place) truthy() bool {
 	if p.there() && p.v.kind == kindNumber && (p.v.number == 0 || p.v.number == 1) {
 		return p.v.number == 1
@@ -143,7 +143,7 @@ func (p place) prerequisite(name, kind string) *value {
 	return found
 }
 
-// commands joins the commands of the deployment and of the role, and fills the references in.
+// commands joins the commands of the deployment and of the role, and replaces the references.
 func (p place) commands(role *Role, s scope) {
 	own := p.get("commands")
 	if exec := p.get("exec"); exec.there() {
@@ -183,7 +183,7 @@ func (p place) commands(role *Role, s scope) {
 	}
 }
 
-// roleCommands returns the commands that a deployment adds to those of a role.
+// roleCommands returns the commands that a deployment adds before and after a role's commands.
 func (p place) roleCommands(role string) (before, after []place) {
 	roles := p.v.field("taskRoles")
 	if roles == nil || roles.kind != kindMap || roles.field(role) == nil || roles.field(role).kind != kindMap {

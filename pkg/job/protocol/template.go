@@ -15,7 +15,7 @@ import (
 const (
 	tagOpen  = "<%"
 	tagClose = "%>"
-	// maxFilled limits the size to which references may expand a small file, all commands together.
+	// maxFilled limits how many bytes all commands together have after their references are replaced, however small the file is.
 	maxFilled = 640 << 10
 )
 
@@ -27,11 +27,11 @@ type scope struct {
 
 var indexStep = regexp.MustCompile(`\[(\d+)\]`)
 
-// fill returns the text of a value with its references filled in. Mistakes are reported at the
+// fill returns the text of a value, with its references replaced by their values. Mistakes are reported at the
 // reference's own line and column.
 func (p place) fill(s scope) string { return p.fillIn(p.v.text(), s) }
 
-// fillIn does that for a text, such as the value's text without the blanks around it.
+// fillIn replaces the references in a text, such as the value's text without surrounding blanks.
 func (p place) fillIn(text string, s scope) string {
 	if !strings.Contains(text, tagOpen) {
 		p.spend(len(text))
@@ -240,7 +240,7 @@ func (r *reader) tagPosition(v *value, count int) (line, column int) {
 	return strings.Count(before, "\n") + 1, len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
 }
 
-// any returns a value as encoding/json takes it, with references in its strings filled in.
+// any returns a value in the form for encoding/json, with the references in its strings replaced.
 func (p place) any(s scope) any {
 	switch p.v.kind {
 	case kindText:

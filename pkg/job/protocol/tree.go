@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxValues limits the number of values to which aliases may expand a small file.
+	// maxValues limits the number of values after aliases are expanded, however small the file is.
 	maxValues = 20_000
-	// maxMarks limits how many values the parser may find before they are counted: each takes some 300 bytes.
+	// maxMarks limits how many values the parser may find before they are counted: each value takes some 300 bytes.
 	maxMarks = 60_000
 )
 
@@ -183,7 +183,7 @@ func (t *tree) find(path strictyaml.Path) *value {
 // position returns the position of a field, or of its nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
-// place returns the position at which a person looks for a value: for a map, its key.
+// place returns the position where a person expects a value: for a map, the position of its key.
 func (v *value) place() (line, column int) {
 	if v.key != nil && v.kind == kindMap {
 		return v.key.Line, v.key.Column

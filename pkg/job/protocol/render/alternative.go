@@ -81,7 +81,7 @@ func (r *renderer) shareOf(members []int) (share map[int]int, fits bool) {
 	return share, fits && total <= most
 }
 
-// holdsCPU reports whether the CPU cells of some roles are ever enough for them.
+// holdsCPU reports whether there can ever be enough CPU cells for the roles.
 func (r *renderer) holdsCPU(members []int) bool {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	total := map[string]int{}

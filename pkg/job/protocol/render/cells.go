@@ -62,10 +62,9 @@ func (r *renderer) request(i int) string {
 	return string(b)
 }
 
-// makeGroups makes the affinity groups of roles: the named ones, or, if no role names one, one group for all.
-// A group is on one type of cells, so that roles that request different types get one each;
-// the runtime still lets them wait for each other. Members of one size are summed up, which keeps jobs
-// of many roles small.
+// makeGroups makes the affinity groups of roles: the named groups, or, if no role names a group, one group for all
+// roles. A group uses one type of cells. Roles that request different types get one group for each type; the runtime
+// still lets their tasks wait for each other. Members of one size are summed up, which keeps jobs of many roles small.
 func (r *renderer) makeGroups() {
 	byName, alternatives, names := map[string]*group{}, map[string]*group{}, r.gangNames()
 	for i, role := range r.job.Roles {
@@ -119,8 +118,8 @@ func (g *group) add(pods, cells int) {
 	g.Members[at].PodNumber += pods
 }
 
-// chooseTypes fills in which type of cells each role requests; "" is any GPU. A role without GPUs that names
-// no type gets CPU cells if its virtual cluster owns some, unless it is to be placed beside GPUs.
+// chooseTypes sets the type of cells for each role; "" means any type of GPU. A role without GPUs that names no type
+// gets CPU cells if its virtual cluster owns some, unless it is to be placed beside GPUs.
 func (r *renderer) chooseTypes() {
 	r.named = slices.ContainsFunc(r.job.Roles, func(role protocol.Role) bool { return role.Affinity != "" })
 	for i := range r.job.Roles {
@@ -159,8 +158,8 @@ func (r *renderer) besideGPUs(role *protocol.Role) bool {
 	})
 }
 
-// processors returns the type of CPU cells that the job may use: if there are several, one whose machines can hold a task of the role,
-// and of these the one with the most cells. It returns "" if the job may not use any.
+// processors returns the type of CPU cells that the job may use. If there are several, it prefers types whose machines can hold a task
+// of the role, and among these the type with the most cells. It returns "" if the job may not use any.
 func (r *renderer) processors(role *protocol.Role) string {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	best, fits, most := "", false, 0

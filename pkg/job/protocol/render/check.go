@@ -102,7 +102,7 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	}
 }
 
-// checkRDMA refuses a task that requests an RDMA device if no machine publishes one on which the task may run.
+// checkRDMA reports a task that requests an RDMA device if no machine that may run the task publishes such a device.
 func (r *renderer) checkRDMA(i int, vc VirtualCluster, known bool) {
 	role := &r.job.Roles[i]
 	if !role.Infiniband {
@@ -124,7 +124,7 @@ func (r *renderer) checkRDMA(i int, vc VirtualCluster, known bool) {
 		"remove infiniband"+remedy+", or ask the administrator to install a device plugin that publishes "+ResourceRDMA)
 }
 
-// typesFor returns the types of machines that may run a role, as far as they are known: the one that it requests, those that its virtual
+// typesFor returns the types of machines that may run a role, if they are known: the type that it requests, the types that its virtual
 // cluster owns, or all. A role without GPUs that gets CPU cells may also run on a share of GPUs.
 func (r *renderer) typesFor(i int, vc VirtualCluster, known bool) (out []string) {
 	if sku := r.types[i]; sku != "" && (r.job.Roles[i].GPU > 0 || r.job.Roles[i].SKU != "") {
@@ -142,7 +142,7 @@ func (r *renderer) typesFor(i int, vc VirtualCluster, known bool) (out []string)
 	return out
 }
 
-// checkDevices refuses a task that requests more GPUs of Kubernetes than a machine publishes.
+// checkDevices reports a task that requests more GPUs of Kubernetes than a machine publishes.
 func (r *renderer) checkDevices(i int) {
 	role, most := &r.job.Roles[i], r.Cluster.GPUs
 	if r.Cluster.SchedulerName != "" || most == nil || role.GPU <= *most {
@@ -157,7 +157,7 @@ func (r *renderer) checkDevices(i int) {
 	r.fail(at, "job/too-large", fmt.Sprintf("a task of %s needs %s, but no machine has more than %d", role.Name, gpus(role.GPU), *most), "request less per task, and more instances")
 }
 
-// checkSharedMemory refuses a /dev/shm that is larger than the task's memory, of which it is a part.
+// checkSharedMemory reports a /dev/shm that is larger than the task's memory, because /dev/shm is a part of that memory.
 func (r *renderer) checkSharedMemory(i int) {
 	role, b := &r.job.Roles[i], r.bounds[i]
 	if b.shmMB > b.memoryMB {
@@ -216,7 +216,7 @@ func (r *renderer) hasGPUs() bool {
 	return false
 }
 
-// tooLarge refuses a task that doesn't fit on any machine.
+// tooLarge reports a task that doesn't fit on any machine.
 func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
 	what, remedy := "the machine's share of "+gpus(r.cells[i]), "request less per task, and more instances"
@@ -326,8 +326,7 @@ func (w wants) text(cpu bool) string {
 	return gpus(w.cells)
 }
 
-// checkQuota refuses jobs that could never start: they need more than the virtual cluster owns, or than one user may
-// have at a time.
+// checkQuota reports jobs that could never start: they need more than the virtual cluster owns, or than one user may have at a time.
 func (r *renderer) checkQuota(vc VirtualCluster) {
 	if !r.guaranteed() || !r.useCells() {
 		return

@@ -38,7 +38,7 @@ func TestAllPodsOfAGangMayJoinIt(t *testing.T) {
 	for _, n := range s.Nodes() {
 		s.SetNode(n, true)
 	}
-	// The large one comes first, and holds cells of the type that has room for both.
+	// The large task comes first, and holds cells of the type that has room for both tasks.
 	for _, i := range []int{1, 0} {
 		r, err := annotation.ParseRequest(f.Spec.TaskRoles[i].Task.Pod.Annotations[annotation.SpecKey], "pai-jobs/x")
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// newKey makes the key with which the tasks of one job log in to each other.
+// newKey makes the key that the tasks of one job use to log in to each other.
 func newKey() (string, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

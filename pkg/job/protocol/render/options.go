@@ -21,8 +21,7 @@ type Options struct {
 	Cluster   Cluster
 	Code      *spec.Code // a folder that is sent with the job, or nil
 	Now       time.Time
-	// NewKey makes the private key by which the job's tasks log in to each other, PEM; nil makes one of
-	// ed25519.
+	// NewKey makes the private key (PEM) that the job's tasks use to log in to each other. If NewKey is nil, the key is an ed25519 key.
 	NewKey func() (string, error)
 }
 
@@ -34,7 +33,7 @@ type Cluster struct {
 	PullSecret string
 	// SchedulerName is the name of the scheduler of GPUs; "" means that Kubernetes' own scheduler places jobs.
 	SchedulerName string
-	// NodeLabels are the labels of the nodes that jobs may run on.
+	// NodeLabels are the labels of the nodes that may run jobs.
 	NodeLabels map[string]string
 	// PeersURL is where the tasks of a job wait for each other's addresses; "" if the job controller writes them
 	// into a ConfigMap instead of sending them.
@@ -45,7 +44,7 @@ type Cluster struct {
 	Claims bool
 
 	VirtualClusters map[string]VirtualCluster
-	// SKUs are the resources of one cell, by the type of its GPU, or by that of CPU cells.
+	// SKUs are the resources of one cell, by the type of its GPU or of its CPU cell.
 	SKUs map[string]SKU
 	// ReserveGPUMachines: tasks that may take CPU cells don't take a share of GPUs instead.
 	ReserveGPUMachines bool

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// withCPUs returns a cluster with machines without GPUs, of which default owns 30 cells and small none.
+// withCPUs returns a cluster that has machines without GPUs: default owns 30 of their cells, and small owns none.
 func withCPUs() Options {
 	o := options()
 	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 15}
@@ -110,7 +110,7 @@ func TestTasksWithoutGPUsMayTakeTheirShareOfGPUsInstead(t *testing.T) {
 	}
 }
 
-// A job that could run on machines with GPUs isn't refused because of machines without.
+// A job that could run on machines with GPUs isn't rejected because of machines without GPUs.
 func TestWhatCPUCellsNeverHoldTakesItsShareOfGPUs(t *testing.T) {
 	for name, c := range map[string]struct{ roles, want string }{
 		"a task that is larger than a machine": {"  a: {instances: 1, dockerImage: img, resourcePerInstance: {cpu: 16, memoryMB: 64, gpu: 0}, commands: [a]}\n", "default 10  alice~train/default set 0 of [{1  4}]"},

@@ -19,8 +19,7 @@ import (
 const (
 	// portStart and portEnd limit the ports of tasks; the end is excluded.
 	portStart, portEnd = 15000, 40000
-	// stopTimeout is the number of seconds after which a pod in deletion is deleted by force. It must be longer
-	// than any grace period.
+	// stopTimeout is the number of seconds until a pod that is being deleted is deleted by force. It must be longer than any grace period.
 	stopTimeout = 600
 	// stopSlack is the time that the runtime has after the grace period to write its report.
 	stopSlack = 15
@@ -104,7 +103,7 @@ func (r *renderer) warn(path strictyaml.Path, rule, message, remedy string) {
 // many reports whether a task can connect to other tasks.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
-// watches reports whether tasks watch a ConfigMap for the addresses of others.
+// watches reports whether tasks watch a ConfigMap for each other's addresses.
 func (r *renderer) watches() bool { return r.many() && r.Cluster.PeersURL == "" }
 
 // runtime returns the value of AnnotationRuntime for the job.
@@ -115,7 +114,7 @@ func (r *renderer) runtime() string {
 	return v1.RuntimeV2
 }
 
-// domain returns the suffix under which tasks find each other; a job of one task has no Service.
+// domain returns the domain suffix of the tasks' names. A job of one task has no Service, and no suffix.
 func (r *renderer) domain() string {
 	if !r.many() {
 		return ""
@@ -238,7 +237,7 @@ func (r *renderer) checkpointDir() string {
 	return ""
 }
 
-// checkSizes refuses objects that the API server would refuse with a worse message.
+// checkSizes reports objects that the API server would reject with a worse message.
 func (r *renderer) checkSizes(o *Objects) {
 	b, err := json.Marshal(o.Framework)
 	switch {

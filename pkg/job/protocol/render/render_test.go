@@ -412,8 +412,8 @@ func TestAJobThatKubernetesCouldNotKeepIsRefused(t *testing.T) {
 	assert.Equal(t, "job/size", findings[0].Rule)
 }
 
-// FuzzRender: a job that can be read can be rendered or is refused with a reason, without secrets, and the
-// scheduler and the runtime can read the result.
+// FuzzRender checks that a job that can be read can also be rendered, or is rejected with a reason that has no secrets,
+// and that the scheduler and the runtime can read the result.
 func FuzzRender(f *testing.F) {
 	example, err := os.ReadFile("../testdata/published/example.yaml")
 	require.NoError(f, err)
