@@ -133,7 +133,7 @@ func (*server) askPassword(data string) error {
 	return os.WriteFile(file, append([]byte("local all "+WithPassword+" scram-sha-256\n"), rules...), 0o600)
 }
 
-// answers waits for the server.
+// answers waits until the server accepts connections.
 func (s *server) answers() error {
 	db, err := sql.Open("pgx", s.dsn("postgres")+" connect_timeout=1")
 	if err != nil {
@@ -175,7 +175,7 @@ func program(name string) string {
 	return "/" + slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) })
 }
 
-// account returns the user that runs the server, because PostgreSQL refuses to run as root; nil means the current user.
+// account returns the user that runs the server, because PostgreSQL doesn't run as root; nil means the current user.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -182,7 +182,7 @@ func (r *Report) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// ordered returns rows, those with the most GPU time first.
+// ordered returns the rows, sorted by GPU time, the largest first.
 func ordered(of map[string]*Row) []Row {
 	out := make([]Row, 0, len(of))
 	for _, r := range of {

@@ -1,7 +1,6 @@
-// Package stream opens connections to containers through the API server: commands with their
-// input, output and terminal, and connections to ports. client-go's code speaks to the
-// server, over WebSockets, or over SPDY if a proxy on the way doesn't pass WebSockets.
-// In: a cluster, a container. Out: bytes, and the exit code of a command.
+// Package stream opens connections to containers through the API server: commands with their input, output and
+// terminal, and connections to ports. client-go connects to the server over WebSockets, or over SPDY if a proxy in
+// between doesn't pass WebSockets. In: a cluster, a container. Out: bytes, and the exit code of a command.
 package stream
 
 import (
@@ -85,8 +84,8 @@ func executor(config *rest.Config, to *url.URL) (remotecommand.Executor, error) 
 	return remotecommand.NewFallbackExecutor(ws, spdy, noWebSockets)
 }
 
-// noWebSockets reports whether SPDY may work instead. If the API server itself refuses a request, it would
-// refuse it again, and its second error has no reason in it.
+// noWebSockets reports whether SPDY may work instead. If the API server itself rejects a request, a second try would
+// fail as well, and its error would lack the reason.
 func noWebSockets(err error) bool {
 	if s := refusal(err); s != nil && (apierrors.IsNotFound(s) || apierrors.IsForbidden(s) || apierrors.IsUnauthorized(s)) {
 		return false
@@ -94,7 +93,7 @@ func noWebSockets(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
 
-// refusal returns the API server's own error if it refused a connection, or nil.
+// refusal returns the API server's own error if it rejected a connection, or nil.
 func refusal(err error) *apierrors.StatusError {
 	if failure, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok { // it has no Unwrap
 		if s, ok := errors.AsType[*apierrors.StatusError](failure.Cause); ok {
@@ -104,7 +103,7 @@ func refusal(err error) *apierrors.StatusError {
 	return nil
 }
 
-// told converts client-go's errors to those that paictl knows.
+// told converts client-go's errors to errors that paictl knows.
 func told(err error) error {
 	if exit, ok := errors.AsType[utilexec.CodeExitError](err); ok {
 		return &ExitError{exit.Code}

@@ -29,8 +29,8 @@ type Port struct {
 }
 
 // Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. It calls problem
-// with the error if a connection can't be forwarded. Each has its own connection to the API server: client-go's PortForwarder uses one
-// for all, and closes its listeners when a single one fails because the program in the pod doesn't listen yet.
+// with the error if a connection can't be forwarded. Each connection has its own connection to the API server: client-go's
+// PortForwarder uses one for all, and closes its listeners when a single one fails because the program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
 	return ServeAt(ctx, c.Config, portURL(c, p), l, p, problem)
 }
@@ -174,7 +174,7 @@ func exchange(from net.Conn, data httpstream.Stream) {
 }
 
 // dial opens a connection to a pod. client-go's dialers don't accept a context; they return at the latest when the API
-// server doesn't answer in time.
+// server doesn't respond in time.
 func dial(ctx context.Context, config *rest.Config, at *url.URL) (httpstream.Connection, error) {
 	d, err := dialer(ctx, heeding(config), at)
 	if err != nil {

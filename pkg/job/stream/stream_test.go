@@ -140,7 +140,7 @@ func TestCancellingEndsACommand(t *testing.T) {
 	})
 }
 
-// full refuses to be written to.
+// full is a writer that always fails.
 type full struct{}
 
 var errFull = errors.New("no space left")

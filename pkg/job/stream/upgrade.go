@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/transport/websocket"
 )
 
-// heeding ends the upgrade of a connection when its context ends, and so with the timeout of kube and with Ctrl-C.
-// client-go's upgrades ignore the context while they wait for the server's answer.
+// heeding ends the upgrade of a connection when its context ends, and therefore at kube's timeout and with Ctrl-C.
+// client-go's upgrades ignore the context while they wait for the server's response.
 func heeding(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	outer := config.WrapTransport

@@ -61,7 +61,7 @@ func processors(ctx context.Context, c *job.Client, targets []*job.Target) (meas
 	return measured, problems
 }
 
-// listed joins names of machines; of many, it shows only the first ones.
+// listed joins the names of machines. If there are many, it shows only the first three.
 func listed(nodes []string) string {
 	const few = 3
 	if len(nodes) <= few {
@@ -70,8 +70,8 @@ func listed(nodes []string) string {
 	return strings.Join(nodes[:few], ", ") + " and " + plural.Of(len(nodes)-few, "more machine")
 }
 
-// onMachine queries the log-manager of a machine, and then the kubelet for the other containers: those of container
-// runtimes that log-manager doesn't find, or all of them if there is no log-manager.
+// onMachine queries the log-manager of a machine, and then the kubelet for the other containers: containers of
+// container runtimes that log-manager doesn't find, or all containers if there is no log-manager.
 func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found, err := byAgent(ctx, c, node, here)
 	if err == nil && len(found) == len(here) {

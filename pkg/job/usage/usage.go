@@ -41,7 +41,7 @@ type Task struct {
 	GPUPower       *float64 `json:"gpuPowerWatts"`
 }
 
-// Of measures the running tasks of a job, in the order of roles. problems are machines that don't answer.
+// Of measures the running tasks of a job, in the order of roles. problems has an error for each machine that doesn't respond.
 func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems []error, err error) {
 	targets, err := c.Targets(ctx, j)
 	if err != nil {

@@ -56,7 +56,8 @@ const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","state":{"waiting":{}}}]}}]}`
 
-// answered answers a request for the pods of a list, or for one of them by its name, as an API server does.
+// answered responds like an API server to a request for the pods of a list, or for one of these pods by its name. It
+// reports whether the request was for pods.
 func answered(w http.ResponseWriter, r *http.Request, list string) bool {
 	_, name, ok := strings.Cut(r.URL.Path, "/namespaces/pai-jobs/pods")
 	if !ok {
@@ -124,7 +125,7 @@ const oneEach = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","containerID":"containerd://a1","state":{"running":{}}}]}}]}`
 
-// onN1 is the answer of n1's log-manager, with containers of all jobs.
+// onN1 is the response of n1's log-manager, with containers of all jobs.
 const onN1 = `[{"pod":"u0","container":"bb","cpu":7,"memoryBytes":7},{"pod":"u0","container":"a0","cpu":0.5,"memoryBytes":1024},{"pod":"another","container":"a0","cpu":9,"memoryBytes":9}]`
 
 func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {

@@ -11,13 +11,13 @@ import (
 // AnnotationAfter names the jobs that must end before the Framework's first task starts: a list of After in JSON.
 const AnnotationAfter = "paictl.openpai.org/after"
 
-// MaxAfter is how many jobs a job may wait for.
+// MaxAfter is the maximum number of jobs in After.
 const MaxAfter = 100
 
 // maxAfterText is more than MaxAfter jobs need, in bytes.
 const maxAfterText = 64 << 10
 
-// After is a job that another one waits for.
+// After is a job whose end another job waits for.
 type After struct {
 	Framework string    `json:"framework"` // name of the object
 	UID       types.UID `json:"uid"`       // a later job may reuse the name

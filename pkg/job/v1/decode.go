@@ -48,7 +48,7 @@ func (f *Framework) UnreadableStatus() string {
 	return f.Unreadable
 }
 
-// Invalid returns why a Framework can't be run as it is, or "".
+// Invalid returns why a Framework can't run in its present form, or "".
 func (f *Framework) Invalid() string {
 	if f.Unreadable != "" && f.UnreadableStatus() == "" {
 		return "The job's object can't be read: " + f.Unreadable + "."

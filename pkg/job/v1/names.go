@@ -29,12 +29,12 @@ const (
 	// AnnotationRuntime makes the controller create the objects of the job runtime; its value is one of RuntimeV1 and RuntimeV2.
 	// Frameworks of other tools don't have it and don't get these objects.
 	AnnotationRuntime = "paictl.openpai.org/runtime"
-	// AnnotationConfigHash is the sha256 of AnnotationConfig as it was submitted. It distinguishes an interrupted submission from another
+	// AnnotationConfigHash is the sha256 of AnnotationConfig at its submission. It distinguishes an interrupted submission from another
 	// job of that name.
 	AnnotationConfigHash = "paictl.openpai.org/config-hash"
 	// AnnotationGang is "false" if the tasks don't wait for each other.
 	AnnotationGang = "paictl.openpai.org/gang"
-	// AnnotationPriority is the job's priority class as it was requested: crit, prod, test, oppo.
+	// AnnotationPriority is the job's requested priority class: crit, prod, test, oppo.
 	AnnotationPriority = "paictl.openpai.org/priority"
 	// AnnotationHostNetwork is "true" if tasks use their machine's network and ports.
 	AnnotationHostNetwork = "paictl.openpai.org/host-network"
@@ -54,8 +54,8 @@ const (
 
 	// AnnotationTaskRole on a pod template is the role's name as the user wrote it.
 	AnnotationTaskRole = "paictl.openpai.org/task-role"
-	// AnnotationPorts on a pod template: how many ports of which label a task has, as OpenPAI writes
-	// it: {"schedulePortStart":15000,"schedulePortEnd":40000,"ports":{"ssh":{"count":1}}}.
+	// AnnotationPorts on a pod template has the labels of a task's ports and the number of ports of each label, in
+	// OpenPAI's form: {"schedulePortStart":15000,"schedulePortEnd":40000,"ports":{"ssh":{"count":1}}}.
 	AnnotationPorts = "rest-server/port-scheduling-spec"
 )
 
@@ -116,7 +116,7 @@ func PodName(framework, role string, index int32) string {
 	return framework + "-" + role + "-" + strconv.Itoa(int(index))
 }
 
-// SpecSecretName returns the name of the Secret with the job runtime's spec: its commands, with secrets filled in.
+// SpecSecretName returns the name of the Secret with the job runtime's spec: its commands, with the values of secrets.
 func SpecSecretName(framework string) string { return framework + "-spec" }
 
 // SpecKey is the key of the spec in that Secret.

@@ -19,7 +19,7 @@ const mostRequeues = 10
 type Requeue struct {
 	// Restart is the value of AnnotationRestart that requests it.
 	Restart string `json:"restart"`
-	// Action is the name of the Action, Policy that of its policy; empty for a request of a person.
+	// Action is the name of the Action, and Policy the name of its policy. Both are empty for a request of a person.
 	Action string `json:"action"`
 	Policy string `json:"policy,omitempty"`
 	// Reason is one sentence that includes the requester.
@@ -35,7 +35,8 @@ func ReadRequeues(annotations map[string]string) (out []Requeue) {
 	return out
 }
 
-// WriteRequeues returns the annotation with one more attempt. The latest ones of policies and the latest ones of people are kept.
+// WriteRequeues returns the annotation with one more attempt. It keeps the latest attempts that policies requested, and the
+// latest attempts that people requested.
 func WriteRequeues(before []Requeue, next Requeue) (string, error) {
 	all := append(slices.Clone(before), next)
 	same := 0

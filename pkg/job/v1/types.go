@@ -161,7 +161,7 @@ const (
 // Preempted reports whether the attempt was preempted.
 func (p *PreviousAttempt) Preempted() bool { return p != nil && p.Code == CodePreempted }
 
-// Requeued returns the request of pai-alert-handler by which the latest attempt began; nil if it began for another reason.
+// Requeued returns pai-alert-handler's request that caused the latest attempt, or nil if the attempt has another cause.
 func (f *Framework) Requeued() *Requeue {
 	if f.Status == nil || f.Status.PreviousAttempt == nil || f.Status.PreviousAttempt.Code != CodeRestart {
 		return nil
