@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// device is a GPU, or a part of one, as it is published.
+// device is a GPU in its published form, or a published part of one.
 type device struct {
 	gpu.GPU
 	reason string // why it is sick, "" if it isn't
@@ -27,7 +27,7 @@ type device struct {
 	missing bool
 	// forPods means that ordinary pods get it, and no jobs.
 	forPods bool
-	// card is the number of the GPU that it is a part of. It equals Index if each GPU is one part.
+	// card is the number of the device's GPU. It equals Index if each GPU is one part.
 	card int32
 	// instance is the device's instance if the hardware splits the GPU; nil for the GPU itself, and while its split isn't the configured one.
 	instance *gpu.Instance
@@ -47,8 +47,8 @@ func (d *device) memoryFailed() bool {
 	return false
 }
 
-// devices returns the devices that the machine offers, by number: its GPUs, including lost ones, or the parts of each. more is closed when
-// one of them changes, or another one is added.
+// devices returns the devices that the machine offers, by number: its GPUs, including lost GPUs, or the parts of each GPU. more is closed
+// when a device changes, or is added.
 func (m *monitor) devices() (out []device, more <-chan struct{}) {
 	cards, more := m.cards()
 	if m.parts < 2 && m.mig == "" {
@@ -76,7 +76,7 @@ func (d *device) instances() []gpu.Instance {
 	return d.MIG.Instances
 }
 
-// uuid returns the UUID of the instance if the device is one, otherwise that of the GPU.
+// uuid returns the UUID of the instance if the device is an instance, otherwise the UUID of the GPU.
 func (d *device) uuid() string {
 	if d.instance != nil {
 		return d.instance.UUID
@@ -84,7 +84,7 @@ func (d *device) uuid() string {
 	return d.UUID
 }
 
-// cards returns the GPUs of the machine by number, including lost ones.
+// cards returns the GPUs of the machine by number, including lost GPUs.
 func (m *monitor) cards() (out []device, more <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

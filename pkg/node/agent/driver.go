@@ -95,7 +95,7 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	return d, nil
 }
 
-// PrepareResourceClaims allocates the devices of claims. It refuses a claim whose devices aren't free, don't exist, or don't match the request:
+// PrepareResourceClaims allocates the devices of claims. It rejects a claim whose devices aren't free, don't exist, or don't match the request:
 // neither the API server nor the kubelet checks this.
 func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
@@ -217,8 +217,8 @@ type request struct {
 	count int64
 }
 
-// askedOf returns the requests of a claim, by the names to which allocated devices refer. The scheduler doesn't use alternatives of
-// claim.Class.
+// askedOf returns the requests of a claim, by the names that the allocated devices have in their field Request. The scheduler
+// doesn't use alternatives of claim.Class.
 func askedOf(c *resourceapi.ResourceClaim) map[string]request {
 	out := map[string]request{}
 	for _, r := range c.Spec.Devices.Requests {
@@ -281,7 +281,7 @@ func (d *Driver) remove(uid types.UID) error {
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
-		// Before Kubernetes 1.36, sick GPUs have no taint there, and pods that get a sick GPU aren't refused.
+		// Before Kubernetes 1.36, sick GPUs then have no taint, and pods that get a sick GPU aren't rejected.
 		d.log.InfoContext(ctx, "the API server stores only some of the GPUs' attributes", "missing features", dropped.DisabledFeatures())
 		return
 	}
@@ -310,7 +310,7 @@ func (r *record) pick(g *device, name string) error {
 // perSlice is how many devices a ResourceSlice can have: 128, or 64 if one has taints.
 const perSlice = 64
 
-// resources returns the GPUs in the form in which they are published in Kubernetes.
+// resources returns the GPUs in the form for Kubernetes.
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
@@ -327,8 +327,7 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish returns a GPU, or a part of one, in the form in which it is published in Kubernetes. Unknown values are
-// omitted.
+// publish returns a GPU, or a part of a GPU, in the form for Kubernetes. Unknown values are omitted.
 func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
 	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{

@@ -83,7 +83,7 @@ func claimOf(uid string, devices ...string) *resourceapi.ResourceClaim {
 	return c
 }
 
-// prepare returns the device IDs that a container of a claim is started with.
+// prepare allocates a claim, and returns the device IDs for its container.
 func (m *machine) prepare(c *resourceapi.ResourceClaim) (ids []string, err error) {
 	m.t.Helper()
 	out, err := m.PrepareResourceClaims(m.t.Context(), []*resourceapi.ResourceClaim{c})
@@ -138,7 +138,7 @@ func TestAContainerHasTheGPUsOfItsClaim(t *testing.T) {
 	assert.Equal(t, a, again)
 }
 
-// The API server, kube-scheduler and the kubelet don't refuse these.
+// The API server, kube-scheduler and the kubelet accept these claims.
 func TestAClaimThatMayNotHaveItsDevicesIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

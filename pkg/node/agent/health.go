@@ -96,8 +96,8 @@ const (
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness returns the fault of a GPU, unless it is ignored on request, and the time at which it began. It returns "" if the GPU
-// has no such fault.
+// sickness returns the fault of a GPU, unless a request says to ignore the fault, and the time when the fault began. It returns
+// "" if the GPU has no fault, or only ignored faults.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {

@@ -144,7 +144,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	return out
 }
 
-// labelInstances replaces labels with those of split GPUs, as with the program's strategy "single". They describe the first
+// labelInstances replaces labels with the labels of split GPUs, as with the program's strategy "single". The labels describe the first
 // instance.
 func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
 	const prefix = "nvidia.com/"

@@ -35,7 +35,7 @@ func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Drive
 	return &Driver{node: "n1", gpus: m, vendor: v, log: slog.New(slog.DiscardHandler)}
 }
 
-// hardware makes GPUs real ones.
+// hardware turns the report's simulated GPUs into real GPUs.
 func hardware(r *gpu.Report) *gpu.Report {
 	for i := range r.GPUs {
 		r.GPUs[i].Simulated = false

@@ -40,7 +40,7 @@ func (s *slot) leakedBy(now time.Time) bool {
 	return !s.leaking.IsZero() && now.Sub(s.leaking) >= leakedFor
 }
 
-// claimed reports whether a claim has a GPU or a part of it.
+// claimed reports whether a claim has a GPU or a part of the GPU.
 func (r *records) claimed(card int32) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

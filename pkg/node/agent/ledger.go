@@ -14,10 +14,10 @@ import (
 )
 
 // ledger records requests that were begun, and their results. It is a file that is written before a request is carried out: if the agent is
-// killed between a reset and its answer, it must not reset the GPU again, because a job may have it by then.
+// killed between a reset and its answer, the next agent must not reset the GPU again, because a job may have the GPU by then.
 type ledger struct {
 	file string
-	// entries are in the order in which the requests were begun.
+	// entries are in the order in which the requests began.
 	entries []entry
 }
 
@@ -38,8 +38,8 @@ const mostEntries = 256
 // interrupted is the result of a request during which the agent stopped.
 const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
-// openLedger reads the requests of earlier agents. Those for GPUs that were in progress get the answer interrupted; a restart of the machine
-// continues.
+// openLedger reads the requests of earlier agents. A request for a GPU that was in progress gets the answer interrupted. A restart of the
+// machine continues.
 func openLedger(file string) (*ledger, error) {
 	l := &ledger{file: file}
 	data, err := os.ReadFile(file)
@@ -60,7 +60,7 @@ func openLedger(file string) (*ledger, error) {
 	return l, nil
 }
 
-// answer returns the result of a request, if it has one.
+// answer returns the answer to a request, if the ledger has it.
 func (l *ledger) answer(id string) (repair.Answer, bool) {
 	i := l.find(id)
 	if i < 0 || l.entries[i].Answer == nil {

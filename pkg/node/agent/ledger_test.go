@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// killing is a vendor whose reset ends its agent before it can answer.
+// killing is a vendor whose reset stops the agent before it can answer the request.
 type killing struct {
 	vendor
 	resets int

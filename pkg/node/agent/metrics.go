@@ -102,8 +102,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectInstances sends the measurements of a GPU's instances, which are only those of their memory. The labels are those that dcgm-exporter uses
-// for instances: the labels of the GPU, its profile and its number.
+// collectInstances sends the measurements of a GPU's instances, which only measure their memory. The labels are the same as dcgm-exporter's for
+// instances: the labels of the GPU, its profile and its number.
 func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
 	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")
 	for place, i := range g.instances() {
@@ -135,7 +135,7 @@ func deviceFile(g *device) string {
 	return filepath.Base(g.Files[0].Container)
 }
 
-// measurement matches names of pai-nvml's measurements. Others may be invalid, or conflict with the agent's own metrics.
+// measurement matches names of pai-nvml's measurements. Other names may be invalid, or conflict with the agent's own metrics.
 var measurement = regexp.MustCompile(`^DCGM_FI_[A-Z0-9_]+$`)
 
 // counts reports whether a measurement only grows.

@@ -22,7 +22,7 @@ var everyMeasurement = []string{
 	gpu.PCIeSent, gpu.PCIeReceived, gpu.NVLinkSent, gpu.NVLinkReceived, gpu.RowRemapPending, gpu.RowRemapFailed, gpu.NVLinkReplays, gpu.NVLinkRecoveries, gpu.NVLinkCRC,
 }
 
-// busy returns an agent of a machine with 16 GPUs and 20 claims, of which as many have a GPU as there are.
+// busy returns an agent of a machine with 16 GPUs and 20 claims; as many claims as there are GPUs have one.
 func busy(b *testing.B) (*Driver, []byte) {
 	b.Helper()
 	m, err := openMonitor(b.TempDir()+"/gpus.json", "boot", slog.New(slog.DiscardHandler), time.Now)

@@ -20,11 +20,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// monitor tracks the GPUs of the machine: those that are present, those that were present, and their faults. Its methods are safe for
-// concurrent use.
+// monitor tracks the GPUs of the machine: its present GPUs, its former GPUs, and their faults. Its methods are safe for concurrent use.
 type monitor struct {
 	// file stores the state that survives a restart of the agent: the numbers of GPUs, because the number of a lost GPU must not be used for another
-	// one, and errors that only a reset clears, which the driver reports only once.
+	// GPU, and errors that only a reset clears, which the driver reports only once.
 	file string
 	// boot is the machine's current boot ID: a restart of the machine has reset its GPUs.
 	boot string
@@ -45,7 +44,7 @@ type monitor struct {
 	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
 	slots        map[string]*slot
 	driver, cuda string
-	// silent is the reason for which the GPUs' state is unknown, "" if it is known; silentSince is the time since which it is unknown.
+	// silent is the reason why the GPUs' state is unknown, or "" if it is known; silentSince is the time when it became unknown.
 	silent      string
 	silentSince time.Time
 	news        bool   // a GPU was added, or had an error that didn't make it sick, and changed isn't closed yet
@@ -60,7 +59,7 @@ type monitor struct {
 type slot struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// XID is the error that only a reset ends, or 0; At is when it happened, and Boot the start of the machine in which it happened.
+	// XID is the error that only a reset ends, or 0. At is when the error happened, and Boot is the boot ID of the machine at that time.
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
@@ -68,9 +67,9 @@ type slot struct {
 	Ignored string `json:"ignored,omitempty"`
 	// Failures is the number of uncorrectable errors at that time: any further error cancels the request.
 	Failures float64 `json:"failures,omitempty"`
-	// Seen is the last boot ID of the machine with which it was present.
+	// Seen is the machine's boot ID when the GPU was last present.
 	Seen string `json:"seen,omitempty"`
-	// MIG is the profile of the instances into which an agent has split it, or has begun to. Splits by other programs aren't changed.
+	// MIG is the profile of the instances if an agent has split the GPU, or has begun to split it. Splits by other programs aren't changed.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
@@ -346,7 +345,7 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// answered reports whether a report has arrived, and the reason if none has.
+// answered reports whether a report has arrived. If not, it returns the reason.
 func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

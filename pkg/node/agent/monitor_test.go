@@ -217,7 +217,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	m.see(reportOf(4))
 	assert.Empty(t, m.sick())
 
-	// One is exchanged besides. Until the machine starts, the old one may only be lost.
+	// In addition, one GPU is exchanged. Until the machine restarts, the old GPU may only be lost.
 	exchanged := report(func(r *gpu.Report) {
 		renamed(r)
 		r.GPUs[1].UUID = "new"

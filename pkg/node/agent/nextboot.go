@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// nextBoot checks whether the machine will have its driver after its next start: an upgrade of the kernel may have installed one for which the
-// driver has no module. Its methods are safe for concurrent use.
+// nextBoot checks whether the machine will have its driver after its next start: an upgrade of the kernel may have installed a kernel for
+// which the driver has no module. Its methods are safe for concurrent use.
 type nextBoot struct {
 	// root is the folder with the machine's files; "" if its GPUs are simulated, and need no module.
 	root string
@@ -22,12 +22,12 @@ type nextBoot struct {
 	ready  bool
 	// other is the release of a module that is installed but doesn't belong to the driver.
 	other string
-	// releases are the releases of modules, by file. Only one look at a time uses them.
+	// releases are the releases of modules, by file. Only one call of look at a time uses them.
 	releases map[string]string
 	looking  sync.Mutex
 }
 
-// look returns the kernel with which the machine starts next, or "" if it is unknown, and whether the driver has a module for it.
+// look returns the kernel of the machine's next start, or "" if it is unknown, and reports whether the driver has a module for that kernel.
 func (b *nextBoot) look() (kernel string, ready bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()

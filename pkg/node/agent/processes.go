@@ -58,7 +58,7 @@ func (p *processes) runs(pod types.UID) (running bool, err error) {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		root = filepath.Join(root, "pids") // version 1: a tree for each controller
 	}
-	// systemd's names have no dashes in them.
+	// systemd's names contain no dashes.
 	dashed, lined := "pod"+string(pod), "pod"+strings.ReplaceAll(string(pod), "-", "_")
 	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch name := filepath.Base(path); {

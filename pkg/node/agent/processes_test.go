@@ -60,7 +60,7 @@ func TestWhetherProcessesOfAPodRun(t *testing.T) {
 	require.ErrorContains(t, err, "is unknown", "version 1 without its tree")
 }
 
-// A pod that was deleted by force is gone from the API, and runs on.
+// A pod that was deleted by force no longer exists in the API, but its containers still run.
 func TestNothingIsTakenBackFromPodsThatRun(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

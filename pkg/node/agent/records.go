@@ -51,7 +51,7 @@ func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
 
-// card returns the number of the GPU that a device of the record is, or is a part of. It returns -1 for an invalid name.
+// card returns the number of the GPU of a device: the device is the GPU or a part of it. It returns -1 for an invalid name.
 func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
 
 // cardOf returns the number of a device's GPU, if each GPU is this many devices.

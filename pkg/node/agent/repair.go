@@ -62,7 +62,7 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 	}
 }
 
-// answerRequests carries out a Node's unanswered requests, and writes the answers.
+// answerRequests carries out a Node's next request without an answer, and writes the answers.
 func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
 	orders, err := repair.Read(n)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	if told, err := repair.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
-	// Requests and answers may have arrived since.
+	// Since the Node was read, requests and answers may have arrived.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	return repair.WriteAnswers(ctx, client, now, answers)
 }
 
-// answers returns the answers to a Node's requests, from its annotation or the ledger.
+// answers returns the known answers to a Node's requests, from its annotation or the ledger.
 func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.Answer) {
 	told, err := repair.ReadAnswers(n)
 	if err != nil {

@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// orders are an agent with a Node on which people write.
+// ordered is an agent whose Node gets orders from people.
 type ordered struct {
 	*machine
 	client kubernetes.Interface
 	number int
-	// after are the GPUs while one is reset, and afterwards; nil if nothing reports them.
+	// after returns the GPUs during and after a reset; nil if nothing reports them.
 	after func() *gpu.Report
 }
 
@@ -163,7 +163,7 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	assert.Empty(t, all[5].reason, "also for the agent's next life")
 }
 
-// The answer to a reset says whether the GPU works again: programs return the machine to service on it.
+// The answer to a reset says whether the GPU works again: programs return the machine to service if it does.
 func TestAGPUThatIsStillBrokenAfterItsReset(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
@@ -211,7 +211,7 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
 	assert.Equal(t, first, o.node().Annotations[repair.Answers])
 
-	// Another for another GPU keeps both answers; one for the same GPU takes its place.
+	// An order for another GPU keeps both answers. An order for the same GPU replaces the answer.
 	o.breaks(4, 74)
 	o.give(4, repair.Ignore)
 	answers, err := repair.ReadAnswers(o.node())
@@ -237,7 +237,7 @@ func TestHostileOrdersDoNothing(t *testing.T) {
 	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
 }
 
-// sees has the agent see a GPU as it is changed.
+// sees makes the agent see a changed GPU.
 func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
 	r := reportOf(8)
 	change(&r.GPUs[index])

@@ -18,18 +18,18 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// Requests to restart the machine. The ledger records the boot in which a restart was begun: if an agent is killed, the next one in the same
-// boot continues the restart, and the agent of the next boot doesn't begin another one.
+// This file handles requests to restart the machine. The ledger records the boot in which a restart began: if an agent is killed, the next
+// agent in the same boot continues the restart, and the agent of the next boot doesn't begin another restart.
 
 const (
 	// restartSignal makes systemd start reboot.target: SIGRTMIN+5 in systemd(1). The C library's SIGRTMIN is 34.
 	restartSignal = syscall.Signal(34 + 5)
-	// signalEvery is the time between two signals while the machine still runs. systemd ignores those after the first one.
+	// signalEvery is the time between two signals while the machine still runs. systemd ignores all signals after the first one.
 	signalEvery = 30 * time.Second
-	// systemdTime is how long systemd may take to stop the machine's services. A request is begun within repair.Valid, and the alert handler waits
+	// systemdTime is how long systemd may take to stop the machine's services. A request begins within repair.Valid, and the alert handler waits
 	// 30 minutes for its answer.
 	systemdTime = 14 * time.Minute
-	// settling is the time after the agent's start in which GPUs may still appear.
+	// settling is how long GPUs may still appear after the agent's start.
 	settling = 3 * time.Minute
 	// settleEvery is the time between two checks of the GPUs during settling.
 	settleEvery = 5 * time.Second
@@ -80,7 +80,7 @@ func (h *host) restart() error {
 }
 
 // answerRestart carries out a Node's request to restart the machine, and answers it after the restart. It returns the time until the
-// next check; 0 means when the Node changes.
+// next check; 0 means that the next check is due when the Node changes.
 func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (time.Duration, error) {
 	o, err := repair.ReadRestart(n)
 	if err != nil {
@@ -179,8 +179,8 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	return nil
 }
 
-// continueRestart requests a restart that began earlier from systemd. That may happen more than once, because the agent may have
-// been killed before.
+// continueRestart requests a restart that began earlier from systemd. This may happen more than once, because an earlier agent
+// may have been killed.
 func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began time.Time) error {
 	now := d.gpus.now()
 	if now.Sub(began) > systemdTime {

@@ -98,7 +98,7 @@ func (r *restartable) order(change ...func(*repair.Restart)) {
 	require.NoError(r.t, repair.WriteRestart(r.t.Context(), r.client, r.node(), o))
 }
 
-// look has the agent look at its Node, and returns its answer; nil if it hasn't answered.
+// look makes the agent check its Node, and returns the agent's answer, or nil if it hasn't answered.
 func (r *restartable) look() *repair.Answer {
 	r.t.Helper()
 	_, err := r.answerRestart(r.t.Context(), r.client, r.node())
@@ -183,7 +183,8 @@ func TestAHostOfASandboxIsRestartedAfterTheAgentsFirstMinutes(t *testing.T) {
 	require.Equal(t, 1, r.signals)
 }
 
-// An agent that may no longer restart its machine doesn't see the first process of the machine, and takes its own container's for it.
+// An agent that may no longer restart its machine can't see the machine's first process, and mistakes its own container's first
+// process for it.
 func TestAnAgentWithoutTheRightNeverSaysThatTheMachineHasRestarted(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		r := newRestartable(t)

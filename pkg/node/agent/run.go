@@ -1,6 +1,6 @@
 // Package agent is the program pai-agent, which runs on each machine with GPUs: it publishes the machine's GPUs in Kubernetes, and gives
 // each container only the GPUs of its claim.
-// In: the machine's GPUs, the claims of its pods. Out: ResourceSlices, device files in containers, refused claims.
+// In: the machine's GPUs, the claims of its pods. Out: ResourceSlices, device files in containers, errors for claims that are rejected.
 package agent
 
 import (
@@ -235,7 +235,8 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	return m, m.first(ctx, firstLook)
 }
 
-// answers reports that the agent runs, whether the kubelet has accepted it and the GPUs are published, and the GPUs' health.
+// answers serves metrics and health: whether the agent runs, whether the kubelet has accepted it and the GPUs are published,
+// and the GPUs' health.
 func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver, accessFile string) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()

@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// The agent runs itself to look at AMD's GPUs.
+// The agent starts itself as a separate program to read AMD's GPUs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == amdgpu.Command {
 		if Run(context.Background(), os.Args[1:], os.Stdout) != nil {

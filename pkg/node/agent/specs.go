@@ -97,7 +97,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
 		if cards[g.card] && g.instance == nil {
-			// Another part of a GPU that it has. The container runtime doesn't accept a device without edits.
+			// The claim has another part of this GPU already. The container runtime doesn't accept a device without edits.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
 			continue

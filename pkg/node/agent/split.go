@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Splitting GPUs into instances (MIG), and restoring them to one piece, as the machine's SKU defines. A GPU that isn't split as configured gets
-// no jobs. If a claim has parts of a GPU, the split waits for it.
+// This file splits GPUs into instances (MIG), and restores them to one piece, as the machine's SKU defines. A GPU that isn't split as
+// configured gets no jobs. If a claim has parts of a GPU, the split waits until the claim ends.
 
 // unlike describes how a GPU is split, if it should be split differently. Otherwise, or if that is unknown, it returns "". The caller holds the lock.
 func (m *monitor) unlike(s *slot) string {
@@ -51,7 +51,7 @@ func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit returns the numbers of GPUs whose split has to change. later are those for which it isn't time for a retry.
+// toSplit returns the numbers of GPUs whose split has to change. later are the GPUs whose next attempt isn't due yet.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,8 +182,8 @@ func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	return d.vendor.split(ctx, &g, want, keep)
 }
 
-// await waits until reports show the new splits, and marks GPUs that don't have them as failed. Until then no claim gets a part of
-// them.
+// await waits until reports show the new splits, and marks GPUs without the new split as failed. Until then no claim gets a part of these
+// GPUs.
 func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error) {
 	for end := time.Now().Add(nextReport); ; {
 		missing, _ := d.gpus.toSplit()

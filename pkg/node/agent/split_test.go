@@ -250,7 +250,7 @@ func TestWhatSomeoneElseHasSplitStaysAsItIs(t *testing.T) {
 	require.ErrorContains(t, err, "its GPU is split into instances")
 }
 
-// An agent that is killed on the way tells the next one that the GPU is its own.
+// An agent that is killed during a split has recorded for the next agent that the split is its own.
 func TestTheNextAgentGoesOn(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	v.fails = errors.New("killed")

@@ -75,7 +75,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Skip it in any case, because the edits for the other GPUs don't depend on it.
+			// Skip it in any case, because the edits for the other GPUs don't depend on this GPU.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {
@@ -161,8 +161,8 @@ func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error
 	a.probe.Watch(ctx, see, failed)
 }
 
-// kfd is the device file with which programs compute on all of AMD's GPUs. The kernel allows that only on GPUs whose render nodes they may
-// open.
+// kfd is the device file for computing on all of AMD's GPUs. The kernel allows a program to compute only on GPUs whose render
+// nodes the program may open.
 const kfd = "/dev/kfd"
 
 func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {

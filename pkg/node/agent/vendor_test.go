@@ -103,7 +103,7 @@ func TestWhatMakesAnAMDGPUSick(t *testing.T) {
 	}
 }
 
-// A machine may have cards of both.
+// A machine may have cards of both vendors.
 func TestTheSKUSaysWhoseGPUsAreTold(t *testing.T) {
 	t.Parallel()
 	o := &options{node: "n1", machines: "/machines", root: "/host", probe: "/pai-nvml", toolkit: "/nvidia-ctk"}

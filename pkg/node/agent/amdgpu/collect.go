@@ -115,10 +115,10 @@ func (c *Collector) Report() (*gpu.Report, error) {
 
 func (c *Collector) sys(path string) string { return filepath.Join(c.Root, "sys", path) }
 
-// isBus reports whether a name in a driver's folder is that of a PCI device: 0000:c1:00.0.
+// isBus reports whether a name in a driver's folder is the address of a PCI device, such as 0000:c1:00.0.
 func isBus(name string) bool { return strings.Count(name, ":") == 2 && strings.Contains(name, ".") }
 
-// tellApart makes the UUIDs of GPUs unique, because GPUs are identified by them.
+// tellApart makes the UUIDs of GPUs unique, because the agent identifies GPUs by UUID.
 func tellApart(gpus []gpu.GPU) {
 	seen := map[string]int{}
 	for _, g := range gpus {
@@ -178,8 +178,8 @@ func (d device) describe(bus string, index int32) gpu.GPU {
 	return g
 }
 
-// lost reports whether the bus returns only ones, as it does for a device that has fallen off. The other files still contain the last known
-// values.
+// lost reports whether all bits that the bus returns are 1, which means that the device has fallen off the bus. The other files still
+// contain the last known values.
 func (d device) lost() bool {
 	f, err := os.Open(filepath.Join(string(d), "config"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// measure reads the GPU's measurements, without those that the GPU doesn't support.
+// measure reads the GPU's measurements. It omits measurements that the GPU doesn't support.
 func (d device) measure() map[string]float64 {
 	out := map[string]float64{}
 	set := func(name, file string, unit float64) bool {
@@ -37,7 +37,7 @@ func (d device) measure() map[string]float64 {
 				break
 			}
 		}
-		// Some models report an average, others the current value.
+		// Some models report an average, and others report the current value.
 		for _, file := range []string{"power1_average", "power1_input"} {
 			if set(gpu.Power, filepath.Join(monitor, file), 1e6) {
 				break

@@ -1,10 +1,10 @@
-// Package gpu describes the GPUs of a machine: their properties, measurements and errors.
-// In: a program that reads them, or a file that lists simulated ones. Out: a report every few seconds.
+// Package gpu describes the GPUs of a machine: their properties, measurements and errors. In: a program that reads the
+// GPUs, or a file that lists simulated GPUs. Out: a report every few seconds.
 package gpu
 
 import "time"
 
-// Report describes a machine's GPUs at one time. The program that reads them writes each report as a line of JSON.
+// Report describes a machine's GPUs at one time. The program that reads the GPUs writes each report as a line of JSON.
 type Report struct {
 	// Driver is the version of the driver, such as 550.54.15, and CUDA the newest version that it supports, such as 12.4.
 	Driver string `json:"driver,omitempty"`
@@ -28,20 +28,21 @@ type GPU struct {
 	Memory uint64 `json:"memory,omitempty"`
 	// NUMA is the nearest node of the machine's memory; nil if the machine has only one.
 	NUMA *int64 `json:"numa,omitempty"`
-	// Simulated GPUs replace real ones on machines without GPUs: their device files do nothing.
+	// Simulated GPUs are used on machines without GPUs: their device files do nothing.
 	Simulated bool `json:"simulated,omitempty"`
-	// Files are the device files that a container needs to use it.
+	// Files are the device files that a container needs to use the GPU.
 	Files []File `json:"files,omitempty"`
-	// Lost means that it exists, but no longer responds.
+	// Lost means that the GPU exists, but no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Unusable is the reason why containers can't get it although it responds; "" if they can.
+	// Unusable is the reason why containers can't get the GPU although it responds, or "" if they can.
 	Unusable string `json:"unusable,omitempty"`
 	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without a
 	// process.
 	Processes *int `json:"processes,omitempty"`
 	// MIG describes how the hardware splits it into instances; nil if it doesn't support that.
 	MIG *MIG `json:"mig,omitempty"`
-	// Facts are further values for its vendor's labels of a Node: NVIDIA's by the names below, AMD's by those of its node labeller.
+	// Facts are further values for its vendor's labels of a Node: for NVIDIA, by the names below; for AMD, by the names of AMD's
+	// node labeller.
 	Facts map[string]string `json:"facts,omitempty"`
 	// Values are its measurements, by the names and in the units of NVIDIA's dcgm-exporter, also for AMD. Values that a model doesn't measure are
 	// missing.
@@ -82,7 +83,7 @@ const (
 	EnginesOFA      = "engines.ofa"
 )
 
-// Names of measurements: those that determine health, and those that are only reported.
+// These are the names of measurements: some determine health, and the others are only reported.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W

@@ -32,7 +32,7 @@ type Instance struct {
 	UUID  string `json:"uuid"`
 	// Memory is in bytes.
 	Memory uint64 `json:"memory,omitempty"`
-	// Files are the device files of a simulated instance. nvidia-ctk reports those of real ones.
+	// Files are the device files of a simulated instance. nvidia-ctk reports the device files of real instances.
 	Files []File `json:"files,omitempty"`
 	// Facts are values for labels of a Node, by the suffixes of the labels' names.
 	Facts map[string]string `json:"facts,omitempty"`
@@ -118,9 +118,9 @@ func WriteSplit(file string, index int32, s Split) error {
 	return replace.File(file, append(data, '\n'), 0o600)
 }
 
-// Minors returns the minor numbers of the device files for an instance: that of its GPU instance and that of its compute instance.
-// gpu is the GPU's own minor number. The driver checks with these files whether a program may use the instance. Drivers list their
-// numbers in /proc/driver/nvidia-caps/mig-minors; simulated drivers use the same numbers.
+// Minors returns the minor numbers of the device files for an instance: ofGI for its GPU instance and ofCI for its compute
+// instance. gpu is the GPU's own minor number. The driver checks with these files whether a program may use the instance. Drivers
+// list their numbers in /proc/driver/nvidia-caps/mig-minors; simulated drivers use the same numbers.
 func Minors(gpu int32, gi, ci int) (ofGI, ofCI int) {
 	const first, perCI, perGPU = 3, 9, 15 * 9 // after the capabilities of mig/config and mig/monitor
 	ofGI = first + int(gpu)*perGPU + gi*perCI

@@ -97,7 +97,7 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 		return a.out, a.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait for it.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until it ends.
 	select {
 	case a := <-ended:
 		return a.out, cmp.Or(context.Cause(ctx), a.err)
@@ -186,7 +186,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) 
 	return err
 }
 
-// lastLine keeps the last line that is written to it.
+// lastLine is a writer that keeps the last line.
 type lastLine struct {
 	mu   sync.Mutex
 	line []byte

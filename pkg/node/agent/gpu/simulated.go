@@ -113,7 +113,7 @@ func readByIndex[T any](file string) (map[int32]T, error) {
 	return out, nil
 }
 
-// WriteFaults writes the faults atomically: a reader sees either all of them or the previous ones.
+// WriteFaults writes the faults atomically: a reader sees either all new faults or the previous faults.
 func WriteFaults(file string, faults map[int32]Fault) error {
 	data, err := json.Marshal(faults)
 	if err != nil {

@@ -7,11 +7,11 @@ type Action string
 
 // Actions, in ascending order of their effect.
 const (
-	// None means that the program itself is wrong, or that the error is a consequence of another one.
+	// None means that the program itself is wrong, or that the error is a consequence of another error.
 	None Action = "none"
 	// Look means that the cause may be the GPU or the program; the GPU continues to work.
 	Look Action = "look"
-	// Reset means that the GPU doesn't work correctly until it is reset. A restart of the machine resets it, too.
+	// Reset means that the GPU doesn't work correctly until it is reset. A restart of the machine also resets the GPU.
 	Reset Action = "reset"
 	// Restart means that the GPU can't be reached until the machine restarts.
 	Restart Action = "restart"

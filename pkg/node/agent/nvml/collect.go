@@ -1,7 +1,7 @@
 //go:build cgo
 
-// Package nvml reads the properties and measurements of the machine's GPUs from NVIDIA's management library.
-// In: the library, or a mock of it. Out: a report every few seconds, and at once when a GPU reports an error.
+// Package nvml reads the properties and measurements of the machine's GPUs from NVIDIA's management library. In: the
+// library, or a mock of the library. Out: a report every few seconds, and at once when a GPU reports an error.
 //
 // The library is written in C, and a call into it may never return if a GPU hangs. So it runs in a separate program, pai-nvml.
 package nvml
@@ -31,7 +31,7 @@ type Collector struct {
 	// buses are the addresses of GPUs by number: a lost GPU no longer reports its own.
 	buses map[int]string
 	last  []gpu.GPU
-	// watched are the buses of the GPUs for which the library reports errors.
+	// watched are the buses of the GPUs that the library watches for errors.
 	watched map[string]bool
 	// simulated returns the files that represent a simulated GPU; nil if the GPUs are real.
 	simulated func(index int32) []gpu.File
@@ -43,7 +43,7 @@ type Collector struct {
 	devices string
 }
 
-// pciDevices is the folder on a machine, and in containers on it.
+// pciDevices is the path of the kernel's folder of PCI devices, on a machine and in its containers.
 const pciDevices = "/sys/bus/pci/devices"
 
 // New opens lib, and returns a collector that uses it.
@@ -125,7 +125,8 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report shows the lost GPU. The library returns this immediately and every time, so wait for the others in a new set without it.
+			// The report shows the lost GPU. The report shows the lost GPU. The library returns this error immediately and every time, so wait
+			// for the other GPUs in a new set without the lost GPU.
 			time.Sleep(waitForEvents * time.Millisecond)
 			return out, c.listen()
 		default:
@@ -162,7 +163,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which one it is.
+			// A lost GPU has no handle. A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which GPU is lost.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
@@ -278,8 +279,8 @@ func (c *Collector) fabric(d nvml.Device) string {
 	return ""
 }
 
-// unhealthyFabric returns the conditions in a fabric's health mask because of which programs can't use it. These don't include a lower
-// bandwidth, and recoveries, which end by themselves.
+// unhealthyFabric returns the conditions in a fabric's health mask that prevent programs from using the fabric. A lower bandwidth
+// isn't such a condition, and neither are recoveries, which end by themselves.
 func unhealthyFabric(mask uint32) string {
 	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
 		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
@@ -329,7 +330,7 @@ func busOf(d nvml.Device) string {
 	return fmt.Sprintf("%04x:%02x:%02x.0", info.Domain, info.Bus, info.Device)
 }
 
-// measure reads a GPU's measurements, without those that the GPU doesn't support.
+// measure reads a GPU's measurements. It omits measurements that the GPU doesn't support.
 func (c *Collector) measure(d nvml.Device, values map[string]float64) {
 	set := func(name string, v float64, r nvml.Return) {
 		if r == nvml.SUCCESS {

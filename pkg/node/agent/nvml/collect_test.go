@@ -60,7 +60,7 @@ func watch(t *testing.T, model string) *machine {
 	return m
 }
 
-// eventually waits for a report after those that it has looked at.
+// eventually waits for a report that it hasn't checked yet.
 func (m *machine) eventually(t *testing.T, is func(*gpu.Report) bool) *gpu.Report {
 	t.Helper()
 	var found *gpu.Report
@@ -125,7 +125,7 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	assert.False(t, r.GPUs[1].Lost)
 }
 
-// fake returns a library that answers as some drivers do.
+// fake returns a library that behaves like some drivers.
 func fake(change func(*mock.Interface, *mock.EventSet)) *mock.Interface {
 	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
 	lib := &mock.Interface{

@@ -39,8 +39,8 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	return out, nil
 }
 
-// profileName returns the name of a profile as nvidia-smi shows it. Not all drivers have the library's own text for it: the size is in eighths of
-// the GPU's memory, of which a profile has a little less, rounded to GiB.
+// profileName returns the name of a profile as nvidia-smi shows it. Not all drivers have the library's own text for the name, so it is computed:
+// the size is in eighths of the GPU's memory, rounded to GiB. A profile has a little less than that size.
 func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string {
 	const eighths, gib = 8, 1 << 30
 	share := math.Ceil(float64(p.MemorySizeMB<<20)*eighths/float64(max(total, 1))) / eighths

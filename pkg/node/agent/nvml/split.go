@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Split splits the GPU at a PCI address with an open library, or restores it to one piece. It can start from any state, including that of an
-// interrupted run. With keep it doesn't destroy instances of the profile, because some may be in use.
+// Split splits the GPU at a PCI address with an open library, or restores it to one piece. It can start from any state, including the state
+// after an interrupted run. With keep it doesn't destroy instances of the profile, because some may be in use.
 func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	d, err := deviceAt(lib, bus)
 	if err != nil {
@@ -116,7 +116,8 @@ func (s *splitter) join(enabled bool, pending int) error {
 	return s.setMode(nvml.DEVICE_MIG_DISABLE)
 }
 
-// setMode turns MIG on or off. Some GPUs need a reset for that, which the library does itself if the GPU isn't open.
+// setMode turns the GPU's MIG mode on or off. Some GPUs need a reset for the change; the library resets the GPU itself if the GPU
+// isn't open.
 func (s *splitter) setMode(mode int) error {
 	err := s.idle()
 	if err != nil {
@@ -139,7 +140,7 @@ func (s *splitter) setMode(mode int) error {
 	return nil
 }
 
-// idle returns an error if a program uses the GPU. With some drivers a container can't see other programs; the driver itself then refuses harmful
+// idle returns an error if a program uses the GPU. With some drivers a container can't see other programs; the driver itself then rejects harmful
 // changes.
 func (s *splitter) idle() error {
 	var pids []string
@@ -177,7 +178,8 @@ func (s *splitter) profile() (*migProfile, error) {
 	return nil, fmt.Errorf("it has no profile %s; it has %s", s.want.Profile, strings.Join(names, ", "))
 }
 
-// fill creates the missing instances. It first destroys instances that leave no place for them.
+// fill creates the missing instances. If instances of other profiles or positions leave no place for the missing ones,
+// it destroys them first.
 func (s *splitter) fill(p *migProfile) error {
 	good, err := s.whole(p)
 	if err != nil {
@@ -286,7 +288,7 @@ func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeIns
 	return out, full && len(out) == 1, nil
 }
 
-// clear destroys all instances, except complete ones of the profile but.
+// clear destroys all instances, except complete instances of the profile but.
 func (s *splitter) clear(but string) error {
 	all, err := migProfiles(s.Device)
 	if err != nil {

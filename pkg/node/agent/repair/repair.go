@@ -1,5 +1,6 @@
 // Package repair defines how people request the repair of a GPU or the restart of a machine from its agent, and how the agent answers.
-// In: a Node, a request for it or for one of its GPUs. Out: annotations of the Node, some written by people and some by the agent.
+// In: a Node, and a request for the machine or one of its GPUs. Out: annotations of the Node, some written by people and some by the
+// agent.
 package repair
 
 import (
@@ -72,7 +73,7 @@ const (
 // mostText limits the size of an annotation, because many programs write annotations of a Node.
 const mostText = 64 << 10
 
-// Read returns the requests on a Node. Several requests for the same GPU are an error, as are invalid values.
+// Read returns the requests on a Node. Several requests for the same GPU are an error, and so are invalid values.
 func Read(n *corev1.Node) ([]Request, error) {
 	var out []Request
 	if err := read(n, Annotation, &out); err != nil {

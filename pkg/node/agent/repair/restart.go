@@ -54,7 +54,7 @@ func WriteRestart(ctx context.Context, client kubernetes.Interface, n *corev1.No
 	return write(ctx, client, n, RestartAnnotation, r)
 }
 
-// WriteRestartAnswer writes an answer to a Node, unless the Node has changed since it was read.
+// WriteRestartAnswer writes an answer to a Node, and fails if the Node has changed since it was read.
 func WriteRestartAnswer(ctx context.Context, client kubernetes.Interface, n *corev1.Node, a Answer) error {
 	return write(ctx, client, n, RestartAnswer, a)
 }

@@ -16,8 +16,8 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// Instance is a part of a GPU that the hardware isolates from the others (MIG). Using it requires permission to open the device files of both of its
-// capabilities, and that of the GPU.
+// Instance is a part of a GPU that the hardware isolates from the others (MIG). To use it, a container needs permission to open the device files of
+// both its capabilities and the device file of the GPU.
 type Instance struct {
 	UUID string
 	// File is the name of its GPU's device file, such as nvidia0: the driver names capabilities by the same number.
@@ -35,7 +35,7 @@ type capability struct {
 // device returns the path of its device file.
 func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
 
-// capabilities returns the capabilities of an instance: that of its GPU instance and that of its compute instance.
+// capabilities returns the two capabilities of an instance: one for its GPU instance and one for its compute instance.
 func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	number, ok := strings.CutPrefix(i.File, "nvidia")
 	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {
@@ -139,8 +139,8 @@ func (t *Toolkit) makeDevices(list []capability) error {
 	return nil
 }
 
-// check returns an error unless a container with an instance gets exactly the device files that it needs: that of the GPU, and those of its two
-// capabilities.
+// check returns an error unless a container with an instance gets exactly the device files that it needs: the file of the GPU, and the files of
+// the instance's two capabilities.
 func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
 	list, err := t.capabilities(i)
 	if err != nil {

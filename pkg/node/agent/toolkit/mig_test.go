@@ -38,7 +38,7 @@ func uuids(list []Instance) (out []string) {
 	return out
 }
 
-// It is NVIDIA's own program that answers.
+// The test runs NVIDIA's own program.
 func TestContainersGetTheDevicesOfTheirInstance(t *testing.T) {
 	t.Parallel()
 	tk, list := splitMachine(t)

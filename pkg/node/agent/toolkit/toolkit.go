@@ -40,9 +40,10 @@ type Toolkit struct {
 	edits  *Edits
 	// asked are the GPUs of that call. The result may not contain split GPUs.
 	asked []string
-	// again is when to retry the GPUs that it refused; zero if it refused no GPU.
+	// again is when to retry the GPUs for which the program failed; zero if it didn't fail for any GPU.
 	again time.Time
-	// asking is closed when the running program has ended; nil if it isn't running. Only one runs at a time, because the program hangs if a GPU does.
+	// asking is closed when the running program has ended; nil if no program is running. Only one runs at a time, because the program hangs if a GPU
+	// does.
 	asking chan struct{}
 	failed error
 }
@@ -53,11 +54,11 @@ type Edits struct {
 	Common specs.ContainerEdits
 	// Devices are by the UUID of the GPU.
 	Devices map[string]specs.ContainerEdits
-	// Refused has, by UUID, the reasons for which the program didn't return edits for a GPU.
+	// Refused has, by UUID, the reasons why the program didn't return edits for a GPU.
 	Refused map[string]error
 }
 
-// refusedFor is how long a GPU counts as refused; after that it may have been reset.
+// refusedFor is how long a GPU stays in Refused before a retry; after that it may have been reset.
 const refusedFor = time.Minute
 
 // patience is how long nvidia-ctk may take.
@@ -166,8 +167,9 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
 		}
 	}
-	// Names by UUID: numbers of GPUs change when cards are added or removed. apply-cuda-memory-limits is for NVIDIA's own container runtime, which reads
-	// limits of memory from the environment; it would look for the driver below Root, which doesn't exist on the machine.
+	// The program names GPUs by UUID, because numbers of GPUs change when cards are added or removed. apply-cuda-memory-limits is for NVIDIA's own
+	// container runtime, which reads limits of memory from the environment; it would search for the driver below Root, which doesn't exist on the
+	// machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
 		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
 	for _, uuid := range gpus {
@@ -230,7 +232,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	}
 	_, err = t.smi(ctx, "--id="+bus, "--gpu-reset")
 	if persists {
-		// This must run even if ctx has ended.
+		// Turn persistence mode on again even if ctx has ended.
 		later, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		_, _ = t.smi(later, "--id="+bus, "--persistence-mode=1") // the GPU also works without it
@@ -261,7 +263,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 		return e.said, e.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait for it.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until it ends.
 	select {
 	case e := <-ended:
 		return e.said, e.err
@@ -287,7 +289,7 @@ func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// onMachine replaces paths with those on the machine, where the container runtime looks for them.
+// onMachine replaces paths with their paths on the machine, which the container runtime reads.
 func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	for _, m := range e.Mounts {
 		m.HostPath = t.below(m.HostPath)

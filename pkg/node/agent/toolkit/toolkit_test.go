@@ -47,14 +47,14 @@ func libraries(e specs.ContainerEdits) string {
 	return b.String()
 }
 
-// It is NVIDIA's own program that answers.
+// The test runs NVIDIA's own program.
 func TestContainersGetTheDeviceOfTheirGPUAndTheLibrariesOfTheDriver(t *testing.T) {
 	t.Parallel()
 	tk, ids := machine(t), nvml.UUIDs()
 	e, err := tk.Edits(t.Context(), nvml.Driver, ids)
 	require.NoError(t, err)
 	require.Len(t, e.Devices, 2)
-	// The number of a GPU isn't that of its file.
+	// The number of a GPU differs from the number of its file.
 	assert.Equal(t, []string{"/dev/nvidia1 from /dev/nvidia1"}, nodes(e.Devices[ids[0]]))
 	assert.Equal(t, []string{"/dev/nvidia0 from /dev/nvidia0"}, nodes(e.Devices[ids[1]]))
 	assert.ElementsMatch(t, []string{"/dev/nvidiactl from /dev/nvidiactl", "/dev/nvidia-uvm from /dev/nvidia-uvm"}, nodes(e.Common))
