@@ -90,7 +90,7 @@ func (l *lab) rotated() []string {
 	return names
 }
 
-// squeeze compresses the rotated files, beginning with the oldest, and removes all but some of them.
+// squeeze compresses the rotated files, beginning with the oldest, and removes all but the newest keep files.
 func (l *lab) squeeze(compress, keep int) {
 	for i, name := range l.rotated() {
 		if i >= compress || strings.HasSuffix(name, ".gz") {

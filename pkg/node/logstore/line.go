@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines of more than 16 KiB
-// are split into parts, of which all but the last are partial.
+// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines of more than 16 KiB are split into parts;
+// all parts except the last are partial.
 type criLine struct {
 	stamp   int64 // ns
 	time    []byte

@@ -82,7 +82,7 @@ func TestAKillAtAnyByteOfAWriteLosesAndDoublesNothing(t *testing.T) {
 		l.restart()
 		l.whole()
 	}
-	// A power cut leaves pages without the data that was written to them.
+	// A power cut leaves pages whose data was lost.
 	zeroes := append(append([]byte{}, after[:len(before)+70]...), make([]byte, len(after)-len(before)-70)...)
 	require.NoError(t, os.WriteFile(name, zeroes, 0o600))
 	l.restart()
@@ -130,7 +130,7 @@ func TestTheOldestLinesGoAndItIsSaidHowMany(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("line %d", l.lines), again[len(again)-1])
 }
 
-// The oldest lines are dropped while a question is being answered.
+// The oldest lines are dropped during a request.
 func TestLinesThatAreDroppedMeanwhileAreNotMissingInSilence(t *testing.T) {
 	l := newLab(t)
 	l.limits.PerTask = 4 << 20
@@ -280,7 +280,7 @@ func TestALastLineWithoutEndIsShown(t *testing.T) {
 	l.raw("2026-03-01T12:00:01.1Z stdout F a\n2026-03-01T12:00:01.2Z stdout P no end\n")
 	_, _, lines := l.all(pageMost)
 	assert.Equal(t, []string{"a", "no end"}, lines)
-	// A client that follows the log waits for the rest of it.
+	// A client that follows the log waits for the rest of the line.
 	p, err := l.store.await(t.Context(), l.store.find(uid, "app"), Query{Tail: -1, Most: pageMost}, time.Nanosecond)
 	require.NoError(t, err)
 	assert.Equal(t, p.Next, p.End)

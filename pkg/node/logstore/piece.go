@@ -22,7 +22,7 @@ type piece struct {
 type streams [2]bool
 
 // split calls give for the pieces of a frame, whose data begins at a position, until give returns false. open are the lines that the
-// previous frame has left open; split returns those that this frame leaves open. A line without a piece in a frame has ended, so that
+// previous frame has left open; left are the lines that this frame leaves open. A line without a piece in a frame has ended, so that
 // the meaning of a position doesn't depend on where reading begins.
 func split(data []byte, at int64, open streams, give func(piece) bool) (left streams, more bool) {
 	for line := range bytes.Lines(data) {

@@ -89,8 +89,8 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads the positions of the frames of a segment. If the segment was dropped since, it has no frames, and the log begins
-// after it.
+// scan reads the positions of the frames of a segment. If the segment was dropped in the meantime, it has no frames, and the
+// log begins at the segment's end.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// makeRoom removes logs that are too old, and the oldest parts of those that are too large.
+// makeRoom removes logs that are too old, and the oldest parts of logs that are too large.
 func (s *Store) makeRoom() {
 	all := s.all()
 	used := int64(0)
@@ -27,8 +27,8 @@ func (s *Store) makeRoom() {
 	s.mu.Unlock()
 }
 
-// squeeze removes the oldest pieces: first those of pods that no longer exist, then those of the longest
-// logs. It doesn't remove the piece to which a running container is writing.
+// squeeze removes the oldest pieces: first from the logs of pods that no longer exist, then from the longest logs. It
+// doesn't remove the piece that a running container is writing.
 func (s *Store) squeeze(all []keyed, used int64) int64 {
 	for _, x := range all {
 		x.mu.Lock()

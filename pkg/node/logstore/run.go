@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 // connections limits the number of simultaneous readers.
 const connections = 500
 
-// serve stores logs and answers requests until ctx ends.
+// serve stores logs and serves requests until ctx ends.
 func serve(ctx context.Context, l net.Listener, store *Store, h http.Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -20,19 +20,19 @@ import (
 )
 
 const (
-	// pageMost limits the size of an answer, so that an interrupted page is soon repeated.
+	// pageMost limits the size of a response, so that an interrupted page is soon repeated.
 	pageMost = 8 << 20
 	// waitMost is how long a request may wait for lines.
 	waitMost = 30 * time.Second
 	// waitStep is how often the kubelet's file is checked during the wait.
 	waitStep = 250 * time.Millisecond
-	// writeTime limits the time for sending an answer to a slow client.
+	// writeTime limits the time for sending a response to a slow client.
 	writeTime = 5 * time.Minute
-	// searches is the number of concurrent searches. Further ones wait.
+	// searches is the number of concurrent searches. Further searches wait.
 	searches = 2
 )
 
-// Server answers requests for logs, and for the resource use of their containers.
+// Server serves requests for logs, and for the resource use of their containers.
 type Server struct {
 	store      *Store
 	meter      *meter.Meter
@@ -48,7 +48,7 @@ func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
 	return &Server{s, m, tokenFile, accessFile, make(chan struct{}, searches)}
 }
 
-// Handler answers GET /v1/logs/UID/CONTAINER and /v1/use.
+// Handler serves GET /v1/logs/UID/CONTAINER and /v1/use.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -58,7 +58,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// guard answers only requests that are signed with the token, because every pod can connect.
+// guard rejects requests that aren't signed with the token, because every pod can connect.
 func (s *Server) guard(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(s.tokenFile)
@@ -84,8 +84,8 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// found returns the log of a request, and limits the time for the wait and then for the answer: the proxy in front has its own limits. If
-// the log doesn't exist, it answers the request and returns nil.
+// found returns the log of a request, and limits the time for the wait and then for the response, because the proxy in front has its own
+// limits. If the log doesn't exist, it responds with an error and returns nil.
 func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duration) *stream {
 	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
 	if x == nil {
@@ -99,7 +99,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return x
 }
 
-// badQuery answers an invalid query with the remedy.
+// badQuery responds to an invalid query with the error and its remedy.
 func badQuery(w http.ResponseWriter, err error) {
 	text := err.Error()
 	if remedy := hint.Of(err); remedy != "" {
@@ -192,7 +192,7 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	}
 }
 
-// query parses the parameters. Unknown parameters are refused.
+// query parses the parameters. It returns an error for unknown parameters.
 func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	q = Query{Tail: -1, Most: pageMost, Times: true}
 	now := s.store.now()

@@ -30,7 +30,7 @@ type source struct {
 // current reports whether the container still writes to the file, according to its name.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// openPlain opens a regular file. It refuses links, and pipes, which could block forever.
+// openPlain opens a regular file. It rejects links, and also pipes, which could block forever.
 func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

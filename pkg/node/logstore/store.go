@@ -244,7 +244,7 @@ func (s *Store) Round(ctx context.Context) {
 	s.makeRoom()
 }
 
-// problem logs an error of a log, unless it is the last one that was logged for it.
+// problem logs an error of a log, unless it repeats the log's previous error.
 func (s *Store) problem(key string, err error) {
 	text := ""
 	if err != nil {

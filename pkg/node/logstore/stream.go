@@ -20,8 +20,7 @@ const (
 	frameWait   = 10 * time.Second
 	// roundMost limits how many bytes of one log are read before other logs are read.
 	roundMost = 64 << 20
-	// lingering is how long a file with a successor is kept open: the container may still write
-	// to it.
+	// lingering is how long a file with a successor is kept open, because the container may still write to the file.
 	lingering = 10 * time.Second
 	// rotatedKept is how many files the kubelet keeps in addition to the current one. If a log has that many
 	// files when it is first read, it may have had more.
@@ -125,8 +124,7 @@ func (s *stream) ingest(all bool) error {
 	return failed
 }
 
-// look finds the files of the log, and those of them that were removed. there is false if the pod's folder doesn't
-// exist.
+// look finds the files of the log, and detects which files were removed. there is false if the pod's folder doesn't exist.
 func (s *stream) look() (there bool, err error) {
 	entries, err := os.ReadDir(s.from)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -317,7 +315,7 @@ func (s *stream) retiredFor(src *source) time.Duration {
 	return s.now().Sub(since)
 }
 
-// append writes a piece of a file, and frees space for it.
+// append writes a piece of a file to the log, and removes old segments if the log is too large.
 func (s *stream) append(src *source, data []byte) error {
 	f := &frame{offset: s.end, source: src.id, sourceEnd: s.consumed[src.id] + int64(len(data))}
 	f.describe(data)
@@ -341,7 +339,7 @@ func (s *stream) append(src *source, data []byte) error {
 	return s.shrink()
 }
 
-// active returns the segment to which lines are written.
+// active returns the segment for the next lines.
 func (s *stream) active() *segment {
 	if n := len(s.segments); n == 0 || s.segments[n-1].end-s.segments[n-1].start >= s.limits.segment() {
 		s.segments = append(s.segments, segment{start: s.end, end: s.end})

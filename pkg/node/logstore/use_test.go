@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// runs makes a control group in which a container of a pod is.
+// runs makes the control group of a pod's container.
 func (l *lab) runs(pod, container string) {
 	l.t.Helper()
 	dir := filepath.Join(l.groups, "kubepods", "pod"+pod, container)

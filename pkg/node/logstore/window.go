@@ -18,10 +18,9 @@ import (
 )
 
 const (
-	// stepBytes limits how many bytes of a log are read for one answer by position: one line may be larger than any
-	// answer.
+	// stepBytes limits how many bytes of a log are read for one response by position: one line may be larger than any response.
 	stepBytes = 64 << 20
-	// dropTries is how often an answer is started again because a segment was dropped while it was read.
+	// dropTries is how often the work on a response is repeated because a segment was dropped meanwhile.
 	dropTries = 3
 )
 
@@ -147,8 +146,8 @@ func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, e
 	return nil, err
 }
 
-// windowFrom returns the lines from a position on. It ends before the first line that doesn't fit. If only one line is requested, it may end
-// within that line, so that the next window has the rest.
+// windowFrom returns the lines that begin at a position or later. It ends before the first line that doesn't fit. If only one line is
+// requested, it may end within that line, so that the next window has the rest.
 func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
 	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
@@ -267,8 +266,7 @@ func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 const (
 	// searchBytes is how many bytes of a line are searched.
 	searchBytes = 64 << 10
-	// searchTime limits one search. excerptBytes is the size of the returned part of a long line, in which the match may be
-	// anywhere.
+	// excerptBytes is the size of the returned part of a long line; the match may be anywhere in that part.
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
@@ -315,8 +313,8 @@ type candidate struct {
 	open  bool
 }
 
-// matches searches a part of the log. It stops after a number of matches, bytes or seconds, at a position from which the search can
-// continue.
+// matches searches a part of the log. It stops after a number of matches, bytes or seconds, and returns the position at which the
+// search can continue.
 func (s *stream) matches(ctx context.Context, q matchQuery, now func() time.Time) (out *logapi.Matches, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()

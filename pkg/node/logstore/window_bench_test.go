@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkLargeLog reads windows of a log of 64 MiB, or of as many MiB as PAICTL_BENCH_LOG_MIB says, and searches all of it. It reports the peak
-// of the heap, in MB.
+// BenchmarkLargeLog reads windows of a log, and searches the whole log. The log has 64 MiB, or as many MiB as PAICTL_BENCH_LOG_MIB says. It
+// reports the peak of the heap, in MB.
 func BenchmarkLargeLog(b *testing.B) {
 	mib := 64
 	if n, err := strconv.Atoi(os.Getenv("PAICTL_BENCH_LOG_MIB")); err == nil {

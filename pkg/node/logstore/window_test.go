@@ -407,7 +407,7 @@ func large(t testing.TB, s *Store, dir string, mib int) *stream {
 	return x
 }
 
-// The memory for an answer doesn't grow with the log.
+// The memory for a response doesn't grow with the log.
 func TestAWindowOfALargeLogTakesNoMoreMemory(t *testing.T) {
 	taken := func(mib int) uint64 {
 		l := newLab(t)

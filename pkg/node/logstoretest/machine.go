@@ -1,5 +1,5 @@
 // Package logstoretest runs the program that stores logs, in tests.
-// In: lines that a container printed. Out: answers to requests for its log, as the agents of a cluster send them.
+// In: lines that a container printed. Out: responses to requests for the container's log, in the form of a cluster's agents.
 package logstoretest
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const token = "sesame"
 
-// Machine is a machine whose logs are stored. It answers for any name of a machine.
+// Machine is a machine whose logs are stored. It accepts any name of a machine.
 type Machine struct {
 	t       testing.TB
 	pods    string

@@ -90,7 +90,7 @@ func (m *machine) count(group string) {
 	m.write("cpuacct/"+group+"/cpuacct.usage", fmt.Sprintf("%d\n", m.cpu[group].Nanoseconds()))
 }
 
-// run begins a container in a group that uses this many cores, and memory of which a part is of idle files.
+// run begins a container in a group that uses this many cores, and this much memory; idle is the part of the memory that idle files use.
 func (m *machine) run(group string, cores float64, used, idle int64) {
 	m.t.Helper()
 	m.grows[group], m.cpu[group] = time.Duration(cores*float64(time.Second)), time.Hour

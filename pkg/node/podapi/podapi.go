@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Folder is where a pod's token and the API server's certificate authority are mounted.
+// Folder is the folder where the kubelet mounts a pod's token and the API server's CA.
 const Folder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 const (
@@ -55,7 +55,7 @@ func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	return &API{URL: "https://" + net.JoinHostPort(host, port), Folder: folder, Agent: agent}, nil
 }
 
-// StatusError is an answer other than 200.
+// StatusError is a response with a status other than 200.
 type StatusError struct {
 	Code    int
 	Message string
@@ -65,8 +65,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", e.Code, e.Message)
 }
 
-// Get requests a path with its query. The caller closes the answer's body. Token and authority are
-// read each time: the kubelet renews them.
+// Get requests a path with its query. The caller closes the response's body. It reads the token and the CA each time,
+// because the kubelet renews them.
 func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	client, err := a.open()
 	if err != nil {
@@ -98,7 +98,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	return nil, readStatus(res)
 }
 
-// Read requests a path and decodes the answer, unless into is nil.
+// Read requests a path and decodes the response, unless into is nil.
 func (a *API) Read(ctx context.Context, path string, into any) error {
 	res, err := a.Get(ctx, path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (a *API) Close() {
 	}
 }
 
-// open returns a client that trusts the currently mounted authority.
+// open returns a client that trusts the currently mounted CA.
 func (a *API) open() (*http.Client, error) {
 	name := filepath.Join(a.Folder, "ca.crt")
 	authority, err := os.ReadFile(name)

@@ -11,8 +11,8 @@ import (
 )
 
 // Remove deletes the content of the folder name below root, and the folder itself unless keepFolder
-// is set. A folder that doesn't exist is not an error. It refuses a mount point, and stops at one
-// inside the folder, because the mounted files belong to others.
+// is set. A folder that doesn't exist is not an error. It returns an error for a mount point, and stops at a mount
+// point inside the folder, because the mounted files belong to someone else.
 func Remove(root *os.Root, name string, keepFolder bool) error {
 	parts, err := split(name)
 	if err != nil {

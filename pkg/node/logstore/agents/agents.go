@@ -1,6 +1,6 @@
 // Package agents queries the program that keeps the logs of a machine and measures the resource use of its containers.
-// In: the name of the machine, a pod and its container. Out: the answer, or an error that the agent or
-// log doesn't exist, or that the agent is temporarily unavailable.
+// In: the name of the machine, a pod and its container. Out: the response, or an error that the agent or log doesn't
+// exist, or that the agent is temporarily unavailable.
 package agents
 
 import (
@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	// ErrBadQuery is the error for a request that the agent refuses as invalid.
+	// ErrBadQuery is the error for a request that the agent rejects as invalid.
 	ErrBadQuery = errors.New("bad query")
 )
 
 const (
 	remembered = 30 * time.Second // how long an agent's address is cached
-	// absence is how long a machine counts as one without an agent, because a new agent may start at any moment.
+	// absence is how long a machine counts as a machine without an agent; it is short, because a new agent may start at any moment.
 	absence = time.Second
-	// renewal is how long a machine counts as one with an agent after its last answer: while the
+	// renewal is how long a machine counts as a machine with an agent after the agent's last response: while the
 	// agent's pod is being replaced, the machine has no agent.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
-	// headTime limits the time until an answer begins: the agent waits at most half a minute for lines.
+	// headTime limits the time until a response begins: the agent waits at most half a minute for lines.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
 	maxUse    = 4 << 20

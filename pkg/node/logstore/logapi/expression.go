@@ -8,16 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Limits of a client's expression. A repetition of ten characters becomes thousands of instructions: each takes memory, and each line takes time
-// for all of them.
-// each line takes time for all of them.
+// These are the limits of a client's expression. A repetition of ten characters becomes thousands of instructions. Each instruction takes
+// memory, and for each line it takes time.
 const (
 	maxExpression   = 256 // bytes
 	maxInstructions = 2000
 )
 
-// Expression compiles an expression of a client that isn't trusted. It limits its memory and time. The server and the agents use it, so both
-// refuse the same expressions.
+// Expression compiles an expression of a client that isn't trusted. It limits the memory and the time that the expression takes. The server
+// and the agents use it, so both reject the same expressions.
 func Expression(text string) (*regexp.Regexp, error) {
 	const remedy = "write a shorter one with fewer repetitions such as {0,1000}, or search in the output"
 	if len(text) > maxExpression {

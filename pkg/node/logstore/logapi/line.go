@@ -17,7 +17,7 @@ type Line struct {
 	Text []byte `json:"text"`
 }
 
-// Append appends the line to b as it is sent, with or without its time.
+// Append appends the line to b in the format of a response, with or without its time.
 func (l *Line) Append(b []byte, times bool) []byte {
 	if times {
 		b = append(append(b, l.Stamp...), ' ')
@@ -25,7 +25,7 @@ func (l *Line) Append(b []byte, times bool) []byte {
 	return append(append(b, l.Text...), '\n')
 }
 
-// maxLine is the size at which longer lines are split, because they are held in memory.
+// maxLine is the size above which Read splits a line, because it holds lines in memory.
 const maxLine = 1 << 20
 
 // Read calls give for the lines of a log that was sent with or without times. A carriage return before the newline belongs to the

@@ -3,11 +3,11 @@
 //	GET /v1/logs/{uid}/{container}?offset=&tail=&since=&match=&stream=&times=&wait=
 //	GET /v1/use
 //
-// In: nothing. Out: names. An answer is a page of a log: lines, each with its time before it unless times
-// is false, from a position (offset), of the last lines (tail) or from a time that long ago (since: 10m). If
-// match is given, a regular expression, the page has only lines that it matches; with stream only those of
-// stdout or of stderr. wait is how long the answer may wait for lines. Headers contain the start of the next page and the missing ranges.
-// The answer about use is a list of Use: the current resource use of the containers of jobs.
+// In: nothing. Out: names. The response to the first request is a page of a log: lines, each with its time before it unless times is
+// false. The page begins at a position (offset), with the last lines (tail), or at a time that long ago (since: 10m). match is a regular
+// expression, and selects matching lines; stream selects the lines of stdout or of stderr. wait is how long the response may wait for
+// lines. Headers contain the start of the next page and the missing ranges. The response to the second request is a list of Use: the
+// current resource use of the containers of jobs.
 package logapi
 
 import "errors"
@@ -15,10 +15,10 @@ import "errors"
 var (
 	// ErrNoAgent is the error for a machine whose logs aren't stored.
 	ErrNoAgent = errors.New(NoAgent)
-	// ErrNoLog is the error for a container of which the machine has no log.
+	// ErrNoLog is the error for a container whose log the machine doesn't have.
 	ErrNoLog = errors.New("the machine keeps no log of it")
-	// ErrAway is the error for a machine whose agent doesn't answer now: it is being replaced, or can't be reached. The
-	// caller retries, or treats the log as possibly incomplete.
+	// ErrAway is the error for a machine whose agent doesn't respond now: it is being replaced, or can't be reached.
+	// The caller retries, or treats the log as possibly incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
 	// ErrUnmeasured is the error for a machine whose containers aren't measured, because its agent is older or it has
 	// no agent.
@@ -42,17 +42,17 @@ const UsePath = "/v1/use"
 const (
 	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
 	Service = "log-manager"
-	// PortName is the name of the container port on which an agent answers.
+	// PortName is the name of an agent's container port.
 	PortName = "http"
-	// TokenSecret holds the token with which requests are signed, under TokenKey.
+	// TokenSecret holds the token for signing requests, under TokenKey.
 	TokenSecret = "log-manager-token"
 	// TokenKey is the key in that Secret.
 	TokenKey = "token"
-	// NoAgent is in the answer of the job controller if a machine has no agent.
+	// NoAgent is in the job controller's response if a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
 )
 
-// Headers of an answer, all of them numbers.
+// These are the headers of a response. All their values are numbers.
 const (
 	HeaderStart = "X-Pai-Log-Start" // the position of the first kept byte of the log: the size of the dropped part before it
 	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page

@@ -16,7 +16,7 @@ const (
 	AtEnd       = "end"
 )
 
-// Limits of an answer by position.
+// These are the limits of a response by position.
 const (
 	WindowLines = 2000
 	// WindowBytes limits the texts of all lines of a window, and the longest line.
@@ -26,7 +26,7 @@ const (
 	ManyBytes = 64 << 10
 	// WindowWait limits how long a request waits for lines.
 	WindowWait = 20 * time.Second
-	// MatchesLimit limits the number of matches in an answer.
+	// MatchesLimit limits the number of matches in a response.
 	MatchesLimit = 1000
 )
 
@@ -44,7 +44,7 @@ type PlacedLine struct {
 type Span struct {
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Gaps is the number of places at which lines are missing, and Limit the number of bytes that are kept of a log.
+	// Gaps is the number of places with missing lines, and Limit is the number of bytes of a log that are kept.
 	Gaps  int   `json:"gaps,omitempty"`
 	Limit int64 `json:"limit"`
 }
