@@ -37,14 +37,14 @@ const Key = "peers"
 
 // Source sends the peers: a Client or a Controller.
 type Source interface {
-	// watch calls opened once its request is answered, and found with each version of the peers that it receives, until found reports that it is done,
+	// watch calls opened once the response begins, and found with each version of the peers that it receives, until found reports that it is done,
 	// the response ends, or an error occurs. period is how long a response may take.
 	watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error)
 	close()
 	name() string
 }
 
-// Wait describes the peers that a task waits for.
+// Wait waits for the peers of a task.
 type Wait struct {
 	Source  Source
 	Attempt int    // the attempt of the Framework; peers of other attempts are ignored
@@ -59,7 +59,7 @@ type Wait struct {
 }
 
 // For waits for the peers. Its errors have the exit code: 251 if other tasks aren't placed yet, 250 if the source can't
-// be reached, 252 if it refuses the request.
+// be reached, 252 if the source rejects the request.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
 		w.Timeout = DefaultTimeout
@@ -152,7 +152,7 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout returns why there are no peers: they weren't published in time, or the source couldn't be reached or refused.
+// timeout returns why there are no peers: they weren't published in time, or the source couldn't be reached or rejected the request.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:

@@ -31,7 +31,7 @@ import (
 
 const token = "the-token"
 
-// api is as much of an API server as a watch of one ConfigMap needs. It refuses everything else.
+// api is as much of an API server as a watch of one ConfigMap needs. It rejects all other requests.
 type api struct {
 	*httptest.Server
 	folder string
@@ -296,8 +296,8 @@ func TestAStoppedTaskWaitsNoLonger(t *testing.T) {
 	assert.Equal(t, 143, exit.Code(err))
 }
 
-// crowd opens n watches, and returns how long after publishing the last task has its peers, and
-// what all of them and the server together computed for that.
+// crowd opens n watches. It returns how long after publishing the last task has its peers, and the processor time of
+// all tasks and the server together.
 func crowd(tb testing.TB, a *api, n int) (took, cpu time.Duration) {
 	tb.Helper()
 	a.set(tb, map[string]any{})

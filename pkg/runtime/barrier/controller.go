@@ -16,7 +16,7 @@ import (
 
 const (
 	dialTime = 10 * time.Second
-	// maxPeers limits the addresses of a job: those of 10,000 tasks are some 100 KB.
+	// maxPeers limits the size of a job's addresses: 10,000 tasks have some 100 KB.
 	maxPeers = 4 << 20
 	// maxReason limits the length of an error response.
 	maxReason = 4 << 10
@@ -50,7 +50,7 @@ func (c *Controller) close() {
 	}
 }
 
-// watch requests peers that differ from the last ones that it received, and waits for them.
+// watch waits for peers that differ from the peers in the last message.
 func (c *Controller) watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, period+10*time.Second)
 	defer cancel()

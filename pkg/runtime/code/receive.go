@@ -20,7 +20,7 @@ type Parcel struct {
 	Skipped func(name, why string)
 }
 
-// errUnasked refuses files that weren't requested.
+// errUnasked is the error for files that weren't requested.
 var errUnasked = errors.New("it was not requested, and is refused")
 
 // Receive unpacks one parcel into dir, and returns the bytes of its files. It doesn't trust the sender: it writes only
@@ -62,7 +62,7 @@ func receiveFile(ctx context.Context, r io.Reader, root *os.Root, name string) (
 	return u.written, err
 }
 
-// receiveFolder receives one folder. The folder is a separate root, so links in it can't lead outside of it.
+// receiveFolder receives one folder. The folder is a separate root, so its links can't lead outside.
 func receiveFolder(ctx context.Context, r io.Reader, root *os.Root, p Parcel) (int64, error) {
 	made := root.Mkdir(p.Name, 0o755)
 	if made != nil && !errors.Is(made, fs.ErrExist) {

@@ -197,7 +197,7 @@ func TestAFileStaysUntilTheNewOneIsWhole(t *testing.T) {
 	}
 }
 
-// sparse returns an archive of one file of a hole, of which a few bytes come.
+// sparse returns a small archive with one file of this size: the whole file is a hole.
 func sparse(t *testing.T, name string, size int64) []byte {
 	t.Helper()
 	records := ""

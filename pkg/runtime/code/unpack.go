@@ -24,8 +24,8 @@ const (
 )
 
 // Unpack unpacks a gzipped tar into dir, which it creates if necessary. It never writes outside of dir,
-// regardless of the archive's content, and creates only files, folders and links that stay inside. An archive
-// with other entries is refused as a whole, but the entries before them stay.
+// regardless of the archive's content, and creates only files, folders and links that stay inside. An archive with
+// other entries is rejected as a whole, but the entries before them stay.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	return unpack(ctx, r, dir, maxUnpacked)
 }
@@ -82,7 +82,7 @@ type unpacker struct {
 	root    *os.Root // refuses names that lead outside, even through links
 	left    int64
 	folders map[string]bool // names that are known to be folders, and not links to folders
-	// umask leaves the modes of new files to the process's umask, and doesn't change those of existing folders.
+	// umask leaves the modes of new files to the process's umask, and the modes of existing folders unchanged.
 	umask   bool
 	written int64  // bytes of files
 	dense   bool   // no holes: files are written exactly as received
@@ -149,7 +149,7 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 	return errors.New("neither a file, a folder nor a link")
 }
 
-// parent creates the folder that contains an entry; not every archive has an entry for it.
+// parent creates the folder that contains an entry, because some archives have no entry for that folder.
 func (u *unpacker) parent(name string) error {
 	if dir := path.Dir(name); dir != "." {
 		return u.folder(dir)
@@ -160,8 +160,8 @@ func (u *unpacker) parent(name string) error {
 // folder creates a folder and its parents.
 func (u *unpacker) folder(name string) error { return u.make(name, 0o755) }
 
-// make creates a folder with a mode, and its parents. None of them may be a link: then the depth of a name would differ
-// from that of its target, and links below it could lead outside.
+// make creates a folder with a mode, and its parents. No folder on the path may be a link: otherwise the depth of a
+// name would differ from its target's depth, and links below the folder could lead outside.
 func (u *unpacker) make(name string, mode fs.FileMode) error {
 	if u.folders[name] {
 		return nil
@@ -257,8 +257,8 @@ func sparse(h *tar.Header) bool {
 	return false
 }
 
-// Inside reports whether a symbolic link stays in the folder. It may go up only at its beginning, where
-// the folders that it passes are real ones: after the name of another link, ".." could be anywhere.
+// Inside reports whether a symbolic link stays in the folder. The target may go up only at its beginning, where it
+// passes real folders: after the name of another link, ".." could be anywhere.
 func Inside(name, target string) bool {
 	if target == "" || path.IsAbs(target) || strings.ContainsRune(target, 0) {
 		return false

@@ -167,7 +167,7 @@ func TestManyTasksAreLeftOutOfTheEnvironmentButNotOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(data), `"address":"10.1.39.15"`, "the last one is there")
 
-	// A program can be started with it.
+	// A program can be started with these variables.
 	cmd := exec.Command("/bin/sh", "-c", "echo $PAI_TASKS_NUM")
 	cmd.Env = env.Merge([]string{"PATH=/bin:/usr/bin"}, vars)
 	out, err := cmd.Output()

@@ -18,7 +18,7 @@ const (
 	HostFile   = spec.Home + "/hostfile"
 )
 
-// PeersJSON returns all tasks as JSON, with all data that the variables have about them.
+// PeersJSON returns all tasks as JSON, with all their data in the variables.
 func (l *Layout) PeersJSON() ([]byte, error) {
 	address, port := l.Master()
 	data, err := json.Marshal(struct {
@@ -32,8 +32,8 @@ func (l *Layout) PeersJSON() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Hostfile returns a hostfile for mpirun: one line per task. The names are those that the ssh plugin knows, with the
-// right port for each.
+// Hostfile returns a hostfile for mpirun: one line per task. It uses the names from the ssh plugin's configuration,
+// which has the right port for each name.
 func (l *Layout) Hostfile() []byte {
 	var b bytes.Buffer
 	for i := range l.Tasks {

@@ -33,8 +33,7 @@ type Task struct {
 	Role   string `json:"role"`   // as the user spells it
 	Object string `json:"object"` // as the Framework does
 	Index  int    `json:"index"`
-	// NodeRank is the number of the task, over all roles in the order of the job file. Rank is that of its first
-	// process.
+	// NodeRank is the number of the task, over all roles in the order of the job file. Rank is the number of its first process.
 	NodeRank       int              `json:"nodeRank"`
 	Rank           int              `json:"rank"`
 	LocalWorldSize int              `json:"localWorldSize"`

@@ -16,8 +16,7 @@ type Var struct {
 	scope       scope
 }
 
-// scope determines which variables are left out if a job has so many tasks that a program couldn't be
-// started with all of them.
+// scope determines which variables are left out if a job has too many tasks: a program can't be started with all the variables.
 type scope int
 
 const (

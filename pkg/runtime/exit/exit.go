@@ -4,7 +4,7 @@ package exit
 
 import "errors"
 
-// Codes with which the runtime ends a task, as OpenPAI's exit specification names them.
+// The runtime ends a task with these codes, which have the names of OpenPAI's exit specification.
 const (
 	Setup             = 247 // PAIRuntimeSetupFailed: a step before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
@@ -24,8 +24,8 @@ const (
 type Error struct {
 	Code int
 	Err  error
-	// Program reports that the code is that of a program, which the failure rules interpret. They don't interpret the
-	// runtime's own codes, because they would search the output of a program that never ran.
+	// Program reports whether the code is a program's exit code, which the failure rules interpret. They don't
+	// interpret the runtime's own codes, because they would search the output of a program that never ran.
 	Program bool
 }
 
@@ -54,7 +54,7 @@ func Code(err error) int {
 	return Setup
 }
 
-// OfProgram adds the exit code of a program, or the code that a shell would return for it.
+// OfProgram returns an error with the exit code of a program, or with the code that a shell would return for the program.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
 // Own reports whether an error's code is the runtime's and not a program's.

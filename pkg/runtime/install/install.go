@@ -1,5 +1,5 @@
-// Package install makes the runtime available to the user's container. In: the running program. Out: a copy of it in a
-// folder, or a link to it.
+// Package install makes the runtime available to the user's container. In: the running program. Out: a copy of the
+// program in a folder, or a link to the program.
 package install
 
 import (

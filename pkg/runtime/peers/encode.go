@@ -29,8 +29,8 @@ func validUID(s string) bool {
 	return len(s) > 0 && len(s) <= 63
 }
 
-// header is the first line of the message, JSON. The lists follow, three lines for each role: pods,
-// machines, UIDs, each entry with a comma after it. As JSON they would take most of a task's time.
+// header is the first line of the message, JSON. The lists follow, three lines for each role: pods, machines, UIDs. A
+// comma follows each entry. If the lists were JSON, their decoding would take most of a task's time.
 type header struct {
 	Attempt int32    `json:"attempt"`
 	Roles   []string `json:"roles"`
@@ -163,7 +163,7 @@ func (p *Peers) check() error {
 	return nil
 }
 
-// address refuses everything that isn't an IP address, and addresses with a zone, which may contain any text.
+// address returns an error for everything that isn't an IP address, and for addresses with a zone, which may contain any text.
 func address(s string) error {
 	a, err := netip.ParseAddr(s)
 	if err == nil && a.Zone() != "" {

@@ -15,6 +15,6 @@ type Role struct {
 	PodIPs []string
 	// HostIPs are the addresses of the machines.
 	HostIPs []string
-	// PodUIDs are only set with the host network: ports are computed from them.
+	// PodUIDs are only set with the host network, where they determine the ports.
 	PodUIDs []string
 }

@@ -15,14 +15,14 @@ import (
 const (
 	DefaultPortStart = 15000
 	DefaultPortEnd   = 40000
-	// MasterLabel is the label for which the port of a job's rendezvous is computed on the host network.
+	// MasterLabel is the label for computing the port of a job's rendezvous on the host network.
 	MasterLabel = "master"
 	// MasterPort is the port of the pod network.
 	MasterPort = 29500
 )
 
 // HostPort computes the port number k of a label for a task on the host network. Every task that knows the pod's UID
-// computes the same one, so ports needn't be allocated. A collision is detected when the task starts, and the next
+// computes the same port, so ports needn't be allocated. A collision is detected when the task starts, and the next
 // attempt has another UID.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {

@@ -20,7 +20,7 @@ type Message struct {
 	Seal    string `json:"seal"`    // the seal of the data
 }
 
-// WriteMessage writes a message as JSON. All tasks of a job may get it at the same time, so the data isn't copied.
+// WriteMessage writes a message as JSON. All tasks of a job may get the message at the same time, so the data isn't copied.
 func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
 	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
 		return err
@@ -47,8 +47,8 @@ func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
 }
 
-// OfCode returns the name that the token for code has instead of a Framework's. Names of Frameworks have no slash, so
-// it differs from all of them.
+// OfCode returns the name that the token for code has instead of a Framework's. It is different from all names of
+// Frameworks, because these contain no slash.
 func OfCode(sha256 string) string { return "code/" + sha256 }
 
 // Seal returns the code that authenticates a message to the tasks that have a token.

@@ -47,7 +47,7 @@ func runAll(r *Run, name string, commands []string) error {
 	return r.script(name, strings.Join(commands, "\n"))
 }
 
-// storage is the plugin by which jobs of OpenPAI used shared storage. It does nothing: jobs use volumes instead.
+// storage is OpenPAI's plugin for shared storage. It does nothing: jobs use volumes instead.
 type storage struct{}
 
 func (*storage) pre(_ context.Context, r *Run) error {

@@ -51,7 +51,7 @@ func backend(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 }
 
-// gitServer serves a folder in a separate process: this one reaps the children that net/http/cgi would wait for.
+// gitServer serves a folder in a separate process, because this process reaps the children that net/http/cgi would wait for.
 func gitServer(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()

@@ -150,8 +150,8 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
 }
 
-// command runs a program of a plugin, and waits for it. Its output goes to the journal. Processes that it leaves in the
-// background continue to run.
+// command runs a program of a plugin, and waits until it ends. Its output goes to the journal. Processes that it leaves
+// in the background continue to run.
 func (r *Run) command(args []string, environ []string) error {
 	out, closeOut, err := r.Output()
 	if err != nil {

@@ -200,7 +200,7 @@ func TestCommandsOfAPluginStopAtTheFirstThatFails(t *testing.T) {
 
 func TestAStopIsNoFailureOfThePlugin(t *testing.T) {
 	r, log := newRun(t)
-	// Pre's context isn't the one that stops the program: signals stop it.
+	// Pre's context doesn't stop the program. Signals do.
 	ctx := r.Signals.Context()
 	p := plugins(t, r, ignored(named("cmd", `{"preCommands":["echo up; sleep 60"]}`)), named("cmd", `{"preCommands":["echo NOT"]}`))
 	done := make(chan error, 1)
@@ -238,7 +238,7 @@ func TestWhatAPluginStartsInTheBackgroundRunsOn(t *testing.T) {
 	log.await(t, "from behind")
 }
 
-// image gives the task an image with these programs: links to those of this machine, or scripts.
+// image gives the task an image with these programs: links to this machine's programs, or scripts.
 func image(t *testing.T, r *Run, programs map[string]string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -46,7 +46,7 @@ func sshParameters(t *testing.T, key string, more map[string]any) string {
 	return string(data)
 }
 
-// freePort returns a port that is free at present, and below the range from which the kernel allocates ports.
+// freePort returns a port that is currently free. It is below the range of ports that the kernel allocates.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 1000 {
