@@ -52,7 +52,7 @@ type windowQuery struct {
 	wait    time.Duration
 }
 
-// readWindowQuery parses the parameters. Unknown parameters are refused.
+// readWindowQuery parses the parameters. It returns an error for unknown parameters.
 func readWindowQuery(v url.Values) (q windowQuery, err error) {
 	q = windowQuery{lines: logapi.WindowLines, longest: logapi.LineBytes}
 	for name := range v {
@@ -279,7 +279,7 @@ type matchQuery struct {
 	limit int
 }
 
-// readMatchQuery parses the parameters. Unknown parameters are refused.
+// readMatchQuery parses the parameters. It returns an error for unknown parameters.
 func readMatchQuery(v url.Values) (q matchQuery, err error) {
 	q = matchQuery{at: place{edge: logapi.AtStart}, limit: logapi.MatchesLimit}
 	for name := range v {
