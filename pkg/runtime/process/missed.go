@@ -24,8 +24,8 @@ const ticks = uint64(time.Second / 100)
 // A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the shell's handler in that process,
 // which is lost when the program begins. The shell then waits for a program that wasn't asked to end. So stop records the shell's
 // children that haven't executed their program yet, and resend sends them the signal again when they have. Programs that were
-// already running have received it, and later ones don't get it, because a trap of the user may run them at the end. Therefore a
-// program that a shell forks in the microseconds between the signal and the scan still has the whole grace period.
+// already running have received the signal. Later programs don't get it, because a trap of the user may run them at the end.
+// Therefore a program that a shell forks in the microseconds between the signal and the scan still has the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -52,7 +52,7 @@ func (p *Process) stop(s unix.Signal) error {
 	return nil
 }
 
-// resend sends the signal again to children that missed it: those that have executed another program since, don't
+// resend sends the signal again to children that missed it: they have executed another program in the meantime, don't
 // handle the signal, and still run.
 func (p *Process) resend() {
 	left := p.children[:0]
@@ -84,7 +84,7 @@ func startTime(pid int) (uint64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	// The second field is the program's name, in parentheses and with any bytes in it.
+	// The second field is the program's name in parentheses, and may contain any bytes.
 	_, rest, ok := cutLast(string(data), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 20 || fields[0] == "Z" {

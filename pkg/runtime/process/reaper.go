@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// Reaper waits for all children, those that the runtime started and those that it inherited. While
-// it runs, other code must not wait for children: os/exec's Wait would find them gone.
+// Reaper waits for all children: the children that the runtime started, and the children that it inherited. While it
+// runs, other code must not wait for children: os/exec's Wait would find them gone.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
@@ -102,7 +102,7 @@ type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// These fields are written when the process is asked to end, before they are read.
+	// These fields are written when the process is asked to end. They are read after that.
 	asked    unix.Signal
 	program  string // the leader's
 	children []child

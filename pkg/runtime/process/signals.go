@@ -97,7 +97,7 @@ func (s *Signals) handle(got os.Signal) {
 	}
 }
 
-// attach makes p the program to which signals are forwarded. An earlier signal is not lost.
+// attach makes p the program that gets signals. An earlier signal is not lost.
 func (s *Signals) attach(p *Process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +115,8 @@ func (s *Signals) stopped() bool {
 	return s.first != 0
 }
 
-// groupPoll is how often the runtime checks whether the processes that a program left behind have exited too. Only a
-// task that is being stopped waits for them.
+// groupPoll is how often the runtime checks whether the processes that a program left behind have exited too. The
+// runtime waits for them only if the task is being stopped.
 const groupPoll = 20 * time.Millisecond
 
 // Outcome is how a program ended.
@@ -126,7 +126,7 @@ type Outcome struct {
 	Killed  bool // it didn't end in time
 }
 
-// Supervise waits for a program, to which signals are forwarded. After a stop, the whole process group has the grace
+// Supervise waits for a program, and forwards signals to it. After a stop, the whole process group has the grace
 // period: the program is often a shell that exits at once, while its child still saves its state.
 func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	s.attach(p)

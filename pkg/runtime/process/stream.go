@@ -31,7 +31,7 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	// Only our end may be non-blocking: programs don't expect that of their end.
+	// Only our end may be non-blocking: programs don't expect a non-blocking output.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
@@ -113,7 +113,7 @@ func (s *Stream) pass(p []byte) {
 	_, _ = s.tail.Write(p)
 }
 
-// Drain returns when everything that was written before the call has been passed on. It doesn't wait for the end of the pipe, which
+// Drain returns after all data that was written before the call has been passed on. It doesn't wait for the end of the pipe, which
 // a background program may hold open.
 func (s *Stream) Drain() error {
 	open, err := s.drain()

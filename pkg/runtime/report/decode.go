@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// wire is the form in which a report is written.
+// wire is the written form of a report.
 type wire struct {
 	ExitCode     *int   `yaml:"exitCode"`
 	UserExitCode int    `yaml:"originUserExitCode"`
@@ -33,7 +33,7 @@ func Decode(text string) (r Report, ok bool) {
 	if !found || len(body) > 1<<20 {
 		return r, false
 	}
-	// A container may write any text there, and yaml.v3 may panic on it.
+	// A container may write any text here, and yaml.v3 may panic because of the text.
 	defer func() {
 		if recover() != nil {
 			r, ok = Report{}, false

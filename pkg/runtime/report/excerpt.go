@@ -45,7 +45,7 @@ func excerpt(log []byte, at, most int) (lines []string, match int) {
 
 func lineStart(text string, at int) int { return strings.LastIndexByte(text[:at], '\n') + 1 }
 
-// tail returns the last lines, without empty ones at the end.
+// tail returns the last lines. It skips empty lines at the end.
 func tail(text string, n int) []string {
 	text = strings.TrimRight(text, " \t\n")
 	var out []string
@@ -60,7 +60,7 @@ func tail(text string, n int) []string {
 	return out
 }
 
-// untag removes the report's tags from quoted text, in which they must not occur.
+// untag replaces the report's tags in quoted text, because they must not occur there.
 var untag = strings.NewReplacer("[PAI_RUNTIME_ERROR_", "[PAI-RUNTIME-ERROR-")
 
 // line makes one line of a log quotable in a block of YAML: printable, without tags, without blanks at its end.

@@ -11,7 +11,7 @@ import (
 // Max is the kubelet's limit of a container's termination message, in bytes.
 const Max = 4096
 
-// The lines before and after a report. A reader takes the text between them.
+// Start and End are the lines before and after a report. A reader takes the text between these lines.
 const (
 	Start = "[PAI_RUNTIME_ERROR_START]"
 	End   = "[PAI_RUNTIME_ERROR_END]"
@@ -31,7 +31,7 @@ type Report struct {
 	// The log lines around it, or the last lines if nothing matched.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
-	// The indices of the lines with the match; -1 without one.
+	// These are the indices of the lines with the match, or -1 if there is no match.
 	userAt, platformAt int
 }
 

@@ -136,8 +136,8 @@ func TestWhatIsNoReportIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// Bytes of all kinds, among them those that broke others: carriage returns, NUL, halves of characters,
-// line ends outside of ASCII, tags, huge lines, words that rules look for.
+// pieces are bytes of all kinds. They include bytes that broke other decoders (carriage returns, NUL, halves of
+// characters, line ends outside of ASCII, tags, huge lines) and words that rules match.
 var pieces = rapid.OneOf(
 	rapid.SliceOfN(rapid.Byte(), 0, 200),
 	rapid.Custom(func(t *rapid.T) []byte {
@@ -184,7 +184,7 @@ func TestAnyLogMakesAReportThatFitsAndIsReadBack(t *testing.T) {
 	})
 }
 
-// FuzzReport looks for bytes that the property test doesn't think of.
+// FuzzReport finds bytes that the property test doesn't generate.
 func FuzzReport(f *testing.F) {
 	f.Add([]byte("a\r\nImportError: x\r"), []byte("\xff\x00"), 1)
 	f.Add([]byte(End), []byte(Start), 137)

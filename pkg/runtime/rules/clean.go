@@ -56,7 +56,7 @@ func plain(log []byte) bool {
 }
 
 // escapeLen returns the length of the escape sequence at the start of b: colours and cursor movements (ESC [ ...
-// letter), titles (ESC ] ... BEL) of at most 128 bytes, or two bytes for others.
+// letter), titles (ESC ] ... BEL) of at most 128 bytes; all other sequences have two bytes.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return len(b)

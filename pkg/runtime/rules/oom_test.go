@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The kernel killed a worker of the program, which then ended itself: containerd reports OOMKilled, and the code
-// is the program's own. Without paictl's runtime (OpenPAI's and plain Frameworks) this is the only sign of it.
+// The kernel killed a worker of the program, which then ended itself: containerd reports OOMKilled, and the code is the
+// program's own. Without paictl's runtime (OpenPAI's and plain Frameworks) the reason OOMKilled is the only sign that
+// memory ran out.
 func TestOOMWithACodeOfTheProgramIsStillOOM(t *testing.T) {
 	for _, code := range []int{1, 134, 139, 9, 143} {
 		m := Builtin().ClassifyPod(Pod{Containers: []Container{{Name: "app", Code: code, Reason: "OOMKilled"}}})

@@ -38,7 +38,7 @@ type RuntimePattern struct {
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
 	// OOMKilled matches if the kernel killed a process of the container because its memory was used up.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
-	// LastLines is the number of lines at the end of the log that are searched; 0 searches all of it. The cause of
+	// LastLines is the number of lines at the end of the log that are searched; 0 searches the whole log. The cause of
 	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
 	// ErrorLine skips matches on lines that are marked as warning, information or debug output.
@@ -57,7 +57,7 @@ type PodPattern struct {
 	Containers []ContainerPattern `yaml:"containers,omitempty" json:"containers,omitempty"`
 }
 
-// ContainerPattern is matched against a terminated container. Without an exit code it matches failed ones.
+// ContainerPattern is matched against a terminated container. Without an exit code it matches failed containers.
 type ContainerPattern struct {
 	Name     string `yaml:"nameRegex,omitempty" json:"nameRegex,omitempty"`
 	Reason   string `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
@@ -129,7 +129,7 @@ func (r Rule) Attributes() []string {
 	return []string{}
 }
 
-// contract holds the codes with which a container requests an action of the controller, regardless of the set.
+// contract holds the codes for requesting an action of the controller from a container, regardless of the set.
 var contract = map[int]Rule{
 	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
 		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",

@@ -32,7 +32,7 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// logRegex is a regex with words, at least one of which must occur in a match. It is empty if there are no such words.
+// logRegex is a regex with words. Every match contains at least one of the words. words is empty if there are no such words.
 type logRegex struct {
 	*regexp.Regexp
 	words []string // ASCII, lower case
@@ -50,8 +50,8 @@ func newLogRegex(expr string) (*logRegex, error) {
 	return out, nil
 }
 
-// words returns texts of which every match of re contains at least one, or nil if it can't find such texts. It ignores
-// that the Kelvin sign and the long s match k and s if case is ignored.
+// words returns texts such that every match of re contains at least one of them, or nil if it can't find such texts. It
+// ignores that the Kelvin sign and the long s match k and s if case is ignored.
 func words(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:

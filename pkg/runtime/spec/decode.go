@@ -42,9 +42,9 @@ func Load(path string) (*Spec, error) {
 	return s, nil
 }
 
-// Decode refuses fields that it doesn't know: otherwise a runtime that is older than the paictl that submitted the job
-// would ignore a request of the job. Errors contain no values of the spec except for names and numbers, because
-// commands hold secrets.
+// Decode returns an error for unknown fields: otherwise a runtime that is older than the submitting paictl would ignore
+// a request of the job. Errors contain no values of the spec except for names and numbers, because commands hold
+// secrets.
 func Decode(data []byte) (*Spec, error) {
 	if len(data) > maxSize {
 		return nil, fmt.Errorf("the spec is larger than %d bytes", maxSize)

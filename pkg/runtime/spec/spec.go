@@ -1,6 +1,6 @@
-// Package spec defines the data that a submission passes to the runtime inside a job's pods: the commands with
-// secrets and parameters filled in, the roles, the plugins. It is stored in a Secret, one per job.
-// In: nothing. Out: types; Decode refuses fields that this runtime doesn't know.
+// Package spec defines the data that a submission passes to the runtime inside a job's pods: the commands with the
+// values of secrets and parameters, the roles, the plugins. It is stored in a Secret, one per job. In: nothing. Out:
+// types; Decode, which returns an error for fields that this runtime doesn't know.
 package spec
 
 import "encoding/json"
@@ -19,7 +19,7 @@ const (
 	Runtime = Home + "/runtime"
 	// InitContainer is the name of the container that makes the copy.
 	InitContainer = "init"
-	// Image is the runtime's own image if the cluster can mount it, and ImageRuntime the program in it.
+	// Image is the runtime's own image if the cluster can mount it, and ImageRuntime is the program in that image.
 	Image        = "/usr/local/pai-image"
 	ImageRuntime = Image + "/pai-runtime"
 	// File is the spec, on a volume of the job's Secret.
@@ -58,7 +58,7 @@ type Spec struct {
 	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. It is empty in jobs that an earlier
 	// paictl submitted, which have the addresses in a ConfigMap.
 	PeersURL string `json:"peersURL,omitempty"`
-	// Domain is the suffix under which tasks are found: ROLE-INDEX.DOMAIN.
+	// Domain is the domain suffix of the tasks' names: ROLE-INDEX.DOMAIN.
 	Domain string `json:"domain,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Role struct {
 	MinFailed    int    `json:"minFailed"`
 	MinSucceeded int    `json:"minSucceeded"`
 	Ports        []Port `json:"ports"` // by label
-	// Command is the script, everything filled in. Shell runs it.
+	// Command is the script, after all references were replaced. Shell runs it.
 	Command string   `json:"command"`
 	Shell   []string `json:"shell,omitempty"` // default: bash or sh, with errexit, nounset and pipefail if it supports them
 	// Exec runs a program without any shell, instead of Command.
@@ -88,7 +88,7 @@ type Port struct {
 	Count int    `json:"count"`
 }
 
-// Plugin is one runtime plugin of a role, in the order in which they run.
+// Plugin is one runtime plugin of a role. Plugins run in the order of their list.
 type Plugin struct {
 	Name          string          `json:"name"` // cmd, ssh, tensorboard, git, teamwise_storage
 	IgnoreFailure bool            `json:"ignoreFailure,omitempty"`

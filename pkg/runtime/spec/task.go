@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Variables of the environment in which the controller identifies the task to its runtime.
+// These variables of the environment identify the task to its runtime. The controller sets them.
 const (
 	// TaskVariable is a Task as text.
 	TaskVariable = "PAI_TASK"

@@ -34,8 +34,8 @@ type Barrier struct {
 	Tell    func(format string, args ...any)
 }
 
-// Wait waits until then. If the time runs out, its error has the code 249, and the text by which OpenPAI's failure
-// rules recognize it.
+// Wait waits until all other tasks can be reached. If the time runs out, its error has the code 249, and a text that
+// OpenPAI's failure rules recognize.
 func (b Barrier) Wait(ctx context.Context) error {
 	config, err := clientConfig(b.Key)
 	if err != nil {
@@ -100,7 +100,7 @@ func clientConfig(key string) (*xssh.ClientConfig, error) {
 	}, nil
 }
 
-// round tries all tasks, and returns those that can't be reached yet, and the last reason.
+// round tries to reach all tasks. It returns the tasks that can't be reached yet, and the last reason.
 func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([]*env.Task, error) {
 	var (
 		mu   sync.Mutex

@@ -60,7 +60,7 @@ func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	return raw, rest, nil
 }
 
-// take handles a request, and reports whether it did.
+// take handles a request, and reports whether it was successful.
 func (c *channel) take(r *xssh.Request) bool {
 	ok := false
 	switch r.Type {

@@ -39,7 +39,7 @@ func (f Files) Write(l *env.Layout) error {
 	}{
 		{"id", append(bytes.TrimSpace([]byte(f.Key)), '\n')}, {"known_hosts", known}, {"config", f.config(l)},
 	} {
-		// ssh refuses files that others may read or change.
+		// ssh rejects files that other users may read or change.
 		if err := writePrivate(filepath.Join(f.Dir, file.name), file.data); err != nil {
 			return err
 		}

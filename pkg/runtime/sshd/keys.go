@@ -27,8 +27,8 @@ func ParseKey(text string) (ssh.Signer, error) {
 }
 
 // HostKey returns the key that identifies a task's server. It is derived from the job's key, if there is one, so every
-// task knows those of all others. It differs from the job's key, so that a server's signatures can't be used to log in.
-// Without a job's key it is random.
+// task knows the host keys of all other tasks. It differs from the job's key, so that a server's signatures can't be
+// used for a login. Without a job's key it is random.
 func HostKey(jobKey string) (string, error) {
 	seed := make([]byte, ed25519.SeedSize)
 	if jobKey == "" {
@@ -53,8 +53,8 @@ func HostKey(jobKey string) (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// ParseAuthorized reads public keys, each a line as in authorized_keys; blank lines and comments are
-// skipped. Options are refused, because the server wouldn't apply them.
+// ParseAuthorized reads public keys, each a line as in authorized_keys; blank lines and comments are skipped. Options
+// cause an error, because the server wouldn't apply them.
 func ParseAuthorized(lines []string) ([]ssh.PublicKey, error) {
 	var out []ssh.PublicKey
 	for _, line := range strings.Split(strings.Join(lines, "\n"), "\n") {

@@ -106,7 +106,7 @@ const (
 // provenKey is the key of the function in a connection's context that ends its login.
 type provenKey struct{}
 
-// login limits the time of a connection's login. It returns nil if too many others are logging in.
+// login limits the time of a connection's login. It returns nil if too many other connections are logging in.
 func login(ctx ssh.Context, conn net.Conn, waiting chan struct{}) net.Conn {
 	select {
 	case waiting <- struct{}{}:

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// host is a server in this process and a client's key for it.
+// host is a server in this process, with a client's key for the server.
 type host struct {
 	address string
 	key     string // the job's

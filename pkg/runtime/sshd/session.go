@@ -22,8 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
-// outputDelay is how long a session outlives its program if other processes hold its output open, such as
-// those that were started in the background.
+// outputDelay is how long a session outlives its program if other processes, such as background processes, hold its output open.
 const outputDelay = time.Second
 
 // session runs one shell or command.
@@ -72,8 +71,8 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Folder returns the folder in which sessions, and the server itself, start; "" means the image's. Some images name homes
-// that don't exist.
+// Folder returns the start folder of sessions and of the server itself; "" means the image's. Some images specify a HOME that doesn't
+// exist.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -83,7 +82,7 @@ func (c *Config) Folder() string {
 	return ""
 }
 
-// sessionVars returns the variables that a client may set, and those in which OpenSSH describes the connection.
+// sessionVars returns the variables that a client may set, and OpenSSH's variables that describe the connection.
 func sessionVars(s ssh.Session, shell string) []string {
 	var out []string
 	for _, e := range s.Environ() {
@@ -108,7 +107,7 @@ func sessionVars(s ssh.Session, shell string) []string {
 // passwdFile holds the users of the image.
 const passwdFile = "/etc/passwd"
 
-// loginShell returns the user's shell in the password file, or otherwise that of the environment, or bash or sh.
+// loginShell returns the user's shell in the password file, or otherwise the shell of the environment, or bash or sh.
 func loginShell(environ []string, passwd string) (string, error) {
 	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil

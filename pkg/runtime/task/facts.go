@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// memoryEvents are the files in which the kernel counts the processes that it killed in this container: control groups of
-// version 2 and 1.
+// memoryEvents are the kernel's files with the number of processes that it killed in this container: for control groups of version 2 and 1.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
 // oomKills returns how many processes of this container the kernel killed because memory ran out.

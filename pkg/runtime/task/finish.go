@@ -56,7 +56,7 @@ func (t *task) explain(r result, m rules.Match) {
 	}
 }
 
-// rules returns the administrator's current rules, or the built-in ones.
+// rules returns the administrator's current rules, or the built-in rules.
 func (t *task) rules() *rules.Set {
 	name := t.path(spec.Rules)
 	data, err := os.ReadFile(name)

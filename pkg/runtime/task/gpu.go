@@ -15,7 +15,7 @@ const (
 	// smiLimit bounds a run of nvidia-smi. If the driver isn't kept loaded, each run loads it, which takes seconds; on
 	// a broken GPU it hangs.
 	smiLimit = 5 * time.Second
-	// maxSMI bounds the output of nvidia-smi; that of sixteen GPUs with all their processes has some hundred KB.
+	// maxSMI bounds the output of nvidia-smi, which for sixteen GPUs with all their processes has some hundred KB.
 	maxSMI = 8 << 20
 )
 
@@ -85,10 +85,10 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	}
 }
 
-// parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was
-// loaded. Up to Volta such are called double_bit, with a total, later by their location:
-// dram_uncorrectable, sram_uncorrectable and parts of it. With MIG the GPU has no counts and each of
-// its devices has its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
+// parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was loaded. Up to
+// Volta, nvidia-smi calls such errors double_bit and reports a total. Later it names them by their location:
+// dram_uncorrectable, sram_uncorrectable and parts of SRAM. With MIG the GPU has no counts and each of its devices has
+// its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
 func parseECC(text string) bool {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict = false // the document's DTD isn't available

@@ -135,7 +135,7 @@ func (c *container) start() {
 	c.t.Cleanup(c.end)
 }
 
-// end ends the runtime and all that it started: in a container they would end with it.
+// end kills the runtime and all processes that it started. In a container, they would end together with the runtime.
 func (c *container) end() {
 	_ = unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL)
 	mark := []byte(rootEnv + "=" + c.root + "\x00")

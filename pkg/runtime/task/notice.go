@@ -77,7 +77,7 @@ func programXIDs(g notice.GPU) string {
 	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
 }
 
-// named describes the first few GPUs for which say returns a text, and adds the number of the others.
+// named describes the first few GPUs that have a text from say, and adds the number of the others.
 func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	var out []string
 	more := 0

@@ -338,7 +338,7 @@ func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 	}
 }
 
-// gitServer serves a repository to those who log in.
+// gitServer serves a repository to clients that log in.
 func gitServer(t *testing.T, fail int) (string, string) {
 	t.Helper()
 	dir := t.TempDir()

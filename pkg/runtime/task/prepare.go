@@ -32,7 +32,7 @@ func (t *task) fetch(ctx context.Context) error {
 	return err
 }
 
-// checkPorts finds ports that another task of the same machine uses. This can only happen on the host network.
+// checkPorts finds ports that another task of the same machine uses. A conflict can only happen on the host network.
 func (t *task) checkPorts() error {
 	if !t.spec.HostNetwork {
 		return nil
@@ -95,7 +95,7 @@ func (t *task) writeFiles() error {
 	}
 	if len(t.layout.Tasks) > 1 {
 		if err := t.writeHosts(); err != nil {
-			// This is normal if the container doesn't run as root. DNS has the names, too.
+			// This error is normal if the container doesn't run as root. DNS has the names, too.
 			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
 		}
 	}
