@@ -15,8 +15,8 @@ type bindInfo struct {
 	groups      []int // version 2: the number of pods of each group, depth first
 }
 
-// bindText is the annotation as it is written: by version 1 with members, by version 2 with a root group, and by early
-// releases with gpu for leafCell.
+// bindText is the annotation in its written form: version 1 has members, version 2 has a root group, and early releases
+// have gpu for leafCell.
 type bindText struct {
 	Node         string      `yaml:"node" json:"node"`
 	Isolation    []int32     `yaml:"leafCellIsolation" json:"leafCellIsolation"`
@@ -90,7 +90,7 @@ func (d document) indices(path strictyaml.Path, field string, list []int32, form
 	return list, nil
 }
 
-// addGroup adds the pods of a group of version 2, and of those in it.
+// addGroup adds the pods of a group of version 2, and of the groups inside that group.
 func (b *bindInfo) addGroup(d document, path strictyaml.Path, g *bindGroup, depth int) error {
 	if depth > maxGroupDepth {
 		return d.fault(path, "groups of pods are nested deeper than %d levels", maxGroupDepth)

@@ -15,9 +15,9 @@ import (
 //	{"slot":1,"order":7,"types":["NODE",16],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]]}
 //
 // types are the types of the preassigned cells of all leaves of the gang, each with the number of consecutive leaves
-// that have it. virtual has per pod the addresses of the virtual leaves; each begins with the
-// number of components that it shares with the one before. Both are absent if the gang is
-// opportunistic, or "downgraded":true. "moves":2 follows the order if two pods of the gang were given other
+// that have it. virtual has per pod the addresses of the virtual leaves; each address begins with the number of
+// components that it shares with the previous address. A gang that has lost its guarantee has "downgraded":true instead
+// of both, and an opportunistic gang has neither. "moves":2 follows the order if two pods of the gang were given other
 // places.
 
 func appendSlot(b []byte, slot int) []byte {

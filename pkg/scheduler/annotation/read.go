@@ -13,8 +13,8 @@ import (
 // maxBindInfo is the size of the place of a gang; Kubernetes accepts a quarter of that on one pod.
 const maxBindInfo = 1 << 20
 
-// ReadBound reads where a bound pod runs: the place of its gang and the pod's index in it. HiveD's annotations are
-// enough, of version 1, 2 or its early releases; then Order is 0, and Virtual nil. With PlacementKey the result is
+// ReadBound reads where a bound pod runs: the place of its gang, and the pod's index in the gang. HiveD's annotations
+// are enough, of version 1, 2 or its early releases; then Order is 0, and Virtual nil. With PlacementKey the result is
 // exact. A PlacementKey that contradicts the others is ignored, because the others determine the devices that the
 // containers see.
 func ReadBound(r *cell.Request, annotations map[string]string) (p *cell.Placement, slot int, err error) {
@@ -121,8 +121,8 @@ func (b *bindInfo) own(hint int) int {
 	return -1
 }
 
-// order finds the pod set of the request to which each placement belongs, and sorts the placements by
-// set. It returns the new index of the placement own.
+// order finds the pod set of the request for each placement, and sorts the placements by set. It returns the new index
+// of the placement own.
 func (b *bindInfo) order(r *cell.Request, own int) int {
 	for i := range b.pods {
 		sortPod(&b.pods[i])

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxSize bounds the annotations of one pod, in bytes. Kubernetes accepts 256 KiB, but checks the size only if a pod is
-// written after it was bound. From then on it refuses every change. The difference is left for other annotations.
+// written after it was bound. After that, it rejects every change. The difference is left for other annotations.
 const MaxSize = 240 << 10
 
 // Size returns an upper bound for the annotations of each pod of a gang with this place, in bytes.

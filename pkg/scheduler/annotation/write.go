@@ -78,8 +78,8 @@ func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// maxTypes is the limit for the types of preassigned cells in the bind info, in bytes. The bind info has one per cell: the
-// placement has them once per run of equal ones.
+// maxTypes is the limit for the types of preassigned cells in the bind info, in bytes. The bind info has one type per
+// cell. The placement has one type per run of equal types.
 const maxTypes = 32 << 10
 
 // setGang fills in the fields that all pods of the gang share.

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Paths of the API. All are read-only; PathValidate and PathOutlook are dry runs and are sent with POST.
+// Paths of the API. All paths are read-only. PathValidate and PathOutlook are dry runs and are sent with POST.
 const (
 	PathWhy             = "/v1/why/"            // {group}[?vc=], or {vc}/{group}: Why
 	PathQueue           = "/v1/queue"           // Queue; [?vc=&prefix=&limit=], as in QueueQuery
@@ -97,7 +97,8 @@ type GPU struct {
 	State string `json:"state" enum:"healthy,sick,ignored"`
 	// Reason describes the problem.
 	Reason string `json:"reason,omitempty"`
-	// MIG is the profile of the instances into which it is to be split. Instances are the UUIDs of those that it has, in the order of the devices.
+	// MIG is the profile of the instances into which it is to be split. Instances are the UUIDs of its present instances, in the order of the
+	// devices.
 	MIG       string   `json:"mig,omitempty"`
 	Instances []string `json:"instances,omitempty"`
 }
@@ -174,9 +175,9 @@ type Why struct {
 	Position     int `json:"position,omitempty"`
 	PositionInVC int `json:"positionInVC,omitempty"`
 	QueueLength  int `json:"queueLength"`
-	// Explanation is the explanation of a waiting gang, Running that of a gang that has its place.
+	// Explanation explains a waiting gang, and Running describes a gang that has its place.
 	Explanation *cell.Explanation `json:"explanation,omitempty"`
-	// Alternative is about the GPUs that the gang takes if no CPU cells are free for it.
+	// Alternative explains the GPUs that the gang takes if no CPU cells are free.
 	Alternative *cell.Explanation `json:"alternative,omitempty"`
 	Running     *cell.GangStatus  `json:"running,omitempty"`
 	Pods        []Pod             `json:"pods"`
@@ -196,7 +197,7 @@ type Pod struct {
 // QueueQuery selects gangs that wait. Empty fields select all.
 type QueueQuery struct {
 	VC string
-	// Prefixes are beginnings of the gangs' names; a gang needs one of them.
+	// Prefixes are beginnings of the gangs' names. A gang must match one prefix.
 	Prefixes []string
 	Limit    int
 }
@@ -234,7 +235,7 @@ type Queued struct {
 
 // Asks is the request of a whole gang.
 type Asks struct {
-	// GPUs are those that its containers see.
+	// GPUs is the number of GPUs that its containers see.
 	GPUs int `json:"gpus"`
 	// ShareOfGPUs are GPUs that pods occupy without seeing them, in proportion to their processors and memory.
 	// ShareReason explains why they aren't on CPU cells.
@@ -253,14 +254,14 @@ type VirtualClusters struct {
 	// Generation grows with each configuration that took effect since this scheduler leads.
 	Generation int64            `json:"generation"`
 	Items      []VirtualCluster `json:"items"`
-	// Deleted are those that the configuration no longer has, and that gangs still name. Running gangs continue
-	// without a guarantee, and waiting gangs never start.
+	// Deleted are virtual clusters that the configuration no longer has, and that gangs still name. Running gangs
+	// continue without a guarantee, and waiting gangs never start.
 	Deleted []VirtualCluster `json:"deleted,omitempty"`
-	// Problem is why the latest configuration was refused; "" if it is in effect.
+	// Problem is why the latest configuration was rejected, or "" if it is in effect.
 	Problem string `json:"problem,omitempty"`
 }
 
-// VirtualCluster holds the resources that a team owns, and their use. Numbers count GPUs, except those of CPUs.
+// VirtualCluster holds the resources that a team owns, and their use. Numbers count GPUs, except the numbers in CPU.
 type VirtualCluster struct {
 	Name        string   `json:"name"`
 	Cells       []Cells  `json:"virtualCells,omitempty"`
@@ -269,7 +270,7 @@ type VirtualCluster struct {
 	// Policy is the name of one of cell.Policies.
 	Policy     string `json:"policy"`
 	Guaranteed int    `json:"guaranteed"`
-	// Used are those that guaranteed gangs hold, and Opportunistic those of other gangs of this virtual cluster.
+	// Used counts the GPUs of guaranteed gangs, and Opportunistic the GPUs of other gangs of this virtual cluster.
 	Used          int `json:"used"`
 	Opportunistic int `json:"opportunistic"`
 	Free          int `json:"free"`
@@ -297,8 +298,8 @@ type Quota struct {
 	Groups   map[string]int `json:"groups,omitempty"`
 }
 
-// Validation is the effect that a configuration would have. The request's body is YAML in HiveD's format; with
-// virtualClusters alone, the hardware stays as it is.
+// Validation is the effect that a configuration would have. The request's body is YAML in HiveD's format. If it has
+// only virtualClusters, the hardware doesn't change.
 type Validation struct {
 	// Valid indicates that it would be accepted; Problems are errors and warnings.
 	Valid    bool      `json:"valid"`
@@ -322,9 +323,9 @@ type Problem struct {
 // Effects of a change on a gang.
 const (
 	// Downgraded: it keeps running without its guarantee, so that others may preempt it. Restored: it
-	// has its guarantee again. Refused: it waits, and its request would no longer be accepted. Orphaned: it
-	// continues to run as an opportunistic gang, but its virtual cluster is deleted, so that the scheduler would
-	// refuse its new pods.
+	// has its guarantee again. Refused: it waits, and its request would no longer be accepted. Orphaned: it continues
+	// to run as an opportunistic gang, but its virtual cluster is deleted, so that the scheduler would reject its new
+	// pods.
 	Orphaned   = "orphaned"
 	Downgraded = "downgraded"
 	Restored   = "restored"
@@ -371,7 +372,7 @@ type Node struct {
 	// Reason explains why it isn't healthy.
 	Reason     string  `json:"reason,omitempty"`
 	Configured []int32 `json:"configured"`
-	// Used are those that gangs hold.
+	// Used are the devices that gangs hold.
 	Used []int32 `json:"used,omitempty"`
 	// Reported indicates that the node reports its devices. Without a report, all configured devices count as present.
 	Reported bool `json:"reported"`

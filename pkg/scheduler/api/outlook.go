@@ -28,7 +28,7 @@ const (
 	Never    = "never"
 )
 
-// Outlook is the answer to an OutlookQuery.
+// Outlook is the result of an OutlookQuery.
 type Outlook struct {
 	Gangs []NewGang `json:"gangs"`
 }
@@ -50,7 +50,7 @@ type NewGang struct {
 	Code   string `json:"code,omitempty"`
 	// BadNodes names nodes that can't be used, with the reasons, if that is why it doesn't start.
 	BadNodes string `json:"badNodes,omitempty"`
-	// Nodes are those on which the starting gangs would be.
+	// Nodes are the nodes on which the gangs would start.
 	Nodes []string `json:"nodes,omitempty"`
 	// PositionInVC is its place among the QueueInVC gangs that would wait in its virtual cluster, counted from 1; 0 if it wouldn't wait.
 	PositionInVC int `json:"positionInVC,omitempty"`

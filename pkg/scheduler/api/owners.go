@@ -26,8 +26,7 @@ func Owners(c cell.Config) []VirtualCluster {
 	return out
 }
 
-// SameOwner reports whether two virtual clusters own the same cells, by the same rules. The order in which cells are
-// written doesn't matter.
+// SameOwner reports whether two virtual clusters own the same cells, by the same rules. The order of the cells doesn't matter.
 func (v *VirtualCluster) SameOwner(o *VirtualCluster) bool {
 	return maps.Equal(cellsOf(v.Cells), cellsOf(o.Cells)) && slices.Equal(v.PinnedCells, o.PinnedCells) && v.Quota.same(o.Quota) &&
 		cell.PolicyName(v.Policy) == cell.PolicyName(o.Policy)
