@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkAdmission compares the cells that the virtual clusters own with the existing ones, chain by chain from the
-// top level down: cells that are left over at one level are split for the next.
+// checkAdmission compares the cells that the virtual clusters own with the existing cells, chain by chain from the top
+// level down: it splits the cells that are left over at one level into cells of the next level.
 //
 // A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells beside the
 // pinned cell can. HiveD counts such a cell as whole, and detects the error only when a job needs it.
@@ -68,7 +68,7 @@ func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	return true
 }
 
-// admitLevel reports the first claim on a level that exceeds the cells that are left for it.
+// admitLevel reports the first claim on a level that exceeds the cells left on that level.
 func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) {
 	want := 0
 	var first *claim

@@ -9,9 +9,10 @@ import (
 // ErrConflict is returned for a pod that claims a device of another gang.
 var ErrConflict = errors.New("the device belongs to another gang")
 
-// Allocate accepts a Bind (the placement and slot of its Decision), or takes over a running pod (with the placement of
-// annotation.ReadBound, or another one in which the places of other pods are open). It returns the gangs that lost their
-// guarantee because of it. An error means that the pod's claim contradicts the state and that nothing was changed.
+// Allocate accepts a Bind with the placement and slot of its Decision, or takes over a running pod. The placement of a
+// running pod is the result of annotation.ReadBound, or another placement in which the places of other pods are open. It
+// returns the gangs that lost their guarantee to this gang. An error means that the pod's claim contradicts the state
+// and that nothing was changed.
 func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]Downgrade, error) {
 	if _, known := s.pods[pod]; known {
 		return nil, nil
@@ -50,7 +51,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.running++
 	s.pods[pod] = seat{g, i}
 	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
-		// The pod's annotation, or the one that will be written, has to change.
+		// The pod's current or future annotation has to change.
 		change := g.downgrade(g.reason)
 		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
 		if change.Restored {
@@ -64,7 +65,8 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 // decided reports whether a placement is a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
-// gangFor returns the gang of a pod that has a placement: the existing one, that of the decision, or that of the annotations.
+// gangFor returns the gang of a pod that has a placement: the existing gang, the gang of the decision, or a gang with the
+// place in the annotations.
 func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
 	key := gangKey{r.VirtualCluster, r.Gang}
 	g, p := s.gangs[key], at.plan
@@ -152,8 +154,8 @@ func (g *gang) isAt(at *Placement) bool {
 	})
 }
 
-// slotFor finds the slot of a pod that has a place: the slot that it names if it has that place, otherwise any other one with it.
-// If the gang's slot was given another place before or since, the pod's own place counts.
+// slotFor finds the slot of a pod that has a place: the slot that it names if that slot has the pod's place, otherwise any other
+// slot with this place. If the gang's slot was given another place before or since, the pod's own place counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	want := &at.Pods[slot]
 	same := slot < len(g.slots) && g.slots[slot].pod == ""

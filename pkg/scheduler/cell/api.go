@@ -12,7 +12,7 @@ const (
 // PodID names a pod for its whole life: the UID in a cluster, any unique text in a replay.
 type PodID string
 
-// Request is the request of a pod: its own share, and the gang that it belongs to.
+// Request is the request of a pod: its own share, and the request of its gang.
 type Request struct {
 	VirtualCluster string
 	Priority       int
@@ -97,10 +97,10 @@ const (
 	Refuse Result = "badRequest"
 )
 
-// Decision is the answer of Schedule.
+// Decision is the result of Schedule.
 type Decision struct {
 	Result Result
-	// Reason explains in a sentence why a pod waits or is refused.
+	// Reason explains in a sentence why a pod waits or is rejected.
 	Reason string
 	// Node, Indices and Chain are the pod's place, if the result is Bind. Indices are device
 	// indices on the node, ascending.
@@ -158,8 +158,8 @@ type PodPlacement struct {
 	Virtual []string
 }
 
-// Downgrade indicates that a gang keeps running and lost its guarantee (or, with Restored, has it again).
-// Placement is the content for the annotations of Pods from now on.
+// Downgrade indicates that a gang keeps running and lost its guarantee (or, with Restored, has it again). Placement is
+// the new content for the annotations of Pods.
 type Downgrade struct {
 	VC, Gang  string
 	Pods      []PodID

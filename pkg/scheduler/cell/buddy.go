@@ -72,7 +72,7 @@ func (c *claims) clone() *claims {
 	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
 }
 
-// take counts one cell of level as taken from a largest free cell of level from.
+// take counts one cell of level as taken out of a largest free cell of level from.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--
 	for l := from - 1; l >= level; l-- {
@@ -81,8 +81,8 @@ func (c *claims) take(t *tree, level, from int) {
 	c.owed[level]--
 }
 
-// feasible reports whether the free cells are enough for all owed ones after one more cell of level
-// is taken from a largest free cell of level from (-1: as it is). c, if not nil, has the counts after the cells that a mapping has taken so far.
+// feasible reports whether the free cells are enough for all owed cells after one more cell of level is taken from a largest free cell of level
+// from, or without taking a cell if from is -1. c, if not nil, has the counts after the cells that a mapping has taken so far.
 func (ch *chain) feasible(level, from int, c *claims) bool {
 	free, owed := ch.free, ch.owed
 	if c != nil {
@@ -158,7 +158,7 @@ func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
 	}
 }
 
-// bindPath binds a leaf and those of its ancestors that aren't bound yet.
+// bindPath binds a leaf and its ancestors that aren't bound yet.
 func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	for v != nil && v.bound == nil {
 		s.bind(v, p)

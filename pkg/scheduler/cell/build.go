@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// New makes a scheduler for a valid configuration. All nodes are bad until SetNode changes that.
+// New makes a scheduler for a valid configuration. All nodes are bad until SetNode marks them as good.
 func New(c Config) (*Scheduler, error) {
 	if problems := c.Validate(); len(problems) > 0 {
 		return nil, problems[0]
@@ -219,7 +219,7 @@ func (sp *space) cell(level int, parent *vcell, address string, numbers map[int]
 	return v
 }
 
-// finish numbers the leaves, cells above the node first, and makes the view, in which all leaves are free.
+// finish numbers the leaves, cells above the node first, and makes a view with all leaves free.
 func (sp *space) finish() {
 	slices.SortStableFunc(sp.roots, func(a, b *vcell) int { return b.level - a.level })
 	var levels []int

@@ -190,7 +190,7 @@ func (s *Scheduler) checkPhysical() error {
 	return nil
 }
 
-// checkBuddies: free cells are those that the bindings leave, and enough for all that are owed.
+// checkBuddies checks that the free cells are exactly the cells that the bindings leave, and that they are enough for all owed cells.
 func (s *Scheduler) checkBuddies() error {
 	spaces := s.spaces()
 	for _, ch := range s.chains {

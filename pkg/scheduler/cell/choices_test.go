@@ -1,7 +1,7 @@
 package cell
 
-// choices turns a few bytes into decisions, so that random walks, the fuzzer and replays of their findings
-// share one language. A record that is used up continues with numbers that follow from it.
+// choices turns a few bytes into decisions, so that random walks, the fuzzer and replays of their findings share one
+// language. After the last byte of a record, choices continues with numbers that depend on the record.
 type choices struct {
 	record []byte
 	at     int

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// Scheduler is the state of one cluster: its cells, and the gangs in them.
+// Scheduler is the state of one cluster: its cells, and the gangs in these cells.
 type Scheduler struct {
 	config    Config
 	chains    []*chain
@@ -29,8 +29,8 @@ type chain struct {
 	cpu   bool       // its leaves are CPU cells
 	cells [][]*pcell // by level, in order
 	view  *view      // over the leaves that no gang uses, for opportunistic gangs
-	// Buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a
-	// descendant is preassigned; free counts the largest ones, by level.
+	// The next fields are for the buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor
+	// nor a descendant is preassigned; free counts the largest free cells, by level.
 	largest  []bitset
 	free     []int
 	owed     []int // cells of virtual clusters that are not bound to a physical one, by level
@@ -80,7 +80,7 @@ type memo struct {
 	offered               bool
 }
 
-// nodeCount counts the nodes below a cell that could be preassigned, and those of them that are idle.
+// nodeCount counts the nodes below a cell that could be preassigned (free), and how many of these nodes are idle (clean).
 type nodeCount struct{ free, clean int32 }
 
 func (p *pcell) freeNodes() int  { return int(p.chain.counts[p.level-p.chain.node-1][p.index].free) }
@@ -146,7 +146,7 @@ type vcell struct {
 // Nodes returns the names of all nodes of the configuration, in its order, without duplicates.
 func (s *Scheduler) Nodes() []string { return slices.Clone(s.names) }
 
-// UsedDevices returns those of a node's Devices that gangs have, ascending.
+// UsedDevices returns the node's devices that gangs have, ascending.
 func (s *Scheduler) UsedDevices(node string) []int32 {
 	s.settle()
 	m := s.machines[node]

@@ -105,7 +105,7 @@ func (m *clusterMaker) typ(name string) *Type {
 	return nil
 }
 
-// cell makes a physical cell; shared ones name nodes of another chain and number their devices apart.
+// cell makes a physical cell. Shared cells name nodes of another chain, and have their own numbers of devices.
 func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	p := Physical{}
 	if d == 0 {
@@ -154,7 +154,7 @@ func (m *clusterMaker) devices(p Physical, names []string, d int, device *int) P
 	return p
 }
 
-// virtualClusters divides the cells by attempts, and leaves out those that Validate refuses.
+// virtualClusters gives cells to virtual clusters, and omits cells that Validate rejects.
 func (m *clusterMaker) virtualClusters() {
 	for i := range 1 + m.n(4) {
 		v := VirtualCluster{Name: string(rune('A' + i))}

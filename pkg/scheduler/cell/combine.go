@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// maxCombined is the maximum number of unequal pods for which combinations are tried.
+// maxCombined is the maximum number of unequal pods for which combine tries combinations.
 const maxCombined = 64
 
-// combine places the first pod on each kind of node that holds it, and the others after it.
+// combine places the first pod on each kind of node that holds it, and then tries to place the other pods.
 func (s *search) combine(sc scope, pods []int) bool {
 	if len(pods) == 0 {
 		return true

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each of these is behaviour that users of HiveD expect.
+// Users of HiveD expect the behaviour in each of these tests.
 
 // victimPods returns the victims of a decision.
 func victimPods(d Decision) []PodID {

@@ -40,8 +40,8 @@ type VirtualCluster struct {
 	Policy string
 }
 
-// Virtual is a number of cells of one type. The type is a dotted path from the chain, such as RACK.NODE, of which
-// only the first and last components matter.
+// Virtual is a number of cells of one type. The type is a dotted path from the chain, such as RACK.NODE. Only its first
+// and last components matter.
 type Virtual struct {
 	Type  string
 	Count int

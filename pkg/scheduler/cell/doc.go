@@ -1,9 +1,9 @@
 // Package cell is the allocation algorithm of the scheduler: which GPUs a gang of pods gets.
 //
-// The input is a request (virtual cluster, priority, shape of the gang), the output a decision: bind,
-// wait, preempt, or refuse. Physical hardware is a forest of cells, a virtual cluster owns virtual
-// cells of the same types, and a guaranteed gang is placed in the virtual cells alone and mapped to
-// physical ones afterwards, so that a virtual cluster can't take the cells that another owns.
+// The input is a request (virtual cluster, priority, shape of the gang), and the output is a decision: bind, wait,
+// preempt, or refuse. Physical hardware is a forest of cells, and a virtual cluster owns virtual cells of the same
+// types. A guaranteed gang is first placed in the virtual cells alone, and then mapped to physical cells, so that a
+// virtual cluster can't take another virtual cluster's cells.
 //
 // The package is pure: no Kubernetes, no clock, no randomness, no map order in any decision. It is
 // not safe for concurrent use; its caller holds one lock.

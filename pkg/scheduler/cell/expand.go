@@ -15,7 +15,7 @@ const maxCells = 4 << 20
 // Expanded is a physical cell with everything filled in that a configuration may leave out.
 type Expanded struct {
 	Type string
-	// Address is the cell's own component, Full that of all its ancestors and itself, joined by "/".
+	// Address is the cell's own component. Full joins the components of all its ancestors and the cell with "/".
 	Address, Full string
 	Pinned        string
 	Children      []Expanded
@@ -35,8 +35,8 @@ func (c Config) Expand() ([]Expanded, error) {
 	return cells, nil
 }
 
-// Cells counts the cells of all levels without building them, so that a configuration that is too large can be refused before it takes
-// memory. Malformed cells aren't counted.
+// Cells counts the cells of all levels without building them, so that a configuration that is too large can be rejected before it
+// takes memory. Malformed cells aren't counted.
 func (c Config) Cells() int {
 	x, total := newExpander(c), 0
 	for i := range c.Physical {

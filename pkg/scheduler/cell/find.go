@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// find looks for a place. It avoids killing if it can, and tries the chains in order.
+// find searches for a place. It avoids killing gangs if possible, and tries the chains in order.
 func (s *Scheduler) find(r *Request, suggested Nodes) (*plan, Decision) {
 	v := s.byVC[r.VirtualCluster]
 	targets, err := s.targets(v, r)
@@ -133,7 +133,7 @@ func (s *Scheduler) noTarget(v *vc, r *Request) error {
 	return fmt.Errorf("virtual cluster %s has only pinned cells; name one with pinnedCellId, or use priority -1", v.name)
 }
 
-// tryFree looks for a place in the leaves that the virtual cluster doesn't use.
+// tryFree searches for a place in the leaves that the virtual cluster doesn't use.
 func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 	v := t.view()
 	if t.shape.total > v.free {
@@ -150,7 +150,8 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return nil
 		}
 		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
-			// The idle cells beside others are free for gangs that fit on one node. Larger ones would be spread over racks there.
+			// The idle cells beside others are free for gangs that fit on one node. The idle cells beside other gangs are free
+			// for gangs that fit on one node. There, larger gangs would be spread over racks.
 			if t.shape.total > t.chain.leaves[t.chain.node] {
 				return nil
 			}
@@ -166,7 +167,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 		if s.mapLeaves(t.space, g.slots, suggested) {
 			return s.finish(g, nil)
 		}
-		// Bad or unoffered hardware is in the way: search on other nodes.
+		// The mapping failed because of bad or unoffered hardware: search on other nodes.
 		for i := range spots {
 			if t.space.isNowhere(spots[i].node) {
 				blocked = append(blocked, t.space.blockRoot(t.space.rootOf(spots[i].node))...)

@@ -20,19 +20,19 @@ func (t *tree) level(name string) int {
 }
 
 // fit describes how well n leaves fit into a node: the level of the lowest cell that holds them, and the size of the free piece that
-// is split for them.
+// has to be split.
 type fit struct {
 	ok    bool
 	level int
-	// piece is the number of leaves of the largest free cell around the chosen one, or of the free
-	// leaves of the chosen one if it isn't free as a whole.
+	// piece is the number of leaves of the largest free cell around the chosen cell, or the number of free leaves of
+	// the chosen cell if it isn't free as a whole.
 	piece int
 	cell  int // index of the chosen cell within the node, at level
 }
 
-// best finds the lowest cell below (top, at) that holds n of the free leaves, and among those of
-// that level the one in the smallest free piece. Leaf offsets count from the start of the node.
-// The cost is linear in the leaves of the cell.
+// best finds the lowest cell below (top, at) that holds n of the free leaves. If several cells of that level do, it
+// chooses the cell in the smallest free piece. Leaf offsets count from the start of the node. The cost is linear in the
+// leaves of the cell.
 func (t *tree) best(free bitset, top, at, n int) fit {
 	lo, hi := at*t.leaves[top], (at+1)*t.leaves[top]
 	if free.count(lo, hi) < n {

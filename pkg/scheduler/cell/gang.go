@@ -32,7 +32,7 @@ type gang struct {
 type slot struct {
 	pod PodID // "" before the first one
 	at  PodPlacement
-	// leaves are the physical ones by index of at.Indices, nil for those that the configuration no longer has.
+	// leaves are the physical leaves by index of at.Indices, or nil for leaves that the configuration no longer has.
 	leaves  []*pcell
 	virtual []*vcell // nil if opportunistic
 	// expected reports that the place comes from the annotations of other pods. The slot gets its cells with the next settle,
@@ -103,7 +103,7 @@ func (s *Scheduler) disown(v *vcell, next *gang) {
 	s.unbindPath(v)
 }
 
-// enter adds a gang to the state with the slots that it has.
+// enter adds a gang with its slots to the state.
 func (s *Scheduler) enter(g *gang) {
 	s.gangs[g.key] = g
 	for i := range g.slots {
@@ -130,7 +130,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 	}
 }
 
-// leave removes a running gang from the state. The leaves that a preemptor has reserved stay reserved for it.
+// leave removes a running gang from the state. If a preemptor has reserved some of its leaves, they stay reserved.
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {

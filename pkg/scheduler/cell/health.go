@@ -110,9 +110,9 @@ func (s *Scheduler) clearDoomed() {
 	}
 }
 
-// doom binds bad physical cells to virtual ones that would otherwise count on them: inside bound
-// cells each bad child has a virtual one, and a virtual cluster that owns more cells than the healthy free ones
-// has the bad ones bound to its last cells.
+// doom binds bad physical cells to virtual cells that would otherwise count on them. Inside bound cells, each bad child
+// gets a virtual child. If a virtual cluster owns more cells than there are healthy free cells, its last cells are
+// bound to bad cells.
 func (s *Scheduler) doom(ch *chain) {
 	cells := ch.badCells()
 	for level := ch.top(); level >= 0; level-- {

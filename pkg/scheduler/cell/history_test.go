@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Sharing safety, by history: a virtual cluster's guaranteed gangs come and go, alone on the hardware, and
-// in the shared cluster among those of others. Each gang that is placed alone is placed in the shared one.
+// These tests check sharing safety by history: a virtual cluster's guaranteed gangs come and go, once alone on the
+// hardware, and once in the shared cluster among the gangs of other virtual clusters. Each gang that is placed alone is
+// also placed in the shared cluster.
 
 type history struct {
 	*world

@@ -31,7 +31,7 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
-// RequestOf returns the request with which a gang got its cells, or reserved them; nil if it has no cells. Don't change it.
+// RequestOf returns the request for which a gang got or reserved its cells; nil if it has no cells. Don't change it.
 func (s *Scheduler) RequestOf(vc, name string) *Request {
 	s.claimExpected()
 	if g := s.gangs[gangKey{vc, name}]; g != nil {
@@ -152,7 +152,7 @@ func (p *pcell) shallow() CellStatus {
 	return st
 }
 
-// effective returns the priority at which the gang runs.
+// effective returns the gang's current priority, which is Opportunistic if the gang runs without a guarantee.
 func (g *gang) effective() int {
 	if g.opportunistic() {
 		return Opportunistic
@@ -198,7 +198,7 @@ func (s *Scheduler) Virtual() map[string][]CellStatus {
 	return out
 }
 
-// all returns the spaces of a virtual cluster, the pinned ones last.
+// all returns the spaces of a virtual cluster, with the pinned spaces last.
 func (v *vc) all() []*space {
 	out := slices.Clone(v.spaces)
 	var pins []string

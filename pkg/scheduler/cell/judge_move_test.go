@@ -185,7 +185,7 @@ func (w *world) believe(unsure bool) (changed bool) {
 	return changed
 }
 
-// newestWins: the place of a slot without a pod is the one in the annotations of the pod that was bound last, or open.
+// newestWins checks that the place of a slot without a pod is open, or equals the place in the annotations of the pod that was bound last.
 func (w *world) newestWins(g *wgang, sg *gang) {
 	var newest *Placement
 	for _, p := range g.pods {

@@ -226,7 +226,7 @@ func (w *world) judgeWithin(r *Request, g *Group, leaves [][]*hwLeaf) int {
 	return n
 }
 
-// judgeVictims: whole gangs that run, opportunistic or weaker ones of the same virtual cluster.
+// judgeVictims checks that the victims are whole running gangs, which are opportunistic, or weaker gangs of the same virtual cluster.
 func (w *world) judgeVictims(p *wpod, d Decision) {
 	r := p.request
 	if len(d.Victims) == 0 || r.Priority < 0 {

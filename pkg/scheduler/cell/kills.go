@@ -50,7 +50,7 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 	return m.cost
 }
 
-// costInside is like cost, for a node, or a cell in it.
+// costInside is like cost, but for a node, or for a cell inside a node.
 func (k *killing) costInside(p *pcell, need int) uint64 {
 	ch := p.chain
 	n := p.upTo(ch.node)
@@ -67,8 +67,8 @@ type share struct {
 	n int
 }
 
-// fewest returns the weight of the gangs that are evicted for missing leaves: the gangs with the most leaves in the cell first; of
-// equal ones the youngest.
+// fewest returns the weight of the gangs that are evicted for missing leaves. The gangs with the most leaves in the cell are
+// evicted first; if they have equally many, the youngest gang.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	var store [16]share
 	killed, oldest := uint64(0), uint64(1<<32-1)
@@ -85,8 +85,8 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// choose calls die with each gang that must be evicted for missing leaves, besides those that are evicted anyway. It returns false if
-// the leaves aren't enough. parts is an empty buffer.
+// choose calls die with each gang that must be evicted for missing leaves, in addition to the gangs that are evicted anyway. It
+// returns false if the leaves aren't enough. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
@@ -141,8 +141,8 @@ func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	return true
 }
 
-// better reports whether a gang should be evicted before another one: one that is enough alone, then the one with more
-// leaves, then the lower priority, then the younger one.
+// better reports whether a gang should be evicted before another one: first a gang that is enough alone, then the gang
+// with more leaves, then the gang with the lower priority, then the younger gang.
 func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
 		return enough
@@ -156,7 +156,7 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 }
 
 // weight returns the cost of killing a gang: the square root of its nodes, rounded down. A gang that fills several
-// nodes waits long until it finds as many again, so several small ones are killed before it.
+// nodes waits long until it gets as many nodes again, so several small gangs are killed before it.
 func (k *killing) weight(g *gang) uint64 {
 	if k.byNumber {
 		return 1

@@ -27,8 +27,8 @@ func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
-// upperFor returns the best cell of a level that has n free nodes. If cells with n idle nodes exist, it is a split one, and the
-// fullest of those. Otherwise it is the one where the fewest gangs must be evicted.
+// upperFor returns the best cell of a level that has n free nodes. If cells with n idle nodes exist, it is a cell that is
+// already split, and the fullest such cell. Otherwise it is the cell where the fewest gangs must be evicted.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
@@ -67,7 +67,7 @@ func (m *mapper) upperFor(level, n int) *pcell {
 	return best
 }
 
-// maxCrowded bounds how many cells above the node are compared to find the one with the fewest evictions.
+// maxCrowded bounds how many cells above the node are compared to find the cell with the fewest evictions.
 const maxCrowded = 8
 
 func unsplit(p *pcell) int {
@@ -77,8 +77,8 @@ func unsplit(p *pcell) int {
 	return 1
 }
 
-// safeMany reports whether n nodes can be taken from p. Once the first one has split a cell, the others
-// come from its free pieces; only the first one can be refused for a p that isn't split.
+// safeMany reports whether n nodes can be taken from p. After the first node has split a cell, the other nodes come
+// from its free pieces, so only the first node can be impossible to take from a p that isn't split.
 func (m *mapper) safeMany(p *pcell, n int) bool {
 	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
 		return true // nodes are free there, but reserved for owners: the lowest free level is always safe
@@ -220,10 +220,10 @@ func (m *mapper) oneNode(need, level int) *pcell {
 	return best
 }
 
-// maxKillCandidates bounds how many nodes are compared to find the one with the fewest kills.
+// maxKillCandidates bounds how many nodes are compared to find the node with the fewest kills.
 const maxKillCandidates = 128
 
-// damaged returns a node with some bad leaves that still has enough good ones.
+// damaged returns a node with some bad leaves that still has enough good leaves.
 func (m *mapper) damaged(need int) *pcell {
 	if m.bad == 0 {
 		return nil

@@ -175,8 +175,7 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	return true
 }
 
-// allOf maps v, all of which is needed, to the unused cell p: each cell below v to the cell at the same position below
-// p.
+// allOf maps v to the unused cell p if all of v is needed: it maps each cell below v to the cell at the same position below p.
 func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	leaves := m.cells[0][p.lo:p.hi]
 	for i, w := range v.space.leaves[v.lo:v.hi] {
@@ -209,7 +208,7 @@ func (m *mapper) doom(p *pcell, n int) {
 	m.kills.choose(leaves, n, store[:0], m.kills.mark)
 }
 
-// child maps v to the child of p where the fewest gangs are killed, then to the one with the least work in it.
+// child maps v to the child of p where the fewest gangs are killed. If several children are equal, it takes the child with the least work.
 func (m *mapper) child(v *vcell, p *pcell) bool {
 	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole: all choices are equal
 	for range p.children {
@@ -257,7 +256,7 @@ func (m *mapper) idleLeaves(p *pcell) int {
 
 func (m *mapper) occupied(p *pcell) int { return int(p.hi-p.lo) - m.idleLeaves(p) }
 
-// cleanIn and freeIn count nodes that could be preassigned, without and with opportunistic work in them.
+// cleanIn and freeIn count nodes in p that could be preassigned: cleanIn counts only nodes without opportunistic work.
 func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes(), true) }
 func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes(), false) }
 
@@ -291,7 +290,7 @@ func (m *mapper) claimed(p *pcell) bool {
 	return false
 }
 
-// from returns the level of the largest free cell that p would be taken from.
+// from returns the level of the largest free cell around p, which has to be split for p.
 func (m *mapper) from(p *pcell) int {
 	for p.parent != nil && p.parent.split == 0 && p.parent.inside != m.stamp {
 		p = p.parent

@@ -112,7 +112,7 @@ func (s *Scheduler) occupy(g *gang, i int) {
 // lift releases the cells of a slot during a search. The returned function undoes it.
 func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	epoch := s.epoch
-	// Bad cells may be bound to other virtual cells while those of the slot are free.
+	// Bad cells may be bound to other virtual cells while the slot's cells are free.
 	again := func() {
 		s.settleLater()
 		s.settle()
@@ -128,10 +128,10 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	}
 }
 
-// findMove looks for another place for a slot: idle cells in the gang's own chain and, if it has its guarantee, its virtual
-// cluster, as near to its other pods as can be. If it finds no place, the reason explains why.
+// findMove searches for another place for a slot. The place has idle cells in the gang's own chain and, if the gang has its
+// guarantee, in its virtual cluster, as near as possible to its other pods. If it finds no place, the reason explains why.
 //
-// It evicts no other gangs: a reservation belongs to a gang of which no pod runs.
+// It evicts no other gangs, because reservations only exist for gangs without running pods.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
 	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
 		return nil, fmt.Sprintf("its gang is now in the chain %s, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
@@ -195,7 +195,7 @@ func (g *Group) around(set int) []around {
 	return out
 }
 
-// limit returns the cell in which a slot has to be because of its groups; nil if it may be anywhere.
+// limit returns the cell that must contain a slot because of the slot's groups, or nil if the slot may be anywhere.
 func (g *gang) limit(i int, r *Request) *pcell {
 	var out *pcell
 	for _, a := range r.Root.around(g.slots[i].at.Set) {

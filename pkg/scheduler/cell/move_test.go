@@ -17,7 +17,7 @@ func only(nodes ...string) Nodes {
 	return o
 }
 
-// rackOf has racks of named nodes of two GPUs: r0n0, r0n1 and so on.
+// rackOf returns a configuration of racks of named nodes with two GPUs: r0n0, r0n1 and so on.
 func rackOf(racks, nodes int, vcs ...VirtualCluster) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", nodes, false}}, VirtualClusters: vcs}
 	for r := range racks {

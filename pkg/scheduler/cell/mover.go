@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mover looks for the place of one slot of a gang that runs. The cells that the slot had are free.
+// mover searches for the place of one slot of a running gang. The cells that the slot had are free.
 type mover struct {
 	s       *Scheduler
 	gang    *gang
@@ -21,7 +21,7 @@ type mover struct {
 // maxMoves bounds how many nodes are excluded because other gangs would have to be evicted there.
 const maxMoves = 8
 
-// find tries the nodes of the gang's other pods, then those beside them, and so on.
+// find tries the nodes of the gang's other pods, then the nodes beside them, and so on.
 func (m *mover) find() *slot {
 	nodes := m.roomy()
 	tried := 0
@@ -100,7 +100,7 @@ func (m *mover) near(nodes []*pcell, level int) []*pcell {
 	return out
 }
 
-// among looks for idle cells on some nodes.
+// among searches for idle cells on some nodes.
 func (m *mover) among(nodes []*pcell) *slot {
 	defer m.confine()()
 	allowed := map[*pcell]bool{}
@@ -129,7 +129,7 @@ func (m *mover) inLimit(to *slot) bool {
 	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
 }
 
-// on looks for a place on the allowed nodes, which may require evictions.
+// on searches for a place on the allowed nodes, which may require evictions.
 func (m *mover) on(allowed map[*pcell]bool) *plan {
 	names := nodeNames{}
 	for c := range allowed {
@@ -145,8 +145,8 @@ type nodeNames map[string]bool
 // Has implements Nodes.
 func (n nodeNames) Has(name string) bool { return n[name] }
 
-// blockUnreachable removes virtual nodes that can't be bound to any of the allowed ones from the search: for nodes in a bound cell
-// that is certain, for others it depends on their size.
+// blockUnreachable removes virtual nodes from the search if they can't be bound to any allowed node. For nodes in a bound cell,
+// this is certain. For other nodes, it depends on their size.
 func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	if m.space == nil {
 		return nil

@@ -99,7 +99,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	})
 }
 
-// alone returns a placement in which a pod only knows its own place.
+// alone returns a placement that only has the pod's own place.
 func alone(w written) written { return written{w.pod, ownPlace(w.at, w.slot), w.slot} }
 
 func TestPodsThatKnowTheirOwnPlacesMakeTheirGang(t *testing.T) {

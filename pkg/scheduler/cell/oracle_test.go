@@ -2,9 +2,9 @@ package cell
 
 import "slices"
 
-// oracle checks from the outside that the guaranteed gangs of all virtual clusters are in cells that
-// they own: virtual and physical cells match one to one on every level, preassigned cells don't
-// overlap, and the remaining cells are enough for those that are still owed.
+// oracle checks from the outside that the guaranteed gangs of all virtual clusters are in cells that their virtual
+// clusters own: virtual and physical cells match one to one on every level, preassigned cells don't overlap, and the
+// remaining cells are enough for the cells that are still owed.
 type oracle struct {
 	hw     *hardware
 	stamp  int

@@ -90,7 +90,7 @@ func (g *gang) leafCount() int {
 	return n
 }
 
-// sortByDevice orders the leaves by device, the virtual ones along with them.
+// sortByDevice orders the physical leaves by device, and moves the virtual leaves along with them.
 func (sl *slot) sortByDevice() {
 	for i := 1; i < len(sl.leaves); i++ {
 		for k := i; k > 0 && sl.leaves[k].device < sl.leaves[k-1].device; k-- {

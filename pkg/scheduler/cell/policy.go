@@ -11,11 +11,11 @@ import (
 type Policy struct {
 	// Name is the name in the configuration, About a line for people.
 	Name, About string
-	// spareFrom is the number of leaves from which a chain has idle nodes to spare for this policy: it prefers splitting them to
-	// evicting gangs.
+	// spareFrom is the minimum number of leaves of a chain that has idle nodes to spare for this policy: it prefers splitting
+	// them to evicting gangs.
 	spareFrom int
 	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
-	// idle for guaranteed gangs. 0: it never is.
+	// idle for guaranteed gangs. If holdFrom is 0, gangs are never held back.
 	holdFrom, holdMost int
 	// byNumber makes a guaranteed gang evict as few opportunistic gangs as possible, regardless of their size.
 	byNumber bool
@@ -64,8 +64,8 @@ func (v *validator) checkPolicy(name string, path []any) {
 }
 
 // spares reports whether it is better to split idle nodes than to evict gangs: opportunistic gangs avoid nodes that virtual clusters
-// use, and guaranteed ones avoid nodes with opportunistic work. If it returns false, the idle nodes are kept for gangs
-// of several nodes.
+// use, and guaranteed gangs avoid nodes with opportunistic work. If it returns false, the idle nodes are kept for gangs of several
+// nodes.
 func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
 
 // Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to evict some of them, and they
@@ -73,21 +73,21 @@ func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom
 // opportunistic gangs split idle nodes only as long as about that much remains unsplit. The idle leaves beside other gangs, or in
 // cells that a virtual cluster holds, are free for gangs that fit on one node.
 //
-// This record fades with each guaranteed gang that starts without preempting and with each opportunistic one that is held back. So a
-// gang waits only as long as guaranteed ones continue to preempt. A restart clears the record.
+// This record fades with each guaranteed gang that starts without preempting and with each opportunistic gang that is held back. So
+// a gang waits only as long as guaranteed gangs continue to preempt. A restart clears the record.
 
-// pressure is the number of leaves preempted lately, in thousandths, by index of Policies. All but those of policies that hold
-// back in a chain of this size stay 0.
+// pressure is the number of leaves preempted lately, in thousandths, by index of Policies. Only the values of policies that
+// hold back in a chain of this size are larger than 0.
 type pressure []int
 
 const (
-	// How quickly the record fades, in thousandths of it.
+	// How quickly the record fades, in thousandths.
 	fadeByStart   = 1
 	fadeByAttempt = 2
 	milli         = 1000
 )
 
-// holdsBack keeps an opportunistic gang out of idle nodes that guaranteed ones need soon.
+// holdsBack keeps an opportunistic gang out of idle nodes that guaranteed gangs need soon.
 func (s *Scheduler) holdsBack(ch *chain, policy int, spots []spot) bool {
 	if !s.wanted(ch, policy, spots) {
 		return false
@@ -112,7 +112,7 @@ func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
 	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure[policy]/milli
 }
 
-// blockClean removes the idle nodes from the search, and returns those that weren't blocked before.
+// blockClean removes the idle nodes from the search, and returns the nodes that weren't blocked before.
 func (ch *chain) blockClean() []int32 {
 	var out []int32
 	for i, n := range ch.cells[ch.node] {

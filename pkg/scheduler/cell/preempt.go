@@ -13,7 +13,7 @@ type preemption struct {
 	clock    *uint64 // the last stamp
 }
 
-// tryPreempt looks for a place that takes cells of lower priorities in the same virtual cluster.
+// tryPreempt searches for a place that takes cells of lower priorities in the same virtual cluster.
 func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	sp := t.space
 	lower := 0
@@ -48,8 +48,8 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 }
 
 // blockUnbound removes unbound virtual nodes from the search: using them evicts no gangs, and if there is no hardware for them, they
-// hide the nodes that have hardware. The first try blocks one of those that were chosen, the next ones half of them, since
-// others may have hardware by then, and the last ones block all unbound nodes.
+// hide the nodes that have hardware. The first try blocks one chosen node. The next tries block half of the chosen nodes, since
+// other nodes may have hardware by then. The last tries block all unbound nodes.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
@@ -83,7 +83,7 @@ func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	return out
 }
 
-// preemptSome chooses among all gangs of lower priority, or among those that accept a downgrade. spots are the chosen places.
+// preemptSome chooses among all gangs of lower priority, or, if lazy, among the gangs that accept a downgrade. spots are the chosen places.
 func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) (best *plan, spots []spot) {
 	s.stamp++
 	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
@@ -240,7 +240,7 @@ func (p *preemption) markAll(gangs []*gang) {
 	}
 }
 
-// costOf returns the order of a set of victims: few before many, low priorities before high ones, young before old.
+// costOf returns a number that orders sets of victims: few before many, low priorities before high ones, young before old.
 func costOf(gangs []*gang) uint64 {
 	oldest, highest := uint64(1<<32-1), 0
 	for _, g := range gangs {
@@ -377,8 +377,8 @@ func (v *victims) cost() uint64 {
 	return costOf(v.gangs[:v.n])
 }
 
-// victims chooses the gangs to evict for need of the leaves: the gangs with the most leaves first, of equal ones the
-// youngest. Leaves that are free or belong to marked gangs count as free.
+// victims chooses the gangs to evict for need of the leaves: the gangs with the most leaves first, and if they have
+// equally many, the youngest gang. Leaves that are free or belong to marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	var store [16]share
 	parts := store[:0]

@@ -25,8 +25,8 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	return lost, ""
 }
 
-// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose theirs to it. If a cell is missing,
-// it keeps those that it has found, and explains why.
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose their cells to this gang. If a cell
+// is missing, claimSlot keeps the cells that it has found, and explains why.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
 	sl.virtual = make([]*vcell, len(sl.leaves))
@@ -68,7 +68,7 @@ func (s *Scheduler) unclaim(g *gang) {
 	g.space = nil
 }
 
-// spaceOf returns the cells of the virtual cluster that the gang may belong to.
+// spaceOf returns the cells of the virtual cluster from which the gang may take its cells.
 func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	v := s.byVC[g.key.vc]
 	if v == nil {
@@ -94,8 +94,8 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	return nil, fmt.Sprintf("virtual cluster %s has no cells of chain %s", v.name, g.chain.names[g.chain.top()])
 }
 
-// claimLeaf returns the virtual leaf for a physical one: the one that the placement names, if it
-// still fits, and otherwise one below the named type of preassigned cell.
+// claimLeaf returns the virtual leaf for a physical leaf: the leaf in the placement, if it still fits, and otherwise a
+// leaf below the named type of preassigned cell.
 func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
 	if v := g.space.byAddress(address); v != nil && s.matches(g, rank, v, p) {
 		return s.makeRoom(g, v), v, ""

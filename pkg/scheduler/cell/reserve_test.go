@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A placement found in the phase Filtering is reserved as it is: the same as if it was searched for again.
+// A placement from the phase Filtering is reserved without changes: the result is the same as after a second search.
 func TestAReservationIsWhatWasFound(t *testing.T) {
 	reserved := 0
 	for seed := range 400 {

@@ -29,8 +29,8 @@ type area struct {
 	cell  int // within the node, if level is below the node's
 }
 
-// place finds the best place for a gang in the free leaves: the lowest cell that holds it, and of
-// those the one that fits best. The view is unchanged afterwards.
+// place finds the best place for a gang in the free leaves: the lowest cell that holds it, and among such cells the
+// best fit. The view is unchanged afterwards.
 func (v *view) place(sh *shape) ([]spot, bool) {
 	if sh.total > v.free {
 		return nil, false
@@ -352,8 +352,8 @@ func (s *search) greedy(sc scope, p *part) bool {
 	return true
 }
 
-// nodeForMost returns the node that takes most of the pods, up to left, and how many; of equal
-// nodes the one with the least left over.
+// nodeForMost returns the node that takes most of the pods, up to left, and the number of these pods. If several nodes
+// take equally many, it chooses the node with the fewest leaves left over.
 func (s *search) nodeForMost(sc scope, shape setShape, left int) (int32, int) {
 	for pods := min(left, s.leaves[s.node]/max(shape.n, 1)); pods > 0; pods-- {
 		if node := s.bestNode(sc, pods*shape.n, shape.unit); node >= 0 {

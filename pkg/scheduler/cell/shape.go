@@ -59,8 +59,8 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 // bound reports whether a part, or one inside, has to be in one cell.
 func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
 
-// order sorts large pods first: the pods that are placed last find the smallest holes. Of equal pods, those that need whole cells are
-// first, since fewer places suit them.
+// order sorts large pods first: the pods that are placed last find the smallest holes. Among equal pods, pods that need whole cells
+// are first, since fewer places suit them.
 func (s *shape) order(sets []int) {
 	slices.SortStableFunc(sets, func(a, b int) int {
 		if by := s.sets[b].n - s.sets[a].n; by != 0 {

@@ -35,7 +35,7 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// Used returns the figures of virtual clusters, as in Stats, without those of free cells. It checks each gang.
+// Used returns the figures of virtual clusters, as in Stats, without the figures of free cells. It checks each gang.
 func (s *Scheduler) Used() []VCStats {
 	s.settle()
 	out, of := make([]VCStats, len(s.vcs)), make(map[string]*VCStats, len(s.vcs))

@@ -34,7 +34,7 @@ type CellStatus struct {
 	CellHealthiness string       `json:"cellHealthiness"`
 	CellPriority    int          `json:"cellPriority"`
 	CellChildren    []CellStatus `json:"cellChildren,omitempty"`
-	// VC and VirtualCell are set for physical cells, PhysicalCell for virtual ones.
+	// VC and VirtualCell are set for physical cells, and PhysicalCell is set for virtual cells.
 	VC           string      `json:"vc,omitempty"`
 	VirtualCell  *CellStatus `json:"virtualCell,omitempty"`
 	PhysicalCell *CellStatus `json:"physicalCell,omitempty"`
@@ -131,7 +131,7 @@ type Explanation struct {
 	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
 	// Nodes are where a gang that is Ready would go. Only GPUs were considered.
 	Nodes []string `json:"nodes,omitempty"`
-	// Free are the largest cells that the request could use, Missing those that it still needs.
+	// Free are the largest cells that the request could use, and Missing are the cells that it still needs.
 	Free    []LevelCount `json:"free,omitempty"`
 	Missing []LevelCount `json:"missing,omitempty"`
 	// Holders have the cells that the request needs and can't be preempted by it, largest first.

@@ -56,7 +56,7 @@ func (w *world) anyPod(c *choices, running bool) *wpod {
 	return g.pods[start]
 }
 
-// ask schedules a pod and checks the answer.
+// ask schedules a pod and checks the decision.
 func (w *world) ask(c *choices, p *wpod, phase Phase) Decision {
 	return w.askOn(p, phase, w.someNodes(c, p.request))
 }

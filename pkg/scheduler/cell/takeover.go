@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the next gangs must have higher ones.
+// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the next gangs must have higher numbers.
 const maxOrder = 1 << 31
 
 // takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the places of
-// all pods are certain; otherwise only the pod's own is, since other pods may have moved.
+// all pods are certain; otherwise only the pod's own place is certain, since other pods may have moved.
 func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
 	if len(s.chains) == 0 {
 		return nil, nil, errors.New("the cluster has no cells")
@@ -58,7 +58,7 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow returns the chain of a gang: that of the pod's leaves, or otherwise that of the other pods' leaves.
+// chainNow returns the chain of a gang: the chain of the pod's leaves, or otherwise the chain of the other pods' leaves.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {
@@ -81,8 +81,8 @@ func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	return s.chainOf(cpu)
 }
 
-// resolve finds the leaves of a pod's place that others don't hold, nil for those that aren't configured. other explains why they
-// can't be counted.
+// resolve finds the leaves of a pod's place. It returns an error if another pod has a leaf. A leaf is nil if it isn't configured
+// or can't be counted; other explains why it can't be counted.
 func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*pcell, other string, err error) {
 	cpu, known := s.WantsCPU(g.request), s.knowsKind(g.request)
 	leaves = make([]*pcell, len(at.Indices))
@@ -135,7 +135,7 @@ func (s *Scheduler) repeats(g *gang) bool {
 	return false
 }
 
-// evictReservations cancels reservations of cells on which a gang turns out to run.
+// evictReservations cancels reservations of cells if a gang turns out to run on them.
 func (s *Scheduler) evictReservations(g *gang) {
 	for i := range g.slots {
 		s.cancelOn(g.slots[i].leaves)

@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// Trial tries hypothetical gangs. A gang that would start keeps its cells until End, so that the next ones
+// Trial tries hypothetical gangs. A gang that would start keeps its cells until End, so that later gangs of the trial
 // can't have them. Until then, nothing else may use the scheduler.
 type Trial struct {
 	s            *Scheduler
@@ -17,7 +17,7 @@ func (s *Scheduler) Trial() *Trial {
 	return &Trial{s: s, memory: s.keepMemory(), epoch: s.epoch, order: s.order}
 }
 
-// End releases all cells. Later decisions are those that the scheduler would have made without the trial.
+// End releases all cells. Later decisions are the same as without the trial.
 func (t *Trial) End() {
 	for _, g := range slices.Backward(t.gangs) {
 		t.s.leave(g)

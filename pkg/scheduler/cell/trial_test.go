@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tryGangs tries some new gangs, and returns their requests, and whether each would start on which nodes.
+// tryGangs tries some new gangs. It returns their requests, whether each gang would start, and its nodes.
 func tryGangs(t *testing.T, w *world, random *rand.Rand) (tried []triedGang) {
 	t.Helper()
 	trial := w.s.Trial()

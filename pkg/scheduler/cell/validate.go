@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Validate returns every problem of the configuration: unknown types, types that contain
-// themselves, child lists of a wrong length, duplicate addresses, pinned cells, virtual cells that
-// exceed the physical ones at any level. New fails if it returns any.
+// Validate returns every problem of the configuration: unknown types, types that contain themselves, child lists of a
+// wrong length, duplicate addresses, pinned cells, and virtual cells that exceed the physical cells at any level. New
+// fails if there is a problem.
 func (c Config) Validate() []Problem {
 	v := validator{expander: newExpander(c), nodes: map[string]bool{}, devices: map[device]string{}, pinned: map[string]pin{}}
 	v.checkTypes()

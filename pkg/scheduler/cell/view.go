@@ -278,7 +278,7 @@ func (v *view) bestNode(s scope, n, unit int) int32 {
 	return v.fullestUpper(best, s)
 }
 
-// bestOf compares the nodes of a small scope one by one.
+// bestOf compares all nodes of a small scope, and returns the best node.
 func (v *view) bestOf(s scope, n, unit int) int32 {
 	best, least := int32(-1), noCost
 	for i := s.lo; i < s.hi; i++ {
@@ -313,7 +313,7 @@ func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	return best
 }
 
-// upperFree returns the number of free leaves in the cell above a node; -1 for nodes without one.
+// upperFree returns the number of free leaves in the cell above a node, or -1 if there is no such cell.
 func (v *view) upperFree(i int32) int32 {
 	if i < 0 || v.nodes[i].up < 0 {
 		return -1

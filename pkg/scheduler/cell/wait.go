@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// quotaDecision refuses a request that could never fit into its quota.
+// quotaDecision rejects a request that could never fit into its quota.
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
@@ -17,7 +17,7 @@ func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	return Decision{Result: Wait, Reason: reason}
 }
 
-// noPlace explains why a request gets no place. It refuses a request that the idle, healthy cluster could not place either.
+// noPlace explains why a request gets no place. It rejects a request that the idle, healthy cluster could not place either.
 func (s *Scheduler) noPlace(r *Request, targets []target, suggested Nodes) Decision {
 	if !s.couldFitAny(targets) {
 		return Decision{Result: Refuse, Reason: s.impossible(r, targets)}

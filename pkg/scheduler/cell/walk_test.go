@@ -115,7 +115,7 @@ func envNumber(name string, otherwise int) int {
 
 var particulars = regexp.MustCompile(`[A-D]/\S+|"[^"]*"|[0-9]+|\[.*\]|\{.*\}|\b[ngpu][0-9]+\b`)
 
-// kind distinguishes broken promises, independent of the gangs and nodes that they are about.
+// kind returns the kind of a broken promise, without the names of its gangs and nodes.
 func kind(err error) string {
 	if err == nil {
 		return ""

@@ -1,10 +1,10 @@
 package cell
 
-// Idle virtual nodes are interchangeable: the remaining ones always have the same shape. So here, and only here, the choice in
-// a virtual cluster depends on the physical cells: it avoids preemptions, and keeps the gang in one rack.
+// Idle virtual nodes are interchangeable: the remaining nodes always have the same shape. So here, and only here, the choice
+// in a virtual cluster depends on the physical cells: it avoids preemptions, and keeps the gang in one rack.
 
-// wholeNodes places a gang of pods that take a node each. It reports false if it isn't such a gang,
-// or there aren't enough idle nodes.
+// wholeNodes places a gang of pods that take a node each. It reports false if the gang isn't such a gang, or if there
+// aren't enough idle nodes.
 func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	sp, sh := t.space, t.shape
 	size := t.chain.leaves[t.chain.node]
