@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Driver is the name under which the agent of a machine publishes its GPUs, and prepares them for a pod.
+	// Driver is the name of the DRA driver of a machine's agent, which publishes the machine's GPUs and prepares them for pods.
 	Driver = "gpu.paictl.openpai.org"
 	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so that nothing else can fill them.
 	Class = Driver
@@ -31,7 +31,7 @@ const (
 	// DetailsKey is the annotation of a claim with changed details of its place, because an allocation can't be
 	// changed.
 	DetailsKey = "paictl.openpai.org/placement"
-	// DoubtKey is the annotation of a claim that explains why its pod may have other GPUs than those of the claim.
+	// DoubtKey is the annotation of a claim that explains why the claim's pod may have other GPUs than the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
 	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
 	Ref = "gpus"
@@ -54,9 +54,9 @@ func DeviceIndex(name string) (int32, bool) {
 	return int32(index), true
 }
 
-// Name returns the name of the claim in which a pod expects its GPUs; false if it doesn't expect them in a claim. It is the pod's
-// name, a dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes may take long to remove
-// the claim of a pod that has ended.
+// Name returns the name of the claim that provides a pod's GPUs, or false if the pod doesn't use a claim. It is the pod's name, a
+// dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes may take long to remove the
+// claim of a pod that has ended.
 func Name(pod *corev1.Pod) (name string, ok bool) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == Ref && c.ResourceClaimName != nil {

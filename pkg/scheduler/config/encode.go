@@ -102,7 +102,7 @@ func Encode(c cell.Config) ([]byte, error) {
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
 
-// put adds an entry to a mapping, behind the existing ones.
+// put adds an entry to a mapping, after the existing entries.
 func put(m *yaml.Node, key string, value any) error {
 	k, err := strictyaml.Node(key)
 	if err != nil {

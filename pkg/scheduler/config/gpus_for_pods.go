@@ -10,7 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// checkGPUsForPods refuses handwritten cells with GPUs that the layout gives to ordinary pods: both would get them.
+// checkGPUsForPods reports handwritten cells with GPUs that the layout gives to ordinary pods: gangs and ordinary pods
+// would get the same GPUs.
 func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	w := givenWalk{reader: r, node: map[string]bool{}, given: map[string][]int{}}
 	for _, m := range l.MachineList {

@@ -18,7 +18,7 @@ func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	return ParseWithin(name, data, 0)
 }
 
-// ParseWithin refuses a configuration with more cells than a limit before it checks them; 0 is the general limit.
+// ParseWithin rejects a configuration with more cells than a limit before it checks them; 0 is the general limit.
 func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)

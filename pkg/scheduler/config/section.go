@@ -47,8 +47,8 @@ func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 
 // FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section scheduler may have
 // physicalCluster and virtualClusters, or config, HiveD's file as text; the original's hivedscheduler.config is read if
-// the section scheduler doesn't divide the hardware. Without physicalCluster, the hardware is that of the layout.
-// Without virtualClusters, a virtual cluster called default owns all of it. Findings have places in servicesFile.
+// the section scheduler doesn't divide the hardware. Without physicalCluster, the layout defines the hardware. Without
+// virtualClusters, a virtual cluster called default owns all cells. Findings have places in servicesFile.
 func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
 	var s services
 	doc, findings := strictyaml.Parse(servicesFile, servicesText)
@@ -174,7 +174,7 @@ func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	}
 }
 
-// fromText reads HiveD's file from a text in the section. It moves the positions of the findings to those in the file.
+// fromText reads HiveD's file from a text in the section. It converts the positions of the findings to positions in the file.
 func (r *reader) fromText(l layout.Layout, file []byte, s *section) cell.Config {
 	base, block := r.base.With("config"), s.Config
 	if !s.Physical.empty() || len(s.Virtual) > 0 {

@@ -17,7 +17,7 @@ type nodeSet map[string]bool
 // Has implements cell.Nodes.
 func (n nodeSet) Has(name string) bool { return n[name] }
 
-// constraints determine on which nodes a pod may run. They are fields of the pod and of nodes.
+// constraints determine the nodes that may run a pod. They are fields of the pod and of nodes.
 type constraints struct {
 	Selector    map[string]string    `json:",omitempty"`
 	Affinity    *corev1.NodeAffinity `json:",omitempty"`
@@ -52,9 +52,9 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that all of some pods may run on and that didn't refuse them; nil is all. If the pods have no node
-// in common, it returns the nodes of any of them: kube-scheduler refuses the others. The set is empty if one of the pods has no
-// node.
+// nodesFor returns the nodes that may run all of some pods, and that didn't reject these pods; nil means all nodes. If the pods
+// have no node in common, it returns the nodes of any of them: kube-scheduler then rejects the other pods. The set is empty if
+// one of the pods has no node.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs, for the case that storage or a label excludes the
-// machines with CPU cells, or that other gangs hold those. All pods of the gang use the same request.
+// A gang of pods without GPUs prefers CPU cells. Its alternative is a share of GPUs, if storage or a label excludes the machines with
+// CPU cells, or if other gangs hold the CPU cells. All pods of the gang use the same request.
 
 // alternative returns the other request of a pod, nil if it has no other or if the operator reserves the GPUs.
 func alternative(core *cell.Scheduler, p *pod) *cell.Request {
@@ -34,7 +34,7 @@ func useAll(pods []*pod, alternative bool) {
 	}
 }
 
-// rejoin sets the request of pods without a place to that of their gang, which may have or have reserved cells.
+// rejoin sets the request of pods without a place to the request of their gang, which may have or have reserved cells.
 func (s *state) rejoin(g *gang, ready []*pod) {
 	or := ready[0].preferred.Alternative
 	if or == nil {

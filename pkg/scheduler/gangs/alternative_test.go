@@ -185,7 +185,7 @@ func TestNothingEndsForCPUCellsIfGPUsAreFree(t *testing.T) {
 	assert.Empty(t, deleted())
 }
 
-// Pods that come later, or again, use the request with which their gang has cells or has reserved them.
+// Pods that are created later or again use the request for which their gang has or has reserved cells.
 func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	full := c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))

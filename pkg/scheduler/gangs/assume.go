@@ -16,19 +16,19 @@ const placeAtOnce = 1000
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are those that all of these pods may run on. apart means that the pods may be placed one by one, because the gang
-	// already runs: a pod that finds no place doesn't keep another from its place.
+	// nodes are the nodes that may run all of these pods. apart means that the pods may be placed one by one, because the
+	// gang already runs: a pod that finds no place doesn't keep another pod from its place.
 	nodes cell.Nodes
 	apart bool
 	first *cell.Decision // about the first pod
-	// failed means that one of the pods has found no place.
+	// failed means that at least one pod has found no place.
 	failed bool
 	// lost explains why a pod finds no place, although all had one when the first got its place: something has changed since.
 	lost string
 }
 
-// place gives the first of the pods their places, and leaves the rest for later. It returns those that have one. Its result for
-// the gang is valid if the others get theirs.
+// place gives the first of the pods their places, and leaves the rest for later. It returns the pods that have a place now. Its
+// result for the gang is valid if the other pods get their places.
 func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	part := r.left[:min(placeAtOnce, len(r.left))]
 	r.left = r.left[len(part):]
@@ -106,7 +106,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	return true
 }
 
-// hold records the place that the core has given a pod, to which kube-scheduler binds it.
+// hold records the place that the core has given a pod, so that kube-scheduler binds the pod there.
 func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot

@@ -103,8 +103,8 @@ func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
 	return err
 }
 
-// giveUp releases the place of a pod, with those of its gang, if the API server refuses the pod or its claim: the same request gets the same
-// answer until an administrator changes a policy or a right. No cells are held for the gang until it is retried.
+// giveUp releases the places of a pod and its gang if the API server rejects the pod or its claim: the same request fails again until an
+// administrator changes a policy or a right. No cells are held for the gang until it is retried.
 func (b *Store) giveUp(uid types.UID, node string, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 		return
@@ -151,8 +151,8 @@ func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.P
 }
 
 // toBind returns the binding to send for a pod, and records that it is sent. It returns nil if the pod is already
-// bound. at is the place on its claim, if it expects one. number is the number of the place for which the claims were
-// written.
+// bound. at is the place on the pod's claim, if the pod expects a claim. number is the number of the pod's place when
+// the claims were written.
 func (b *Store) toBind(uid types.UID, node string, at claim.Place, number uint64) (out *corev1.Binding, err error) {
 	leading := b.locked(func(s *state) {
 		p := s.pods[uid]

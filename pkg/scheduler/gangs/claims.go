@@ -150,7 +150,7 @@ func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 }
 
 const (
-	// gatherLimit is how long the claim of a pod waits for those of the others of its gang, after the last of them was written.
+	// gatherLimit is how long the claim of a pod waits for the claims of the gang's other pods, after the last of these was written.
 	gatherLimit = 30 * time.Second
 	// gatherMost is how long it waits overall: enough for ten thousand pods on an API server that needs half a second for a response.
 	gatherMost = 10 * time.Minute
@@ -158,8 +158,8 @@ const (
 	gatherLook = time.Second
 )
 
-// gather notes that the claim of a pod is written, if it expects one, and waits until those of its whole gang are. Only then is the first
-// pod bound, so that a new leader that takes over when some are bound finds the places of all.
+// gather records that the claim of a pod is written, if the pod expects a claim, and waits until all claims of its gang are written. Only
+// then is the first pod bound, so that a new leader that takes over when some are bound finds the places of all.
 func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string
@@ -227,7 +227,7 @@ func (g *gang) written() bool {
 	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
 
-// ungather lets the pods continue that wait for the claims of others.
+// ungather ends the wait of pods for the claims of other pods.
 func (g *gang) ungather() {
 	if g.gathered != nil {
 		close(g.gathered)

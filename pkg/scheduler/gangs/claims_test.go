@@ -39,7 +39,7 @@ func (c *cluster) claim(p *corev1.Pod) *resourceapi.ResourceClaim {
 	return got
 }
 
-// devices returns those on the claim of a pod, with their node.
+// devices returns the node and the devices on the claim of a pod.
 func (c *cluster) devices(p *corev1.Pod) string {
 	c.t.Helper()
 	pod, at, err := claim.Read(c.claim(p))
@@ -261,7 +261,7 @@ func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 }
 
-// The claim of a pod that has ended takes some time to be removed. Its successor, of the same name, doesn't wait for that.
+// The claim of a pod that has ended takes some time to be removed. Another pod of the same name doesn't wait for the removal.
 func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	first := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -315,7 +315,7 @@ func TestAClaimThatIsBeingDeletedIsGivenUp(t *testing.T) {
 	c.wait(p, api.Bound)
 }
 
-// The API server has bound a pod, but the answer was lost, and the place was released.
+// The API server has bound a pod, but the response was lost, and the place was released.
 func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))

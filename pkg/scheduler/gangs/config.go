@@ -24,7 +24,7 @@ func parseConfiguration(file, text string) (*configuration, strictyaml.Findings)
 	return parseWithin(file, text, 0)
 }
 
-// parseWithin refuses more cells than a limit; 0 means unlimited.
+// parseWithin rejects a configuration with more cells than most; 0 means unlimited.
 func parseWithin(file, text string, most int) (*configuration, strictyaml.Findings) {
 	cells, findings := config.ParseWithin(file, []byte(text), most)
 	return &configuration{text: text, cells: cells}, findings

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// gangGrace is how long a gang waits for those of its pods that don't exist, after the last one was created.
+	// gangGrace is how long a gang waits for pods that don't exist yet, after its last pod was created.
 	gangGrace = 10 * time.Second
 	// placeLimit is how long a gang keeps a place that kube-scheduler doesn't bind.
 	placeLimit = 2 * time.Minute
@@ -69,8 +69,8 @@ func (s *state) expire() {
 	}
 }
 
-// unbound releases the place of a pod that kube-scheduler didn't bind, with those of its gang unless the gang already runs. Other gangs
-// may use the cells for a while. It returns the pods that lost their place.
+// unbound releases the place of a pod that kube-scheduler didn't bind, and also the places of its gang unless the gang already runs.
+// Other gangs may use the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
 	with := []*pod{p}
@@ -119,7 +119,7 @@ func (p *pod) ready() bool {
 	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
-// try looks for a place for a gang. If it finds one, pods are the pods that now have it.
+// try searches for a place for a gang. If it finds a place, pods are the pods that now have a place.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	g.held = false
 	attempt = queue.Unfit
@@ -169,7 +169,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	d := s.searchBoth(ready, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	if d.Result == cell.Preempt {
-		// Others may hold the lock before the cells are reserved: for a whole cluster, both steps take long.
+		// Other requests may hold the lock before the cells are reserved: for a whole cluster, both steps take long.
 		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
 		return queue.Waits, nil
 	}
@@ -219,7 +219,7 @@ func pausing(p *pod) string {
 	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
 
-// refused reports to a pod that it can't have a place.
+// refused reports to a pod that it can't get a place.
 func (s *state) refused(p *pod, reason string) {
 	s.forgetTrial(p)
 	p.reason = reason
@@ -283,8 +283,8 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// search requests a decision from the core, which only changes a reservation that has become useless. The caller adds the reasons
-// why nodes refused the pod, with because.
+// search requests a decision from the core, which only changes a reservation that has become useless. The caller uses because to
+// add the reasons why nodes rejected the pod.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -311,7 +311,7 @@ func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	return because(p, s.possible(p, d))
 }
 
-// requestOn returns a pod's request for the nodes on which it may run; nil is all.
+// requestOn returns a pod's request with its possible nodes; nil means all nodes.
 func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	if nodes == nil {
 		return p.request
@@ -321,7 +321,7 @@ func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	return &only
 }
 
-// possible refuses a place that couldn't be written.
+// possible changes a decision to Refuse if its place couldn't be written.
 func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
 	if reason == "" {
@@ -340,7 +340,7 @@ func because(p *pod, d cell.Decision) cell.Decision {
 }
 
 // tooLong explains why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
-// would then refuse every update of such a pod, even by its kubelet or by a client that deletes it. The text is empty if the gang
+// would then reject every update of such a pod, even by its kubelet or by a client that deletes it. The text is empty if the gang
 // can have the place.
 func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil || Claims(p.object) {
@@ -372,11 +372,11 @@ func (s *state) wait(p *pod, reason string) {
 	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
 }
 
-// refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had one.
+// refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had a place.
 func (s *state) refuse(p *pod, reason string) []types.UID {
 	refused := s.avoid(p, p.node, reason)
-	// The gang may have evicted others without result, and must not do so on one node after the other. A node that refused it stays
-	// refused for longer than this pause, so that the gang then tries another node.
+	// The gang may have evicted others without result, and must not do so on one node after the other. A node that refused the gang
+	// stays refused for longer than this pause, so that the gang then tries another node.
 	p.gang.calm = s.now().Add(refused * 5 / 6)
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))
 }

@@ -215,7 +215,7 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	assert.Equal(t, 4, searched())
 }
 
-// While many gangs of one virtual cluster are looked at in turns, those of another start as soon as they can.
+// While many gangs of one virtual cluster are tried in turns, the gangs of another virtual cluster start as soon as they can.
 func TestALongRoundOfOneVirtualClusterKeepsNoOtherWaiting(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full1", spec("A", 9, "full1:1:2")))

@@ -12,8 +12,8 @@ import (
 // replaces the lock.
 type Election struct {
 	resourcelock.Interface
-	// deadline is how long a renewal is valid: kube-scheduler's renewDeadline, after which it stops. Others wait
-	// longer, the leaseDuration, before they take over.
+	// deadline is how long a renewal is valid. It is kube-scheduler's renewDeadline; kube-scheduler stops after that.
+	// Other replicas wait longer, for the leaseDuration, before they take over.
 	deadline time.Duration
 	now      func() time.Time
 

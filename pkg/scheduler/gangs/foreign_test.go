@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// A pod can't join a gang, since it belongs to another of the same name, but it must not stand in for the gang if it was made before it.
+// A pod that belongs to another gang of the same name can't join a gang. It must not represent the gang either, even if it was created
+// before the gang's pods.
 func TestAForeignPodDoesNotKeepAGangFromStarting(t *testing.T) {
 	for _, name := range []string{"other", "p"} {
 		t.Run(name, func(t *testing.T) {

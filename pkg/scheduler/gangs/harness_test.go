@@ -65,7 +65,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// cluster holds state on an API server in memory. It does kube-scheduler's part, and sends requests to both.
+// cluster holds state on an API server in memory. It does kube-scheduler's part, and sends requests to the state and to the API server.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -123,7 +123,7 @@ func prepare(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	return c
 }
 
-// start makes new state and abandons the former ones, as if their machine was gone.
+// start makes new state and abandons former states, as if their machine was gone.
 func (c *cluster) start(opts Options) {
 	c.t.Helper()
 	if c.cancel != nil {
@@ -263,7 +263,7 @@ func (c *cluster) delete(p *corev1.Pod) {
 	c.wait(p, "")
 }
 
-// ask sends a request to the API, and returns the status and the answer.
+// ask sends a request to the API, and returns the status and the body of the response.
 func (c *cluster) ask(method, path string, body any) (int, string) {
 	c.t.Helper()
 	var reader io.Reader
@@ -283,7 +283,7 @@ func (c *cluster) ask(method, path string, body any) (int, string) {
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-// get decodes the API's answer at a path.
+// get decodes the API's response at a path.
 func (c *cluster) get(path string, into any) {
 	c.t.Helper()
 	code, text := c.ask(http.MethodGet, path, nil)
@@ -307,8 +307,8 @@ func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	return at.Node, reason
 }
 
-// answer reports that pods on trial could run, as kube-scheduler does, except those on a node of c.refusing.
-// It returns whether any pods were on trial.
+// answer reports that pods on trial could run, as kube-scheduler does, except pods on a node of c.refusing. It reports
+// whether any pods were on trial.
 func (c *cluster) answer() bool {
 	c.b.mu.Lock()
 	trials := map[types.UID]string{}
@@ -357,7 +357,7 @@ func (c *cluster) run(p *corev1.Pod) *corev1.Pod {
 	return c.pod(p)
 }
 
-// reconfigure replaces the configuration and waits until it was looked at.
+// reconfigure replaces the configuration and waits until the state has checked it.
 func (c *cluster) reconfigure(yaml string) {
 	c.t.Helper()
 	_, err := c.client.CoreV1().ConfigMaps("pai-system").Update(c.t.Context(), configMap(yaml), metav1.UpdateOptions{})

@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Events that the informer delivers after the list was answered and before the state is made of it must not be lost: it doesn't repeat them.
+// The informer doesn't repeat events, so events that it delivers between the response to the list and the creation of the state must not be
+// lost.
 func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	ended := c.run(newPod("ended", spec("B", 1, "ended:1:2")))
@@ -30,7 +31,7 @@ func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 		gvr := action.GetResource()
 		list, err := c.client.Tracker().List(gvr, corev1.SchemeGroupVersion.WithKind("Pod"), "")
 		require.NoError(t, err)
-		// The answer is under way.
+		// The response is on its way.
 		require.NoError(t, c.client.Tracker().Create(gvr, between, between.Namespace))
 		done := ended.DeepCopy()
 		done.Status.Phase = corev1.PodSucceeded

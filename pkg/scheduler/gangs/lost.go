@@ -142,7 +142,7 @@ func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 			s.ignore(p, p.doubt)
 			s.todo(task{doubt, p.uid})
 			for _, uid := range s.places.uids() {
-				// Others may have their place there, and not be bound yet.
+				// Other pods may have their place on this node, and not be bound yet.
 				if q := s.pods[uid]; q != nil && q.gang != nil && q.state == api.Binding && !q.sent && q.node == p.node {
 					reason := fmt.Sprintf("%s is closed: %s", p.node, p.reason)
 					rejected, why = append(rejected, s.takeBack(q.gang, reason)...), reason

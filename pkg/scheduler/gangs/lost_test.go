@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// checkClaims lets the state look at claims often enough to believe the result.
+// checkClaims makes the state check claims often enough to believe the result.
 func (c *cluster) checkClaims() {
 	c.t.Helper()
 	for range 2 {

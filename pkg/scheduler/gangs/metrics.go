@@ -243,7 +243,7 @@ func (b *Store) collectPods(send func(*prometheus.Desc, float64, ...string), pod
 	}
 }
 
-// byType adds up counts of one type, of which there may be several in several chains.
+// byType adds up counts of the same type, because several chains may have cells of one type.
 func byType(levels []cell.LevelCount) []cell.LevelCount {
 	var out []cell.LevelCount
 next:

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// fourNodes are four nodes that one virtual cluster owns one by one.
+// fourNodes is a configuration with four nodes. One virtual cluster owns each node separately.
 const fourNodes = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}

@@ -17,8 +17,8 @@ import (
 )
 
 // waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
-// counted last: a gang that ends in between may count twice, but is never omitted. So the time at which GPUs become free is never
-// estimated too late.
+// counted last: a gang that ends in between may count twice, but is never omitted. Therefore the queue never estimates the time at which
+// GPUs become free too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
@@ -129,8 +129,8 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	return q, nil
 }
 
-// listQueue returns the queue for people, in the order in which gangs will start. Gangs that aren't selected are skipped, and those beyond
-// the limit are only counted.
+// listQueue returns the queue for people, in the expected order of the gangs' starts. Gangs that aren't selected are skipped, and gangs
+// beyond the limit are only counted.
 func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
 	if !s.anyWaits(&q) {
@@ -166,7 +166,7 @@ func (s *state) anyWaits(q *api.QueueQuery) bool {
 	return false
 }
 
-// holding adds to a reason that a gang has waited long enough for free cells to be held for it.
+// holding adds to a reason that free cells are held for the gang, because it has waited long enough.
 func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason

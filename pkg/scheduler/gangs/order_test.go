@@ -53,7 +53,7 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	assert.Empty(t, unique(deleted()), "and is ended at once for it")
 }
 
-// While a large gang waits for its victims to end, each look at it takes longer than its virtual cluster's share of a pass.
+// While a large gang waits for its victims to end, each check of the gang takes longer than its virtual cluster's share of a pass.
 func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	c := newBenchCluster(t, 4, 1)
 	c.step("fill")
@@ -132,7 +132,7 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 	assert.Fail(t, "it never starts")
 }
 
-// Each pass brings a new gang that isn't like the others: more gangs than a pass tries.
+// Each pass brings a new gang that differs from all others, so there are more gangs than a pass tries.
 func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full", spec("A", 9, "full:1:2")))

@@ -17,18 +17,18 @@ import (
 // The gangs of a job that isn't submitted are tried on the current state, which doesn't change.
 
 const (
-	// maxOutlook bounds a query, in bytes, and maxKinds the kinds of pods in it.
+	// maxOutlook bounds a query, in bytes, and maxKinds bounds the kinds of pods in the query.
 	maxOutlook = 1 << 20
 	maxKinds   = 1000
-	// mostTried is how many gangs of one query are tried. trialTime is how long it tries more than one of a kind, because others wait for
-	// the lock.
+	// mostTried is how many gangs of one query are tried. trialTime is how long a query tries more than one gang of a kind, because other
+	// requests wait for the lock.
 	mostTried = 256
 	trialTime = 50 * time.Millisecond
-	// fewKinds is how many kinds are tried in any case, and more of them for kindsTime after trialTime.
+	// fewKinds is how many kinds are tried in any case. More kinds are tried for kindsTime after trialTime.
 	fewKinds  = 16
 	kindsTime = 200 * time.Millisecond
-	// trials is how many queries are answered at a time; others wait for trialsWait at most. trialRest is the time between two
-	// of them, as a multiple of the time that the last one took.
+	// trials is how many queries run at the same time; other queries wait for trialsWait at most. trialRest is the time
+	// between two queries, as a multiple of the time that the last query took.
 	trials     = 1
 	trialsWait = 2 * time.Second
 	trialRest  = 3
@@ -124,7 +124,7 @@ func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error)
 	return out, nil
 }
 
-// tryNew tries a new gang, or several equivalent ones.
+// tryNew tries a new gang, or several equivalent gangs.
 func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) api.NewGang {
 	requests, nodes := s.requests(g.pods[0]), s.nodesFor(&g.gang, g.pods)
 	out := api.NewGang{VC: g.vc, Count: g.count}

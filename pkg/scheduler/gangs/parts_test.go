@@ -121,7 +121,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	})
 }
 
-// The policy of the chart keeps requests unchanged, if it is on.
+// If the policy of the chart is on, it keeps requests unchanged.
 func TestARequestThatChangesBeforeTheReservation(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()

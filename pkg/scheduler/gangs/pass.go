@@ -91,8 +91,7 @@ type pass struct {
 	spent  map[turn]time.Duration
 	looked map[turn]int  // the number of gangs
 	left   map[turn]bool // turns in which some gangs were not checked
-	// second means that opportunistic gangs wait for the end of this round of guaranteed ones. known means that second
-	// is set.
+	// second means that opportunistic gangs wait for the end of this round of guaranteed gangs. known means that second is set.
 	second, known bool
 	counts        bool // the check of the last gang counts as time of its turn
 }
@@ -124,13 +123,13 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
-// mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed gangs.
+// mostSecond is the maximum number of consecutive passes that let opportunistic gangs wait for guaranteed gangs.
 const mostSecond = 8
 
-// second reports whether opportunistic gangs have to wait in a pass: guaranteed ones that it hasn't reached could start on the free cells, and
-// would evict them again. They wait until all guaranteed gangs of each virtual cluster were tried once since the last turn of opportunistic
-// ones, which may take several passes. The number of passes is limited: if gangs arrive faster than they are tried, they would wait
-// forever.
+// second reports whether opportunistic gangs have to wait in a pass: guaranteed gangs that the pass hasn't reached could start on the free
+// cells, and would otherwise evict the opportunistic gangs again. They wait until all guaranteed gangs of each virtual cluster were tried once
+// since the last turn of opportunistic gangs, which may take several passes. The number of passes is limited: if guaranteed gangs arrive
+// faster than they are tried, opportunistic gangs would wait forever.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second

@@ -14,7 +14,7 @@ import (
 // Place is the place where a pod should run.
 type Place struct {
 	Node string
-	// Number grows with each pod that gets a place: the order in which kube-scheduler binds them.
+	// Number grows with each pod that gets a place. kube-scheduler binds the pods in the order of their numbers.
 	Number uint64
 	// Trial means that other gangs would have to be evicted first. Before they are, kube-scheduler checks whether the pod could
 	// run there.
@@ -95,8 +95,8 @@ func (g *gang) together() bool {
 	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
 }
 
-// all reports whether is returns true for all pods of a gang. It begins at from, the pod for which is returned false the last time,
-// because it is called for each pod of a large gang.
+// all reports whether is returns true for all pods of a gang. It begins at from, which is the last pod for which is returned false,
+// because all is called for each pod of a large gang.
 func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
 		if *from >= len(g.pods) {
@@ -150,8 +150,8 @@ func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 	}
 }
 
-// Beside returns the pods that will run on a node where a pod is on trial: those of any gang that has reserved cells there, and
-// those that have their place there. kube-scheduler may already have some of them.
+// Beside returns the pods that will run on a node where a pod is on trial: pods of any gang that has reserved cells on the
+// node, and pods that have their place on the node. kube-scheduler may already have some of these pods.
 func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]

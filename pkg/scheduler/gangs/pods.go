@@ -60,9 +60,9 @@ func upTo(a, b string) bool {
 // sweepEvery is how often the state is compared with the informer.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets pods whose end the informer didn't report: it may miss a pod that was created and deleted between two lists, but is in
-// the list from which the state was built. stored returns a pod of the informer, and synced is the version up to which the informer
-// has received events. Because it may not have stored all of them yet, a pod must be missing twice.
+// sweep forgets pods whose end the informer didn't report: if a pod was created and deleted between two lists, the informer may miss
+// it, although it was in the list for the state. stored returns a pod of the informer, and synced is the version up to which the
+// informer has received events. Because the informer may not have stored all events yet, a pod must be missing twice.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -254,7 +254,7 @@ func (s *state) keep(p *pod, why string) {
 	s.block(p)
 }
 
-// kept names the devices that are withheld from others.
+// kept describes the devices that no other pods get.
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
@@ -265,7 +265,7 @@ func kept(indices []int32, all int, node string) string {
 	return fmt.Sprintf("%v of %s are not allocated to others", indices, node)
 }
 
-// isolated returns which of a node's devices a pod may use: those that its claim or its annotations name, or all.
+// isolated returns which of a node's devices a pod may use: the devices in its claim or its annotations, or all devices.
 func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	text := obj.Annotations[annotation.IsolationKey]
 	if Claims(obj) {
@@ -308,8 +308,8 @@ func (s *state) unblock(p *pod) {
 	}
 }
 
-// replay rebuilds the state from all pods: running pods in the order in which their gangs were
-// placed, and of the others, which HiveD placed, the oldest first.
+// replay rebuilds the state from all pods. Running pods come in the order in which their gangs were placed. Pods that
+// HiveD placed have no such order, so the oldest comes first.
 func (s *state) replay(objects []*corev1.Pod) {
 	type running struct {
 		*pod

@@ -17,7 +17,8 @@ import (
 const (
 	// evictAtOnce is how many pods are evicted before others may have the lock.
 	evictAtOnce = 2000
-	// evictAgain is the time after which a victim that still exists is evicted again. It should have gone, or its task should have been retried.
+	// evictAgain is how long after an eviction a victim that still exists is evicted again. It should have gone, or its task should have been
+	// retried.
 	evictAgain = time.Minute
 )
 
@@ -51,9 +52,9 @@ func (s *state) preempt(g *gang, ready []*pod) {
 
 // evictPart evicts the next victims, and reports whether there are more.
 //
-// Between two parts others have the lock, and everything may change. But no other decision is made, since Decide continues with the
-// next gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
-// configuration changed, the reservation no longer exists, and the remaining victims keep running, even the evicted ones that haven't
+// Between two parts, other requests have the lock, and everything may change. But no other decision is made, since Decide continues
+// with the next gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
+// configuration changed, the reservation no longer exists. Then the remaining victims keep running, even evicted victims that haven't
 // been deleted yet (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting

@@ -148,7 +148,7 @@ func (c *benchCluster) leave(victims []cell.Victim) {
 	}
 }
 
-// decide lets the state decide until they have looked at all gangs.
+// decide lets the state make decisions until it has tried all gangs.
 func (c *benchCluster) decide() {
 	for again := true; again; {
 		select {

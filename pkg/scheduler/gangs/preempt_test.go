@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// holdDeletes keeps deleted pods, like those in their grace period, and returns their names.
+// holdDeletes keeps deleted pods, as if they were in their grace period, and returns a function that returns their names.
 func (c *cluster) holdDeletes() func() []string {
 	var mu sync.Mutex
 	var deleted []string

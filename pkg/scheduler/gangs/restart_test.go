@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// restart stops the state and starts new ones, which can only learn from the API server.
+// restart stops the state and starts a new one, which can only learn from the API server.
 func (c *cluster) restart() {
 	c.t.Helper()
 	c.start(testOptions)

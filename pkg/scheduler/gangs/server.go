@@ -88,7 +88,7 @@ func (b *Store) reads() http.Handler {
 	return mux
 }
 
-// paths returns the paths of the API, as the answer to "/".
+// paths returns the paths of the API, which the server sends as the response to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
@@ -97,7 +97,7 @@ func paths() []string {
 	}
 }
 
-// look returns a handler that answers from the state, or forwards the request to the leader.
+// look returns a handler that reads the response from the state, or forwards the request to the leader.
 func (b *Store) look(answer func(*state, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

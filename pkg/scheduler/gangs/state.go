@@ -27,9 +27,9 @@ type state struct {
 	types []cell.Type // the types of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places recorded in claims: those that existed when the state was built, and those written since.
+	// claims are the places recorded in claims: claims that existed when the state was built, and claims written since.
 	claims map[types.UID]claim.Place
-	// postponed are gangs that lose their guarantee when another one has passed its trial.
+	// postponed are gangs that lose their guarantee when another gang has passed its trial.
 	postponed map[gangKey]postponed
 	evicting  eviction
 	// unfinished has the remaining parts of the check of a gang.
@@ -39,32 +39,33 @@ type state struct {
 	// coming has, by node, the pods that Beside checks: all that are to run there, and some that were.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list from which the state was built: older pods belong to an earlier term.
+	// listed is the resource version of the list for this state: older pods belong to an earlier term.
 	listed string
-	// pruned is when expired places were last forgotten, swept when the state was last compared with the
-	// informer, claimsChecked when they were with the claims, refreshed when all gangs were last searched for without a change.
+	// pruned is when expired places were last forgotten, swept when the state was last compared with the informer,
+	// claimsChecked when it was last compared with the claims, refreshed when all gangs were last searched for without a
+	// change.
 	pruned, swept, claimsChecked, refreshed time.Time
 	// epoch grows with every change that may let a gang start that couldn't before.
 	epoch      uint64
 	generation int64
 	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch in which the last round of a turn began: each round tries every gang of the turn once. goesOn
+	// round is the epoch when the last round of a turn began: each round tries every gang of the turn once. goesOn
 	// means that the round continues in the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
-	// whole is the number of complete turns of guaranteed gangs since the last turn of opportunistic ones.
+	// whole has the turns of guaranteed gangs that were completed since the last turn of opportunistic gangs.
 	whole map[turn]bool
-	// seconds is the number of passes in which opportunistic gangs have waited for that.
+	// seconds is the number of passes in which opportunistic gangs have waited for complete turns of guaranteed gangs.
 	seconds int
-	// reserves is how long a guaranteed gang waits before free cells are held for it; negative: forever. reserving are
-	// the gangs for which it is.
+	// reserves is how long a guaranteed gang waits until free cells are held for it; if it is negative, cells are never
+	// held. reserving are the gangs that cells are held for.
 	reserves  time.Duration
 	reserving map[gangKey]bool
 	// reservation returns the gang whose reservation kept a gang from starting in the last pass; nil if there is no such gang, or before
 	// the first pass.
 	reservation func(*queue.Gang) *queue.Gang
-	// grace is how long a gang waits for those of its pods that don't exist.
+	// grace is how long a gang waits for pods that don't exist yet.
 	grace time.Duration
 	// served are the schedulers whose pods these are; nil: all.
 	served []string
@@ -76,13 +77,13 @@ type state struct {
 	count *counters
 }
 
-// pod is a pod that requests cells. state is one of api.Waiting and so on.
+// pod is a pod that requests cells. Its state is api.Waiting or another state of that package.
 type pod struct {
 	uid     types.UID
 	key     string // namespace/name
 	object  *corev1.Pod
 	request *cell.Request // nil if it can't be read
-	// preferred is its request as it was read; request is that or its alternative.
+	// preferred is its request from its annotation; request is the preferred request or its alternative.
 	preferred *cell.Request
 	// class is equal for pods of one gang, and differs for pods whose gangs only share a name.
 	class string
@@ -109,12 +110,11 @@ type pod struct {
 	wrote bool
 	// claimError explains why its claim couldn't be written.
 	claimError string
-	// unbound is how often it, or its gang, had a place to which it wasn't bound. It doesn't get another place before
-	// pause.
+	// unbound is how often it, or its gang, had a place and wasn't bound. It doesn't get another place before pause.
 	unbound int
 	pause   time.Time
-	// trial is the node on which kube-scheduler checks, since assumed, whether the pod could run if others were
-	// evicted; could is the node where kube-scheduler found that it could.
+	// trial is the node for which kube-scheduler checks, since assumed, whether the pod could run if other pods were
+	// evicted; could is the node for which kube-scheduler found that it could.
 	trial, could string
 	// told and toldAt describe the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
 	// of other resources than cells, or "" if it is evicted for cells.
@@ -126,12 +126,11 @@ type pod struct {
 	// seen is its claim when it was last correct; doubted means that it was wrong at the last check.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost means that its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than those of
-	// the claim.
+	// lost means that its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than its
+	// claim.
 	lost  bool
 	doubt string
-	// missing means that the informer has received all events up to the state that the pod is known from, and doesn't
-	// have the pod.
+	// missing means that the informer has received all events up to the version of the pod that the state has, and doesn't have the pod.
 	missing bool
 }
 
@@ -146,25 +145,24 @@ type gang struct {
 	preempted  bool      // one of its pods was evicted
 	queued     time.Time // before it lost all of its pods; zero if it didn't
 	arrived    time.Time // when its last pod was created, by our clock
-	// searched is the epoch in which no place was found for it, and attempt the result of that search. searched is 0 if
-	// there was no search.
+	// searched is the epoch of the last search that found no place for it, and attempt is the result of that search.
+	// searched is 0 if there was no search.
 	searched uint64
 	attempt  queue.Attempt
 	// claims is how many of its pods expect their GPUs in a claim.
 	claims int
-	// gathered is closed when the claims of all its pods that are to be bound are written; nil while no pod waits for that.
+	// gathered is closed when the claims of all its pods that are to be bound are written; nil while no pod waits for these claims.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or at which to start the search for one; unwritten is the
-	// index of a pod whose claim isn't written.
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or the index at which the search for such a pod begins;
+	// unwritten is the same for a pod whose claim isn't written.
 	unpermitted, unwritten int
 	// moved is when the claim of one of its pods was last written for the first time, or a pod was last bound.
 	moved time.Time
-	// refused are nodes on which one of its pods couldn't run, with the time until which that is valid.
+	// refused are nodes that couldn't run one of its pods, with the time when the refusal ends.
 	refused map[string]time.Time
-	// refusal names the last of them, and the reason.
+	// refusal names the last such node, and the reason.
 	refusal string
-	// refusals is how often that happened since one of its pods was last bound. Until calm, the gang evicts no others for
-	// cells.
+	// refusals is how often that happened since one of its pods was last bound. Until calm, the gang evicts no other gangs for cells.
 	refusals int
 	calm     time.Time
 	// held means that it wasn't tried, since free cells are held for another gang.

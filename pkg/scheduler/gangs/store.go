@@ -84,7 +84,7 @@ type Store struct {
 	state  *state // nil while another replica leads
 	said   []saying
 	active *configuration
-	// problem is why the latest configuration was refused, "" if active is the latest.
+	// problem is why the latest configuration was rejected, or "" if active is the latest.
 	problem string
 }
 
@@ -158,7 +158,7 @@ func (b *Store) sleep(ctx context.Context) {
 	}
 }
 
-// turn makes sure that the state exists, and makes decisions once. It returns how long to leave the lock to others.
+// turn makes sure that the state exists, and makes decisions once. It returns how long the caller has to leave the lock free.
 func (b *Store) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -293,7 +293,7 @@ func (b *Store) recovered() {
 	b.places.clear()
 }
 
-// locked calls f with the state if this replica leads, and recovers from a panic in it.
+// locked calls f with the state if this replica leads, and recovers if f panics.
 func (b *Store) locked(f func(*state)) (leading bool) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -343,7 +343,7 @@ func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	return leading
 }
 
-// signal notes a change after which a gang may be able to start.
+// signal reports a change that may let a gang start.
 func (b *Store) signal() {
 	select {
 	case b.changed <- struct{}{}:

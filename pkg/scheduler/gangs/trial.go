@@ -11,10 +11,10 @@ import (
 )
 
 // kube-scheduler may reject the nodes of a gang for reasons that this package doesn't know, such as a missing volume or a used port.
-// So before other gangs are evicted, kube-scheduler must confirm that the gang can run there. Until it answers, the cells are
-// reserved.
+// So before other gangs are evicted, kube-scheduler must confirm that the gang can run there. Until kube-scheduler responds, the
+// cells are reserved.
 
-// mostTrialPause is the longest pause between two nodes on which a gang is tried.
+// mostTrialPause is the longest pause between trials of a gang on two nodes.
 const mostTrialPause = 10 * time.Second
 
 // tryOut asks kube-scheduler whether pods can run on the gang's nodes after others have ended. pods are the pods to check now; could
@@ -75,7 +75,7 @@ func (s *state) tried(p *pod, could bool, reason string) {
 		return
 	}
 	refused := s.avoid(p, node, reason)
-	// Try it on all other nodes before it is retried on one of these.
+	// Try the gang on all other nodes before it is retried on a node that refused it.
 	for other, until := range p.gang.refused {
 		if last := p.gang.refused[node]; until.Before(last) {
 			p.gang.refused[other] = last

@@ -34,7 +34,7 @@ func rackYAML(n int) (string, []runtime.Object, []string) {
 	return b.String(), nodes, names
 }
 
-// A volume that only some nodes can reach: the gang must get to one of those that can.
+// Only some nodes can reach a volume: the gang must get to one of these nodes.
 func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	for _, bad := range []int{4, 8} {
 		t.Run(fmt.Sprint(bad), func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 			}
 			deleted := c.holdDeletes()
 			p := c.create(newPod("p", spec("A", 1, "p:1:2")))
-			// The nodes that the search prefers are those that can't run it.
+			// The search prefers the nodes that can't run the pod.
 			c.refusing = map[string]string{}
 			var seen []string
 			start := c.clock.now()
@@ -213,7 +213,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	assert.Nil(t, got.Status.LazyPreemptionStatus, "high is gone and never could run: low has its guarantee again")
 }
 
-// A pod of the gang is being deleted, with a finalizer, while it is on trial, so that kube-scheduler doesn't look at it.
+// A pod of the gang, with a finalizer, is being deleted while it is on trial, so that kube-scheduler ignores it.
 func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, names := rackYAML(4)

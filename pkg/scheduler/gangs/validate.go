@@ -31,7 +31,7 @@ const (
 // errBusy is returned if requests of others take too long.
 var errBusy = errors.New("it is busy with requests of others: try again")
 
-// takeTurn waits for one of the places for requests that are answered at a time. The caller has to release it.
+// takeTurn waits for one of the places for concurrent requests. The caller has to release the place.
 func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -161,7 +161,7 @@ func (g *gang) podNames() []string {
 	return out
 }
 
-// refusals returns the waiting gangs that would be refused.
+// refusals returns the waiting gangs that the next configuration would refuse.
 func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	var out []api.Change
 	for _, w := range s.order() {
@@ -205,7 +205,7 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	return out
 }
 
-// refusal explains why both requests of a waiting pod would be refused, "" if either could be met.
+// refusal explains why both requests of a waiting pod would be refused, or "" if at least one can be met.
 func refusal(core *cell.Scheduler, p *pod) (text string) {
 	for _, r := range []*cell.Request{p.request, alternative(core, p)} {
 		if r == nil {

@@ -20,7 +20,7 @@ func (b *Store) watch(shared informers.SharedInformerFactory) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, b.opts.ConfigMap).String()
 		}))
 	b.config = only.Core().V1().ConfigMaps().Informer()
-	// An informer refuses a handler only after it has stopped.
+	// An informer rejects a handler only after it has stopped.
 	_, _ = b.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { b.podSeen(nil, obj) },
 		UpdateFunc: func(old, obj any) { b.podSeen(old, obj) },

@@ -75,8 +75,7 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
-// explain returns the reasons for which a gang has no place by its preferred request and by its alternative. A request that would be
-// refused is left out.
+// explain returns why a gang has no place with its preferred request and with its alternative. It omits a request that would be refused.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
 	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))

@@ -29,7 +29,7 @@ const (
 	ask      taskKind = "ask"      // determine the outcome of its binding
 )
 
-// task names an action. The details are looked up when it is done, so that only the latest state counts.
+// task names an action. The worker reads the details when it executes the task, so that only the latest state counts.
 type task struct {
 	kind taskKind
 	uid  types.UID
@@ -141,7 +141,7 @@ func (b *Store) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 	return p.object, annotations
 }
 
-// preemptor names the gang for which a pod must be evicted.
+// preemptor names the gang that needs the cells of a pod.
 func (b *Store) preemptor(uid types.UID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
