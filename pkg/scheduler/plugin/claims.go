@@ -24,8 +24,8 @@ import (
 // ClaimsName is the name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims except those that this scheduler fills: DynamicResources would fill
-// those itself, and hold their pods back until they exist. Claims replaces it.
+// Claims is kube-scheduler's plugin DynamicResources for all claims except the claims that this scheduler fills: DynamicResources would
+// fill these claims itself, and hold their pods back until the claims exist. Claims replaces DynamicResources.
 type Claims struct {
 	*dynamicresources.DynamicResources
 }

@@ -40,7 +40,7 @@ type Store interface {
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
-// Plugin is the plugin in one profile of kube-scheduler. All profiles share one Store.
+// Plugin is the plugin in one profile of kube-scheduler. All profiles have the same Store.
 type Plugin struct {
 	store  Store
 	handle framework.Handle
@@ -81,8 +81,8 @@ func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWith
 	return nil, nil
 }
 
-// Less sorts pods by priority. Within one priority, pods with a place come first, in the order in which they got it, and then the others
-// by age.
+// Less sorts pods by priority. Within one priority, pods with a place come first, in the order in which they got their places, followed
+// by the other pods by age.
 func (p *Plugin) Less(a, b framework.QueuedPodInfo) bool {
 	x, y := a.GetPodInfo().GetPod(), b.GetPodInfo().GetPod()
 	if i, k := priority(x), priority(y); i != k {

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// PostFilter is called if a pod can't run on the node of its place. It evicts gangs that are in the way there, as few pods as
-// possible, or releases the place.
+// PostFilter is called if a pod can't run on the node of its place. It evicts gangs that occupy the resources on that node,
+// as few pods as possible, or releases the place.
 func (p *Plugin) PostFilter(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, nodes framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
 	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable)
@@ -96,7 +96,8 @@ func (t *trial) fits(ctx context.Context) *framework.Status {
 	return t.handle.RunFilterPluginsWithNominatedPods(ctx, t.cycle, t.pod, t.node)
 }
 
-// without returns a node without the pods that are terminating and those that a pod's gang may evict, and the latter by gang.
+// without returns a node without its terminating pods and without the pods that a pod's gang may evict. It also returns the
+// evictable pods by gang.
 func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) (*trial, []*gang, error) {
 	info, err := p.handle.SnapshotSharedLister().NodeInfos().Get(node)
 	if err != nil {
@@ -126,7 +127,8 @@ func (p *Plugin) without(ctx context.Context, cycle framework.CycleState, pod *c
 	return t, others, nil
 }
 
-// try determines whether a pod could run on a node without the pods that its gang may evict there, and with those that will also run there.
+// try determines whether a pod could run on a node without the pods that its gang may evict on the node, and with the other pods that will
+// run on the node.
 func (p *Plugin) try(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) {
 	t, _, err := p.without(ctx, cycle, pod, node)
 	for _, other := range p.store.Beside(pod.UID) {
@@ -156,7 +158,7 @@ func (p *Plugin) victims(ctx context.Context, cycle framework.CycleState, pod *c
 	if err != nil || !t.fits(ctx).IsSuccess() {
 		return nil, false, err
 	}
-	// The most important gangs stay if possible: those of higher priority, then the larger ones, then the older ones.
+	// The most important gangs stay if possible: gangs of higher priority, then larger gangs, then older gangs.
 	slices.SortFunc(others, func(a, b *gang) int {
 		x, y := a.pods[0].GetPod(), b.pods[0].GetPod()
 		return cmp.Or(cmp.Compare(priority(y), priority(x)), cmp.Compare(len(b.pods), len(a.pods)),

@@ -1,7 +1,7 @@
-// Package queue determines the order in which waiting gangs start, and holds GPUs for those that wait too long.
+// Package queue determines the order in which waiting gangs start, and holds GPUs for gangs that wait too long.
 //
-// In: gangs that arrive, start and end, and a function that tries to start one. Out: the order, for the scheduler, for the
-// simulator and for people. It doesn't know cells or a clock: times are numbers in a unit of the caller.
+// In: gangs that arrive, start and end, and a function that tries to start a gang. Out: the order, for the scheduler, for
+// the simulator and for people. It doesn't know cells or a clock: times are numbers in a unit of the caller.
 package queue
 
 import (
@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Gang holds the properties that the order depends on.
+// Gang holds the properties that determine the order.
 type Gang struct {
 	VC, Name string
-	// Priority is −1 for opportunistic gangs, 0 or more for guaranteed ones.
+	// Priority is −1 for opportunistic gangs, and 0 or more for guaranteed gangs.
 	Priority int
 	// Since is when it began to wait, in the caller's unit. A gang that was evicted counts as waiting since it was
 	// first submitted.
@@ -31,14 +31,14 @@ type Gang struct {
 	Data any
 }
 
-// Reservations specifies how long a gang at the head of its virtual cluster waits before GPUs are held for it. Then other gangs of
-// the virtual cluster that it couldn't preempt no longer start, unless they are known to end before it could start. Gangs that GPUs
-// don't help, such as those over a quota, don't count as the head. 0: never.
+// Reservations specifies how long a gang at the head of its virtual cluster waits until GPUs are held for it. Then other gangs of
+// the virtual cluster that it couldn't preempt no longer start, unless they are known to end before it could start. Gangs that more
+// GPUs don't help, such as gangs over a quota, don't count as the head. If a value is 0, GPUs are never held.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
-// ReservationAfter is how long a guaranteed gang waits by default before the scheduler and the simulator hold GPUs for it. An hour made the
-// mean completion time of guaranteed jobs 2 to 8 % longer. With six hours, it was up to 16 % longer for some jobs, and unchanged for
-// others. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean
+// ReservationAfter is how long a guaranteed gang waits by default until the scheduler and the simulator hold GPUs for it. An hour made the
+// mean completion time of guaranteed jobs 2 to 8 % longer. With six hours, it was up to 16 % longer for some jobs, and unchanged for other
+// jobs. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean
 // completion time 6 to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
@@ -57,9 +57,9 @@ func (r Reservations) after(guaranteed bool) int64 {
 // Queue holds the gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and reserves
 // nothing.
 //
-// Guaranteed gangs come before opportunistic ones, so that opportunistic gangs don't start only to be evicted. Within each of the two
-// kinds the virtual clusters take turns: the next gang belongs to the one that holds the fewest GPUs, including those of its earlier
-// gangs in this order. Within a virtual cluster, gangs are sorted by priority, then age.
+// Guaranteed gangs come before opportunistic gangs, so that opportunistic gangs don't start only to be evicted. Within each of the
+// two kinds the virtual clusters take turns: the next gang belongs to the virtual cluster that holds the fewest GPUs, including
+// the GPUs of its earlier gangs in this order. Within a virtual cluster, gangs are sorted by priority, then age.
 type Queue struct {
 	Reservations
 
@@ -148,7 +148,7 @@ func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 // Free sets the number of GPUs of a virtual cluster that no started gang has.
 func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
 
-// EndsBy sets the time by which a started gang ends.
+// EndsBy sets the latest end of a started gang.
 func (q *Queue) EndsBy(g *Gang, at int64) {
 	r := q.row(g)
 	r.ends = append(r.ends, ending{at, g.GPUs})
@@ -167,7 +167,7 @@ func (q *Queue) Reservation(g *Gang) *Gang {
 	return h
 }
 
-// Reserving returns the gangs for which GPUs are held since the last pass.
+// Reserving returns the gangs that GPUs are held for since the last pass.
 func (q *Queue) Reserving() []*Gang {
 	var out []*Gang
 	for _, r := range q.rows {
@@ -194,7 +194,7 @@ func (r *row) earliest(g *Gang) int64 {
 	return 0
 }
 
-// Order returns the gangs in the order in which they are to start.
+// Order returns the gangs in their planned order of starts.
 func (q *Queue) Order() []*Gang {
 	out := make([]*Gang, 0, q.n)
 	for _, guaranteed := range []bool{true, false} {
@@ -211,7 +211,7 @@ func (q *Queue) Order() []*Gang {
 	return out
 }
 
-// turns chooses the virtual cluster whose turn it is.
+// turns chooses the next virtual cluster.
 type turns struct{ rows []turn }
 
 type turn struct {
@@ -259,8 +259,8 @@ const (
 )
 
 // Pass tries all waiting gangs, each once and in order, after something has changed. If a gang couldn't start, Pass skips equivalent gangs,
-// and those that a reservation keeps from starting. It calls passed, unless that is nil, with each skipped gang and with the gang that it
-// waits for. try calls Remove and Started if a gang starts, and may add others. An error ends the pass.
+// and also gangs that a reservation keeps from starting. If passed isn't nil, Pass calls it with each skipped gang and with the gang that
+// the skipped gang waits for. try calls Remove and Started if a gang starts, and may add other gangs. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
 	q.now = now
 	for _, r := range q.rows {

@@ -48,7 +48,7 @@ func TestAGangThatIsRemovedDoesNotWait(t *testing.T) {
 	assert.Equal(t, []string{"g", "other"}, names(q.Order()), "it holds nothing any more")
 }
 
-// pass tries all; the named ones start.
+// pass tries all gangs; the gangs named in starts start.
 func pass(t *testing.T, q *Queue, now int64, attempt Attempt, starts ...string) (tried, passed []string) {
 	t.Helper()
 	require.NoError(t, q.Pass(now, func(g *Gang) (Attempt, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two gangs of a user over the quota come before a large one that has waited for long. One is tried, the other passed as its
-// like: neither is the head that GPUs are held for.
+// Two gangs of a user over the quota come before a large gang that has waited for long. One gang is tried, and the other
+// is skipped because it is equivalent. Neither is the head for which GPUs are held.
 func TestGangsThatGPUsDoNotHelpAreNoHeadWhenTheyAreAlike(t *testing.T) {
 	q := Queue{Reservations: Reservations{Guaranteed: 10}}
 	first, second := gang("a", "over-1", 5, 0, 1), gang("a", "over-2", 5, 1, 1)

@@ -54,8 +54,7 @@ type PinnedCell struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Remainder holds the cells that no virtual cluster owns: the largest ones that are left when all virtual
-// clusters have theirs.
+// Remainder holds the cells that no virtual cluster owns: the largest cells that are left after all virtual clusters got their cells.
 type Remainder struct {
 	GPUs     int               `json:"gpus"`
 	CPUCells int               `json:"cpuCells,omitempty"`
@@ -127,7 +126,7 @@ func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	return leaves, 0
 }
 
-// add counts a cell and those below; it reports whether a pinned cell is among them. A cell without pinned cells is
+// add counts a cell and all cells below; it reports whether a pinned cell is among them. A cell without pinned cells is
 // free to be assigned, as one cell if its parent isn't.
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++

@@ -24,7 +24,7 @@ func eights(nodes int, a, b string) cell.Config {
 	return c
 }
 
-// preempted returns a trace in which opportunistic jobs fill a cluster and some are preempted.
+// preempted returns a trace of opportunistic jobs that fill a cluster, and a guaranteed job that preempts some of them.
 func preempted(nodes, pods int) []trace.Job {
 	var jobs []trace.Job
 	for i := range nodes {

@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// example is a file of testdata/examples: a cluster, and steps with the fields that their answers must
-// have: {want: bind}, or other fields of the answer. Text that begins with ~ is a regular expression.
+// example is a file of testdata/examples: a cluster, and steps with the required fields of their answers: {want: bind},
+// or other fields of the answer. Text that begins with ~ is a regular expression.
 type example struct {
 	About string `yaml:"about"`
 	// Config is in HiveD's format; it may be missing if the steps have their own.
 	Config string           `yaml:"config"`
 	Steps  []map[string]any `yaml:"steps"`
-	// Restart: false leaves out the restart after the last step, after which all must be as before.
+	// If Restart is false, the test doesn't restart the scheduler after the last step. After a restart, all must be as before.
 	Restart *bool `yaml:"restart"`
 }
 
@@ -95,8 +95,8 @@ func replayed(t *testing.T, e example) []map[string]any {
 	return out
 }
 
-// allocated returns the gangs that run in two answers, before and after a restart, without the details that a restart
-// may forget: the gangs that preempt them, and the changes that those made to them for the time being.
+// allocated returns the running gangs in two answers, before and after a restart. It omits the details that a restart
+// may forget: the gangs that preempt them, and the temporary changes that those gangs caused.
 func allocated(before, after map[string]any) (was, is []string) {
 	wanted, preempting := map[string]bool{}, map[string]bool{}
 	for _, g := range before["groups"].([]any) {

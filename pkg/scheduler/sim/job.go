@@ -20,7 +20,7 @@ type job struct {
 	left, life int
 	// began is when it last started, or -1 while it waits. starting is how many seconds since then it does no work.
 	began, starting int
-	// first is when it first started, finish when it ended; -1 before that.
+	// first is when it first started, and finish is when it ended, or -1 if that hasn't happened yet.
 	first, finish int
 	// kills counts how often it was killed; lost are the seconds of repeated work and of restarts.
 	kills, lost int
@@ -28,7 +28,7 @@ type job struct {
 	waited bool
 }
 
-// makePods creates the pods for the next start. After each kill they are new, as those of a controller in a cluster.
+// makePods creates the pods for the next start. After each kill the pods are new, like the pods of a controller in a cluster.
 func (j *job) makePods() {
 	j.life++
 	j.pods = make([]cell.PodID, j.Pods)
@@ -85,7 +85,7 @@ func (e *ends) Pop() any {
 	return last
 }
 
-// next takes the first end until a time; stale ones, of jobs that were killed, are dropped.
+// next removes and returns the first end up to a time; it drops stale ends of jobs that were killed.
 func (e *ends) next(until int) (end, bool) {
 	for len(*e) > 0 && (*e)[0].at <= until {
 		x := heap.Pop(e).(end)

@@ -5,7 +5,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Results of steps beyond those of cell.Result.
+// These are results of steps in addition to the values of cell.Result.
 const (
 	// OK is the result of a step that succeeded.
 	OK = "ok"
@@ -15,7 +15,7 @@ const (
 	Failed = "error"
 )
 
-// Line is the answer to one step. Fields that an operation doesn't have are absent.
+// Line is the answer to a step. Fields that an operation doesn't have are absent.
 type Line struct {
 	// Step counts from 1.
 	Step   int    `json:"step"`
@@ -26,17 +26,17 @@ type Line struct {
 	Reason   string              `json:"reason"`
 	Findings strictyaml.Findings `json:"findings,omitempty"`
 	*Cluster
-	// Recovered are the pods that a restart took over, Lost those that it couldn't.
+	// Recovered are the pods that a restart took over, and Lost are the pods that it couldn't take over.
 	Recovered  []string      `json:"recovered,omitempty"`
 	Lost       []LostPod     `json:"lost,omitempty"`
 	Downgraded []ChangedGang `json:"downgraded,omitempty"`
 	// Restored are gangs that have their guarantee again.
 	Restored []ChangedGang `json:"restored,omitempty"`
-	// Violation is a contradiction in the scheduler's bookkeeping, if the replay checks for them.
+	// Violation is a contradiction in the scheduler's bookkeeping, if the replay checks the bookkeeping.
 	Violation string `json:"violation,omitempty"`
 }
 
-// Place is the answer to a step that schedules a pod.
+// Place is the answer to a step that schedules a pod; it has the pod's place.
 type Place struct {
 	Node              string   `json:"node"`
 	LeafCellIsolation []int32  `json:"leafCellIsolation"`
@@ -77,7 +77,7 @@ type GroupStatus struct {
 	LazyPreemptionStatus *LazyPreemption     `json:"lazyPreemptionStatus,omitempty"`
 }
 
-// LazyPreemption names the gang for which a group lost its guarantee.
+// LazyPreemption names the gang that took a group's guarantee.
 type LazyPreemption struct {
 	Preemptor string `json:"preemptor"`
 }

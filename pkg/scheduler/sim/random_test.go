@@ -68,7 +68,7 @@ type world struct {
 
 type worldPod struct {
 	id, spec string
-	// bound: the last answer was bind. running: it was accepted.
+	// bound means that the last answer was bind. running means that it was accepted.
 	bound, running bool
 }
 
@@ -88,7 +88,7 @@ func (w *world) gang() {
 	}
 }
 
-// next makes a step and returns the pod that it is about.
+// next makes a step and returns the step's pod.
 func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	switch n := w.IntN(100); {
 	case n < 12 || len(w.pods) == 0:
@@ -124,7 +124,7 @@ func (w *world) reconfigured() string {
 	return strings.NewReplacer("cellNumber: 3}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(3)), "cellNumber: 2}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(2))).Replace(text)
 }
 
-// learn takes an answer into account.
+// learn updates the world with an answer.
 func (w *world) learn(l *sim.Line, p *worldPod) {
 	switch {
 	case l.Op == "start":

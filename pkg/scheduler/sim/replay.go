@@ -26,9 +26,9 @@ type ReplayOptions struct {
 	Verify bool
 }
 
-// Replay runs the steps of a file in order and passes each answer to out at once. A step that is malformed or fails gets an answer
-// like any other, and the next one is run. Replay itself fails only if the file isn't a list, if out fails, or if the context
-// ends.
+// Replay runs the steps of a file in order and passes the answer to each step to out at once. If a step is malformed or fails,
+// it gets an answer like any other step, and Replay continues with the next step. Replay itself fails only if the file isn't a
+// list, if out fails, or if the context ends.
 func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out func(*Line) error) error {
 	var steps []step
 	if _, findings := strictyaml.Decode(file, yamlOfJSON(data), &steps); findings.Err() != nil {
@@ -57,8 +57,8 @@ func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	return fs
 }
 
-// Stepper runs steps one by one. It simulates a cluster in which only the scheduler is real: it stores the pods and
-// their annotations as an API server would.
+// Stepper executes individual steps. It simulates a cluster in which only the scheduler is real: like an API server, it
+// stores the pods and their annotations.
 type Stepper struct {
 	ReplayOptions
 	file     string
@@ -96,7 +96,7 @@ type replayPod struct {
 	slot, at int
 }
 
-// answer runs one step. A panic below is a bug, but the other steps are still answered.
+// answer executes one step and returns the answer. A panic during a step is a bug, but the other steps still get answers.
 func (r *Stepper) answer(s *step) (line *Line) {
 	r.steps++
 	line = &Line{Step: r.steps, Op: s.op, Result: OK}
@@ -146,7 +146,7 @@ func (s *nodeStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// refuse writes the answer that a step's request is impossible.
+// refuse sets the answer to Refuse, because the step's request is impossible.
 func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }

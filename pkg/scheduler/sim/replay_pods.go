@@ -179,8 +179,7 @@ func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	r.changed(downgrades, line)
 }
 
-// changed reports gangs whose guarantee changed, and writes it to their pods' annotations, from
-// which a restart reads it.
+// changed reports gangs whose guarantee changed, and writes the change to their pods' annotations, so that a restart reads it.
 func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	for _, d := range downgrades {
 		c := ChangedGang{VC: d.VC, Group: d.Gang, Pods: []string{}, Reason: d.Reason}
@@ -198,7 +197,7 @@ func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	}
 }
 
-// withGang adds a gang, or its pods if it is in the list already: a restart reports its pods one by one.
+// withGang adds a gang to the list, or only adds its pods if the list already has the gang: a restart reports its pods one by one.
 func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
 	for i := range list {
 		if list[i].VC != c.VC || list[i].Group != c.Group {

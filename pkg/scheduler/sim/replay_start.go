@@ -44,7 +44,7 @@ func (s *startStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// source returns the configuration that a start uses; nil means that of the previous start.
+// source returns the configuration for a start; nil means the configuration of the previous start.
 func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
 	case c == nil && r.core != nil:
@@ -81,7 +81,7 @@ func reasons(fs strictyaml.Findings) string {
 	return strings.Join(out, "\n")
 }
 
-// recover passes the running pods to a new scheduler, in the order in which they were accepted.
+// recover passes the running pods to a new scheduler, in the order in which the earlier one accepted them.
 func (r *Stepper) recover(line *Line) {
 	r.compact()
 	for _, p := range r.pods {

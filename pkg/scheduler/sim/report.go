@@ -13,7 +13,7 @@ import (
 type Report struct {
 	GPUs int `json:"gpus"`
 	Jobs int `json:"jobs"`
-	// Span is the time of the last arrival, at which the run ended.
+	// Span is the time of the last arrival, which ends the run.
 	Span int `json:"spanSec"`
 	// Utilisation and AvgQueueLength are averages over the last 70 % of the span.
 	Utilisation float64 `json:"utilisation"`
@@ -113,7 +113,7 @@ func (s *Share) add(optimal bool) {
 type Size struct {
 	GPUs int `json:"gpus"`
 	Share
-	// Levels counts starts by the lowest level at which one cell holds all GPUs; CLUSTER if none does.
+	// Levels counts starts by the lowest level with a cell that holds all GPUs, or CLUSTER if there is no such cell.
 	Levels map[string]int `json:"levels"`
 }
 
@@ -249,8 +249,8 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained returns the report of a run in which all jobs have finished. Utilisation, queue and placements are those at
-// the last arrival.
+// drained returns the report of a run after all jobs have finished. Utilisation, queue and placements have their values at the last
+// arrival.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
 	for i := range out.VirtualClusters {

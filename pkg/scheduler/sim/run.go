@@ -31,14 +31,14 @@ type Options struct {
 	Meter Meter
 	// Progress is called with how many of all jobs have arrived.
 	Progress func(arrived, all int)
-	// Core replaces the scheduler. All its nodes are healthy.
+	// Core replaces the scheduler. All nodes of the Core are healthy.
 	Core Core
 	// Drain continues after the last arrival until every job has finished.
 	Drain bool
 	// Checkpoint is the amount of work, in seconds, between two checkpoints of a job. A killed job continues from its last
 	// checkpoint. 0: it keeps all its work.
 	Checkpoint int
-	// Restart is how many seconds each start after a kill takes, in which the job holds its GPUs and does no work.
+	// Restart is how many seconds each start after a kill takes. During this time, the job holds its GPUs and does no work.
 	Restart int
 	// ReservationAfter is how long a guaranteed job waits before GPUs are held for it. 0: as long as in a cluster by default;
 	// negative: forever.
@@ -143,7 +143,7 @@ func newRun(c cell.Config, jobs []trace.Job, o Options) (*run, error) {
 	return r, nil
 }
 
-// take orders the jobs by arrival and refuses those that the cluster could never run.
+// take orders the jobs by arrival, and returns an error for a job that the cluster could never run.
 func (r *run) take(c cell.Config, jobs []trace.Job) error {
 	var names []string
 	policy := map[string]string{}
@@ -279,8 +279,8 @@ func (r *run) hold(j *job, gpus int) {
 	}
 }
 
-// withinQuota reports whether a guaranteed job and those of its virtual cluster that it can't preempt
-// fit into the cells that the virtual cluster owns.
+// withinQuota reports whether the cells that the virtual cluster owns are enough for a guaranteed job and the jobs of
+// the virtual cluster that it can't preempt.
 func (r *run) withinQuota(j *job) bool {
 	if j.Priority < 0 {
 		return false
@@ -341,7 +341,7 @@ func (r *run) kill(j *job) error {
 	return nil
 }
 
-// waste counts time in which a job's GPUs did work that was lost. from is the beginning of that time.
+// waste counts time for which a job's GPUs did work that was lost. from is the beginning of that time.
 func (r *run) waste(j *job, from, seconds int) {
 	j.lost += seconds
 	r.count.lost += seconds * j.GPUs()
@@ -350,5 +350,5 @@ func (r *run) waste(j *job, from, seconds int) {
 	}
 }
 
-// errStuck is a contradiction between two answers of the scheduler.
+// errStuck means that two decisions of the scheduler contradict each other.
 var errStuck = errors.New("the scheduler's state is inconsistent")

@@ -89,7 +89,7 @@ func (c *counter) Why(r *cell.Request) cell.Explanation {
 	return cell.Explanation{Code: "Fragmented"}
 }
 
-// small returns a cluster of one node with eight GPUs, of which A and B own four each.
+// small returns a cluster of one node with eight GPUs: A and B own four each.
 func small() cell.Config {
 	return cell.Config{
 		Types:    []cell.Type{{Name: "NODE", Child: "HALF", Children: 2, Node: true}, {Name: "HALF", Child: "GPU", Children: 4}},

@@ -130,8 +130,7 @@ func sum(v cell.VirtualCluster, sizes, pinned map[string]int) int {
 	return n
 }
 
-// common returns the lowest level at which one cell holds all the GPUs, and the lowest level that
-// could hold as many.
+// common returns the lowest level with a cell that holds all the GPUs, and the lowest level whose cells are large enough for them.
 func (t *topology) common(pods []cell.PodPlacement) (is, best string) {
 	var first leaf
 	at, gpus := 0, 0

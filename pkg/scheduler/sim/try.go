@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// try requests a place for a job. If it gets one, it kills the jobs that are in the way and starts the job.
+// try requests a place for a job. If there is a place, it kills the jobs that hold the cells and starts the job.
 func (r *run) try(j *job) (queue.Attempt, error) {
 	d, err := r.decide(j, 0, cell.Filtering)
 	if err != nil {

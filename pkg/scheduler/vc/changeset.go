@@ -16,7 +16,7 @@ type ChangeSet struct {
 	Message string `json:"message,omitempty"`
 	// DryRun returns the effect without changing anything.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Force allows a change after which jobs continue in a virtual cluster that is deleted, or that keeps no cells.
+	// Force allows a change even if jobs then continue in a virtual cluster that is deleted, or that keeps no cells.
 	Force bool `json:"force,omitempty"`
 }
 

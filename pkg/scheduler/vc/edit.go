@@ -23,11 +23,11 @@ const (
 
 const remedyEdit = "get the files with: paictl config pull -o DIR; edit services-configuration.yaml there; then: paictl config push -p DIR, and: paictl service start -n scheduler"
 
-// Edit returns the text of services-configuration.yaml with virtual clusters set, or removed if
-// the change is nil. Only the lines of those that change are rewritten; everything else stays byte for byte.
-// Edit reads its result again to verify that it has the requested changes.
+// Edit returns the text of services-configuration.yaml with virtual clusters set, or removed if the change is nil. It
+// only rewrites the lines of virtual clusters that change; everything else stays byte for byte. Edit reads its result
+// again to verify that it has the requested changes.
 func Edit(text []byte, changes map[string]*Definition) ([]byte, error) {
-	// Parse also refuses a text that would keep the parser busy for hours.
+	// Parse also rejects a text that would keep the parser busy for hours.
 	if _, found := strictyaml.Parse("services-configuration.yaml", text); found.Err() != nil {
 		return nil, hint.Wrap(found.Err(), remedyEdit)
 	}
@@ -182,7 +182,7 @@ func block(n *yaml.Node) bool {
 	return n.Kind == yaml.MappingNode && n.Style&yaml.FlowStyle == 0
 }
 
-// node writes the definition over the one in the file, whose comments and style stay.
+// node writes the definition over the definition in the file, and keeps comments and style.
 func (d *Definition) node(have *yaml.Node) (*yaml.Node, error) {
 	fresh, err := strictyaml.Node(d)
 	if err != nil {

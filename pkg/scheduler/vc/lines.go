@@ -12,8 +12,8 @@ import (
 // lines holds the lines of a file, each with its line break.
 type lines struct{ all []string }
 
-// span returns the lines of an entry of a block map, from 0: those that are indented deeper than its key belong to it.
-// Comments above the key don't.
+// span returns the lines of an entry of a block map, from 0. Lines that are indented deeper than the entry's key belong
+// to the entry. Comments above the key don't belong to it.
 func (l *lines) span(e *entry) (first, last int) {
 	first = e.key.Line - 1
 	last = first
@@ -75,7 +75,7 @@ func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, er
 	return l.bytes(), nil
 }
 
-// endLine adds a line break to the file's last line if it doesn't end with one.
+// endLine adds a missing line break to the file's last line.
 func (l *lines) endLine(i int) {
 	if l.all[i] != "" && !strings.HasSuffix(l.all[i], "\n") {
 		l.all[i] += "\n"

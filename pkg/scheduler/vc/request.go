@@ -32,14 +32,14 @@ type Request struct {
 	Policy string `json:"policy,omitempty"`
 	// Define replaces the whole definition before the rest is applied.
 	Define *Definition `json:"define,omitempty"`
-	// TakeFrom is another virtual cluster from which the added cells are taken.
+	// TakeFrom is another virtual cluster that loses the added cells.
 	TakeFrom string `json:"takeFrom,omitempty"`
-	// Delete removes it.
+	// Delete removes the virtual cluster.
 	Delete bool `json:"delete,omitempty"`
 }
 
-// FromDefault sets TakeFrom to the virtual cluster that owns everything, if no virtual cluster is defined yet and none
-// of the requests names default or a virtual cluster to take from.
+// FromDefault sets TakeFrom to the virtual cluster that owns everything, if no virtual cluster is defined yet, and if
+// no request names default or has TakeFrom.
 func FromDefault(requests []Request, have map[string]Definition) {
 	if len(have) > 0 || slices.ContainsFunc(requests, func(r Request) bool { return r.Name == DefaultName || r.TakeFrom != "" }) {
 		return
@@ -49,9 +49,9 @@ func FromDefault(requests []Request, have map[string]Definition) {
 	}
 }
 
-// Changes returns the definitions that a request changes, out of the existing ones. effective is the whole
-// configuration in effect: if no virtual cluster is defined, it has one called default, whose definition is then
-// written.
+// Changes applies a request to the existing definitions, and returns the changed definitions. effective is the whole
+// configuration in effect: if no virtual cluster is defined, it has a virtual cluster called default, whose definition
+// is then written.
 func (r *Request) Changes(have map[string]Definition, effective cell.Config) (map[string]*Definition, error) {
 	out := map[string]*Definition{}
 	h := hardwareOf(effective)
@@ -146,8 +146,8 @@ func named(have map[string]int, change map[string]*int) map[string]int {
 	return out
 }
 
-// give moves cells between this virtual cluster and another one: the other one loses the cells that this one gets, and
-// gets those that this one loses.
+// give moves cells between this virtual cluster and another one: the other virtual cluster loses the cells that this
+// one gets, and gets the cells that this one loses.
 func (r *Request) give(h *hardware, was, is Definition, have map[string]Definition, out map[string]*Definition) error {
 	if r.TakeFrom == "" {
 		return nil

@@ -78,7 +78,7 @@ func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 	assert.Equal(t, `did you mean "vision"?`, hint.Of(err))
 }
 
-// Without a definition, one virtual cluster owns everything: the first change must not take everything from it.
+// Without a definition, one virtual cluster owns everything: the first change must not take all its cells.
 func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
 	effective := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: DefaultName, Cells: []cell.Virtual{{Type: "x", Count: 4}}, Quota: cell.Quota{PerUser: 2}}}}
 	requests := []Request{{Name: "a", Cells: []Cells{{"x", 1}}}, {Name: "b", Cells: []Cells{{"x", 2}}}}

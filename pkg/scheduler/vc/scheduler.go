@@ -29,10 +29,10 @@ import (
 // service is the scheduler's Service in kube.SystemNamespace, with the name of the port of its API.
 const service = "scheduler:http"
 
-// answerTimeout bounds one request. While the scheduler rebuilds its state, it doesn't answer for a second or two.
+// answerTimeout bounds one request. While the scheduler rebuilds its state, it doesn't respond for a second or two.
 const answerTimeout = 15 * time.Second
 
-// ErrNotRunning is returned if no scheduler answers: none was started, or none leads yet.
+// ErrNotRunning is returned if no scheduler responds: none was started, or none leads yet.
 var ErrNotRunning = errors.New("the scheduler doesn't answer")
 
 // ErrNotInstalled is the ErrNotRunning for a cluster without a scheduler.
@@ -52,8 +52,8 @@ type Scheduler struct {
 // NewScheduler returns a Scheduler. It doesn't send a request yet.
 func NewScheduler(client kubernetes.Interface) *Scheduler { return &Scheduler{client: client} }
 
-// NewSchedulerAt returns a Scheduler that is reached at a URL, such as that of its Service inside the cluster, or through the API
-// server if at is "".
+// NewSchedulerAt returns a Scheduler that connects to a URL, such as the URL of its Service inside the cluster, or through the
+// API server if at is "".
 func NewSchedulerAt(client kubernetes.Interface, at string) (*Scheduler, error) {
 	s := NewScheduler(client)
 	if at == "" {
@@ -77,8 +77,8 @@ func (s *Scheduler) request(method, path string) *rest.Request {
 	return s.client.CoreV1().RESTClient().Verb(method).Namespace(kube.SystemNamespace).Resource("services").Name(service).SubResource("proxy").Suffix(path)
 }
 
-// known returns the token that opens the scheduler's API. If it can't be read, the scheduler refuses the request. A
-// scheduler of an earlier version has no token and doesn't need one. refused is a token that the scheduler refused, or "": it may have changed.
+// known returns the token that opens the scheduler's API. If the token can't be read, the scheduler rejects the request. A scheduler of an
+// earlier version has no token and doesn't need one. refused is a token that the scheduler rejected, or "": the token may have changed.
 func (s *Scheduler) known(ctx context.Context, refused string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Scheduler) known(ctx context.Context, refused string) string {
 	return s.token
 }
 
-// readAgain is the time for which a refused token is not read again.
+// readAgain is the time after a read of the token in which a rejected token doesn't cause another read.
 const readAgain = 5 * time.Second
 
 // VirtualClusters returns the resources and usage of all virtual clusters.
@@ -101,8 +101,8 @@ func (s *Scheduler) VirtualClusters(ctx context.Context) (*api.VirtualClusters, 
 	return out, s.ask(ctx, s.request(http.MethodGet, api.PathVirtualClusters), "", out)
 }
 
-// Queue returns the gangs that wait. A scheduler of an earlier version supports neither prefixes nor a limit and returns all of them,
-// so Queue leaves out those that q doesn't select.
+// Queue returns the gangs that wait. A scheduler of an earlier version supports neither prefixes nor a limit and returns all gangs,
+// so Queue removes the gangs that q doesn't select.
 func (s *Scheduler) Queue(ctx context.Context, q api.QueueQuery) (*api.Queue, error) {
 	r := s.request(http.MethodGet, api.PathQueue)
 	for _, prefix := range q.Prefixes {

@@ -121,7 +121,7 @@ func (s *settlement) fit(h *hardware, chain []string, top int, moved []move) err
 	}
 }
 
-// short returns the highest level of a chain at which more cells are owned than exist, and how many more.
+// short returns the highest level of a chain whose owned cells exceed the existing cells, and how many more cells are owned.
 func (s *settlement) short(h *hardware, chain []string, free int) (level, n int) {
 	for level := range chain {
 		for _, d := range s.owned {

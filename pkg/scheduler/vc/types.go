@@ -52,8 +52,7 @@ func pathOf(chain []string, name string) string {
 	return chain[0] + "." + name
 }
 
-// find returns the chain of a type, and its place in it. A type below the top may be written alone
-// if only one chain has it.
+// find returns the chain of a type, and the type's level in the chain. A type below the top may be written alone if only one chain has it.
 func (h *hardware) find(cellType string) (chain []string, level int) {
 	first, last := ends(cellType)
 	for _, c := range h.chains {
@@ -106,7 +105,7 @@ func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	return true
 }
 
-// ends returns the first and the last component of a path of types, which are the relevant ones.
+// ends returns the first and the last component of a path of types. Only these components matter.
 func ends(cellType string) (first, last string) {
 	first, _, _ = strings.Cut(cellType, ".")
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]

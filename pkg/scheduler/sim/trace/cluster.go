@@ -10,7 +10,7 @@ import (
 
 const gpusPerNode = 8
 
-// cluster contains racks of equal nodes, every cell of which belongs to a virtual cluster.
+// cluster contains racks of equal nodes. Every cell belongs to a virtual cluster.
 type cluster struct {
 	gpus, racks, rackNodes int
 	vcs                    []share

@@ -60,7 +60,7 @@ func makeJobs(r *random, c cluster, n int) []Job {
 		v := c.draw(int(r.uniform() * float64(c.gpus)))
 		j := &jobs[i]
 		j.ID, j.VC, j.Priority = i, v.name, drawPriority(r.uniform())
-		// Opportunistic jobs may use a quarter of the cluster, guaranteed ones half of the whole nodes of their virtual cluster.
+		// Opportunistic jobs may use a quarter of the cluster. Guaranteed jobs may use half of the whole nodes of their virtual cluster.
 		limit := c.gpus / 4
 		if j.Priority >= 0 {
 			limit = max(4, (v.racks*c.rackNodes+v.nodes)*gpusPerNode/2)

@@ -142,7 +142,7 @@ func check(o *vc.ChangeSet) error {
 	return nil
 }
 
-// amend writes the requests into services-configuration.yaml, checks the result, and returns the scheduler's part of it.
+// amend writes the requests into services-configuration.yaml, checks the result, and returns the scheduler's part of the file.
 func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, []byte, error) {
 	text, err := edit(p, requests)
 	if err != nil {
@@ -221,7 +221,7 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler refuses to edit if HiveD's own file defines the virtual clusters, because it is a text within the text.
+// inScheduler returns an error if HiveD's own file defines the virtual clusters, because paictl can't edit a text within the text.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	for _, name := range []string{"scheduler", "hivedscheduler"} {
 		section, _ := c.Services.Sections[name].(map[string]any)

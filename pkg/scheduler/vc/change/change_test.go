@@ -61,7 +61,7 @@ func stored(t *testing.T, objects ...runtime.Object) *fake.Clientset {
 	return client
 }
 
-// scheduler returns one that answers as given; nil: none is installed.
+// scheduler returns a scheduler that sends the results of answer; if answer is nil, no scheduler is installed.
 func scheduler(t *testing.T, answer func(path string) any) *vc.Scheduler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -255,7 +255,7 @@ func owner(name string, gpus, nodes int) *api.VirtualCluster {
 	return v
 }
 
-// effect returns a scheduler's answer in which some virtual clusters end or shrink.
+// effect returns a scheduler's validation of a change that removes or shrinks some virtual clusters.
 func effect() *api.Validation {
 	cpus := owner("prep", 0, 0)
 	cpus.CPU = &cell.CPUStats{Guaranteed: 15}

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// inside are the jobs in virtual clusters that would be deleted, or keep no cells: the resources that each holds or waits for.
+// inside has the jobs in virtual clusters that would be deleted, or keep no cells, and the resources that each job holds or waits for.
 type inside map[string]map[string]string // by virtual cluster and job
 
 func (in inside) add(vc, job, what string) {
@@ -33,8 +33,8 @@ func (in inside) add(vc, job, what string) {
 	}
 }
 
-// inside returns these jobs: from the scheduler's answer or, if no scheduler answers, from the pods that name a virtual cluster that
-// would be deleted.
+// inside returns these jobs from the scheduler's validation or, if no scheduler responds, from the pods that name a virtual cluster
+// which would be deleted.
 func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) (inside, error) {
 	in := inside{}
 	if out.Effect != nil && out.Note == "" {
