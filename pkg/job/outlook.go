@@ -71,6 +71,7 @@ func (p *Prepared) OnCells() bool {
 }
 
 // Outlook asks the scheduler for the prediction for a job. If the scheduler doesn't respond, the verdict is unknown.
+// names are the names of jobs that the reader may know, and machines reports whether the reader may know machines.
 func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machines bool) *Outlook {
 	ctx, cancel := context.WithTimeout(ctx, outlookTime)
 	defer cancel()

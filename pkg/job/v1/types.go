@@ -198,7 +198,7 @@ type AvoidedNode struct {
 // the pod of the task.
 type State string
 
-// The states, in the order in which they are passed.
+// These are the states, in their order.
 const (
 	// AttemptCreationPending: the object is not yet requested.
 	AttemptCreationPending State = "AttemptCreationPending"

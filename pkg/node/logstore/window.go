@@ -266,7 +266,7 @@ func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 const (
 	// searchBytes is how many bytes of a line are searched.
 	searchBytes = 64 << 10
-	// excerptBytes is the size of the returned part of a long line; the match may be anywhere in that part.
+	// searchTime limits one search. excerptBytes is the size of the returned part of a long line; the match may be anywhere in that part.
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
