@@ -19,8 +19,8 @@ type Usage struct {
 // UsageItem is one row of a report about usage.
 type UsageItem struct {
 	api.UsageItem
-	// Share is the GPU time of guaranteed jobs, divided by the GPU time that all GPUs which the virtual cluster owns now have in the
-	// elapsed part of the row's period. It is nil if it isn't known.
+	// Share is the GPU time of guaranteed jobs, divided by the possible GPU time: all GPUs that the virtual cluster owns now, over
+	// the elapsed part of the row's period. It is nil if it isn't known.
 	Share *float64 `json:"shareOfGuarantee,omitempty"`
 }
 

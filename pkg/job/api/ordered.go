@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Visibility specifies which jobs a person sees: all jobs, or the jobs of User and the jobs in VCs. It can be combined
-// with any other filter in one request.
+// Visibility specifies which jobs a person sees: all jobs, or the jobs of User and the jobs in VCs. Visibility can be
+// combined with any other filter in one request.
 type Visibility struct {
 	All  bool
 	User string

@@ -102,7 +102,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectInstances sends the measurements of a GPU's instances, which only measure their memory. The labels are the same as dcgm-exporter's for
+// collectInstances sends the measurements of a GPU's instances. Only their memory is measured. The labels are the same as dcgm-exporter's for
 // instances: the labels of the GPU, its profile and its number.
 func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
 	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")

@@ -6,8 +6,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// MaxSize bounds the annotations of one pod, in bytes. Kubernetes accepts 256 KiB, but checks the size only if a pod is
-// written after it was bound. After that, it rejects every change. The difference is left for other annotations.
+// MaxSize bounds the annotations of one pod, in bytes. Kubernetes accepts 256 KiB, but checks the size only when a pod
+// is written after it was bound. It then rejects every change of a larger pod. The difference is left for other
+// annotations.
 const MaxSize = 240 << 10
 
 // Size returns an upper bound for the annotations of each pod of a gang with this place, in bytes.

@@ -150,8 +150,7 @@ func (s *Scheduler) tryFree(t target, r *Request, suggested Nodes) *plan {
 			return nil
 		}
 		if t.space == nil && s.holdsBack(t.chain, t.policy, spots) {
-			// The idle cells beside others are free for gangs that fit on one node. The idle cells beside other gangs are free
-			// for gangs that fit on one node. There, larger gangs would be spread over racks.
+			// The idle cells beside other gangs are free for gangs that fit on one node. There, larger gangs would be spread over racks.
 			if t.shape.total > t.chain.leaves[t.chain.node] {
 				return nil
 			}

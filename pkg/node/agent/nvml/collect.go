@@ -125,8 +125,8 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report shows the lost GPU. The report shows the lost GPU. The library returns this error immediately and every time, so wait
-			// for the other GPUs in a new set without the lost GPU.
+			// The report shows the lost GPU. The library returns this error immediately and every time, so wait for the other GPUs in a new
+			// set without the lost GPU.
 			time.Sleep(waitForEvents * time.Millisecond)
 			return out, c.listen()
 		default:
@@ -163,7 +163,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which GPU is lost.
+			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which GPU is lost.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
