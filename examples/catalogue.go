@@ -17,11 +17,11 @@ type Template struct {
 	// Category is one word: start, data, training, tools or serving.
 	Category string
 	Tags     []string
-	// Job is the job file. A secret that a person has to choose is masked in it.
+	// Job is the job file. A secret that the user has to choose is masked.
 	Job string
 }
 
-// Templates returns the catalogue of job templates, in the order in which a newcomer reads it.
+// Templates returns the catalogue of job templates, in the order for beginners.
 func Templates() ([]Template, error) {
 	list := []struct {
 		file, category string

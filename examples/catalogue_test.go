@@ -76,7 +76,7 @@ func TestATemplateHasNoSecretsAndNoMovingImages(t *testing.T) {
 	}
 }
 
-// facts returns the facts of a cluster with which a submission compares a job.
+// facts returns the facts of a cluster that a submission compares with a job.
 func facts() render.Cluster {
 	return render.Cluster{
 		RuntimeImage: "registry.example.com/pai-runtime:v1", SchedulerName: "pai-scheduler", NodeLabels: map[string]string{"pai-worker": "true"}, PeersURL: "http://job-controller/v1/peers",
@@ -154,7 +154,8 @@ func checkSyntax(t *testing.T, commands string) {
 }
 
 var (
-	// heredoc is a file in the commands, which the shell reads nothing into. The commands of the catalogue end each by END.
+	// heredoc matches a here-document in the commands, in which the shell replaces nothing. In the catalogue's commands, each of them ends with
+	// END.
 	heredoc = regexp.MustCompile(`(?s)<<'END'\n.*?\nEND\n`)
 	// inPython and inShell are how programs and commands read variables; inArithmetic is the inside of ((…)).
 	inPython     = regexp.MustCompile(`os\.(?:environ\[|environ\.get\(|getenv\()"(\w+)"|os\.environ\[(name)\]`)
@@ -216,7 +217,7 @@ func TestVariablesOfCommandsAreFound(t *testing.T) {
 // others are variables that another program than the job runtime sets.
 var others = map[string]string{"LOCAL_RANK": "torchrun", "SECONDS": "bash"}
 
-// The variables that the runtime sets are those that its code makes of this job for this task.
+// The test takes the variables that the runtime's code sets for this task of this job.
 func TestCommandsReadOnlyVariablesThatTheRuntimeSets(t *testing.T) {
 	for _, one := range catalogue(t) {
 		m := submitted(t, unmasked(one.Job))
@@ -236,7 +237,7 @@ func TestCommandsReadOnlyVariablesThatTheRuntimeSets(t *testing.T) {
 	}
 }
 
-// variables returns those of the first task of a role.
+// variables returns the variables of the first task of a role.
 func variables(t *testing.T, s *spec.Spec, role int) []env.Var {
 	t.Helper()
 	known := &peers.Peers{}

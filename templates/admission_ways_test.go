@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Each of these would give a job access to resources of others.
+// Each of these jobs would get access to other users' resources.
 func TestThereIsNoWayRoundTheRules(t *testing.T) {
 	_, a := guarded(t)
 	for name, test := range map[string]struct{ metadata, spec string }{
@@ -31,7 +31,7 @@ func TestThereIsNoWayRoundTheRules(t *testing.T) {
 	}
 }
 
-// Each of these is legitimate.
+// Each of these jobs is legitimate.
 func TestWhatKubernetesTakesOfAJobTheRulesTake(t *testing.T) {
 	_, a := guarded(t)
 	env := "env: [{name: NVIDIA_VISIBLE_DEVICES, value: none}]"

@@ -83,7 +83,7 @@ func TestAnAgentWritesHowTheGPUsOfItsOwnMachineDoAndNothingElse(t *testing.T) {
 		`"node-restriction.kubernetes.io/x":"y"`, `"paictl.openpai.org/gpu":"x"`, `"paictl.openpai.org/gpu-simulated.more":"x"`, `"paictl.openpai.org/role":"x"`,
 		`"nvidia.com/gpu.deploy.driver":"true"`, `"nvidia.com/gpu.workload.config":"vm-passthrough"`, `"nvidia.com/mig.config":"all-1g.5gb"`, `"nvidia.com/gpu.countx":"1"`,
 		`"xnvidia.com/gpu.count":"1"`, `"nvidiaxcom/gpu.count":"1"`, `"feature.node.kubernetes.io/pci-10de.present":"true"`, `"amd.com/gpu.other":"1"`, `"gamma.amd.com/gpu.vram":"1"`,
-		`"nvidia.com/gpu.count":"8","node-role.kubernetes.io/master":""`, // one among those that are allowed
+		`"nvidia.com/gpu.count":"8","node-role.kubernetes.io/master":""`, // a forbidden label beside an allowed label
 	} {
 		require.ErrorContains(t, patch(ctx, "gpu-1", labels(hostile)), "labels of a Node that say which GPUs it has, and nothing else", hostile)
 		require.Error(t, patch(ctx, "gpu-1", labels(hostile), "status"), hostile)

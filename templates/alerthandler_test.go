@@ -162,7 +162,7 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-// The server's account makes requests for persons alone, and can only cancel those that exist.
+// The server's account makes requests for persons alone, and can only cancel requests that exist.
 func TestTheServerRequestsForPersonsAlone(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// The label remedy of GpuXidFatal, by which policies select alerts, agrees with the list of XIDs of the agent.
+// The label remedy of GpuXidFatal, which policies use to select alerts, agrees with the agent's list of XIDs.
 func TestAlertsAboutXIDsNameTheirRemedy(t *testing.T) {
 	var rules struct {
 		Groups []struct {

@@ -138,8 +138,7 @@ func removeClassAfter(t *testing.T, c *kube.Cluster) {
 	})
 }
 
-// Stop and start of the service storage: Helm leaves the volumes and takes them back as its
-// own, with the claim that they were bound to.
+// Stop and start of the service storage: Helm leaves the volumes and takes them back as its own, with the claim that uses them.
 func TestStoppedStorageKeepsItsVolumesAndTakesThemBack(t *testing.T) {
 	c := kubetest.Start(t)
 	ensureNamespaces(t, c)

@@ -43,7 +43,7 @@ func names(t *testing.T) []string {
 	return out
 }
 
-// eachChart runs a test for every chart, as it is embedded.
+// eachChart runs a test for every embedded chart.
 func eachChart(t *testing.T, f func(t *testing.T, c *chart.Chart)) {
 	t.Helper()
 	for _, name := range names(t) {
@@ -73,14 +73,13 @@ func values(t *testing.T, file string) map[string]any {
 	return out
 }
 
-// A variant is one set of values with which every chart is rendered.
+// A variant is a set of values for rendering every chart.
 type variant struct {
 	name   string
 	values func(t *testing.T, chart string) map[string]any
 }
 
-// Variants: a plain "helm install" with only the required values, and the values of paictl, with every part
-// of the chart turned on.
+// Variants: a plain "helm install" with only the required values, and the values of paictl, with every part of the chart enabled.
 var variants = []variant{
 	{"plain", func(t *testing.T, chart string) map[string]any { return values(t, chart+".plain") }},
 	{"paictl", func(t *testing.T, chart string) map[string]any {
@@ -279,7 +278,7 @@ func TestVolumesOfTheOperatorBelongToNoService(t *testing.T) {
 	require.NotContains(t, manifest, "paictl.openpai.org/service")
 }
 
-// Virtual clusters change while gangs run: the pods that count GPUs must not be replaced for it.
+// Virtual clusters change while gangs run: such a change must not replace the pods that count GPUs.
 func TestAChangeOfVirtualClustersRestartsNoScheduler(t *testing.T) {
 	deployment := func(change map[string]any) (config string, template any) {
 		v := variants[0].values(t, "scheduler")

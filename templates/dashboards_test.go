@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 // query is one question of a dashboard to Prometheus.
 type query struct{ dashboard, panel, expr string }
 
-// queries reads those of all panels and variables.
+// queries reads the queries of all panels and variables.
 func queries(t *testing.T) []query {
 	t.Helper()
 	files, err := fs.Glob(Charts(), "charts/grafana/files/dashboards/*.json")

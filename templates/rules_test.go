@@ -106,7 +106,7 @@ func TestObjectsCarryTheCommonLabels(t *testing.T) {
 	})
 }
 
-// elsewhere are the namespaces, other than the platform's, in which a chart may make objects.
+// elsewhere are the namespaces, other than the platform's namespace, in which a chart may make objects.
 var elsewhere = map[string][]string{
 	"cluster-configuration": {kube.JobNamespace},
 	"storage":               {kube.JobNamespace, "default"},     // claims, where the values say so
@@ -229,7 +229,7 @@ func TestServersHaveProbes(t *testing.T) {
 			require.NotNil(t, c.LivenessProbe, c.Name)
 			for _, p := range []*corev1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
 				if p != nil && p.HTTPGet != nil {
-					// A number may be that of another container: they share the pod's network.
+					// A number may belong to a port of another container: containers share the pod's network.
 					found := slices.ContainsFunc(w.template.Spec.Containers, func(other corev1.Container) bool {
 						return slices.ContainsFunc(other.Ports, func(port corev1.ContainerPort) bool {
 							return other.Name == c.Name && port.Name == p.HTTPGet.Port.String() || fmt.Sprint(port.ContainerPort) == p.HTTPGet.Port.String()
@@ -250,7 +250,7 @@ var rootAllowed = map[string][]corev1.Capability{
 	"cluster-backup/CronJob": {},                                            // pai-backup reads the cluster's keys, which are root's
 }
 
-// privilegedAllowed are workloads that may be privileged: other containers can't open a GPU's device file that isn't allocated to them.
+// privilegedAllowed are workloads that may be privileged: other containers can't open the device file of a GPU that they weren't allocated.
 var privilegedAllowed = []string{"agent/DaemonSet"}
 
 func TestPodsRunWithAsFewRightsAsTheyCan(t *testing.T) {
@@ -309,17 +309,17 @@ func TestPodsGetATokenOnlyToAskTheAPI(t *testing.T) {
 	})
 }
 
-// writers are services whose work is to change something, with the rules by which they may.
+// writers are services whose work is to change something, with the rules that allow these changes.
 var writers = map[string][]string{
 	"scheduler": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`, // its own namespace's; they have no name yet
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["pai-scheduler"],"resources":["leases"],"verbs":["get","update","patch"]}`,
 		`{"apiGroups":[""],"resourceNames":["scheduler-configuration"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
-		`{"apiGroups":[""],"resources":["pods"],"verbs":["patch"]}`, // those of jobs
+		`{"apiGroups":[""],"resources":["pods"],"verbs":["patch"]}`, // pods of jobs
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["create"]}`,
 	},
 	"agent": {
-		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy restricts it to those of its machine
+		`{"apiGroups":["resource.k8s.io"],"resources":["resourceslices"],"verbs":["get","list","watch","create","update","patch","delete"]}`, // a policy restricts it to the slices of its machine
 		`{"apiGroups":["resource.k8s.io"],"resources":["resourceclaims"],"verbs":["get"]}`,
 		// A policy restricts it to one annotation and one condition of its machine.
 		`{"apiGroups":[""],"resources":["nodes"],"verbs":["get","list","watch","patch"]}`,
@@ -366,18 +366,18 @@ var writers = map[string][]string{
 		// Users, groups, and templates of jobs.
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users","groups","templates"],"verbs":["get","list","watch","create","update","patch","delete"]}`,
 		`{"apiGroups":["paictl.openpai.org"],"resources":["users/status","groups/status","templates/status"],"verbs":["get","update","patch"]}`,
-		// Requests of administrators. A policy of the alert handler's chart restricts it to making and canceling those of persons.
+		// Requests of administrators. A policy of the alert handler's chart only allows it to create and cancel persons' requests.
 		`{"apiGroups":["paictl.openpai.org"],"resources":["actions"],"verbs":["get","list","watch","create","patch"]}`,
 	},
 	"job-controller": {
 		`{"apiGroups":["coordination.k8s.io"],"resources":["leases"],"verbs":["create"]}`,
 		`{"apiGroups":["coordination.k8s.io"],"resourceNames":["job-controller"],"resources":["leases"],"verbs":["get","update","patch"]}`,
-		// Its own namespace's: the Secrets that open its API and that of log-manager, which it makes itself.
+		// Secrets in its own namespace: the Secrets that open its API and log-manager's API, which it makes itself.
 		`{"apiGroups":[""],"resources":["secrets"],"verbs":["create"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-controller-token","log-manager-token","job-audit-token"],"resources":["secrets"],"verbs":["get"]}`,
 		`{"apiGroups":[""],"resourceNames":["job-failure-rules"],"resources":["configmaps"],"verbs":["get","list","watch"]}`,
 		`{"apiGroups":["","events.k8s.io"],"resources":["events"],"verbs":["create","patch"]}`,
-		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among them.
+		// The namespace of jobs, whose objects it makes and removes. Secrets aren't among these objects.
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks"],"verbs":["get","list","watch","update","patch","delete"]}`,
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/status"],"verbs":["update","patch"]}`,
 		`{"apiGroups":["frameworkcontroller.microsoft.com"],"resources":["frameworks/finalizers"],"verbs":["update"]}`,
@@ -415,7 +415,7 @@ func TestRolesAreNarrow(t *testing.T) {
 	})
 }
 
-// foreignRoles are those that a chart's account is given and that the chart doesn't make.
+// foreignRoles are the roles that a chart's account gets although the chart doesn't make these roles.
 var foreignRoles = map[string][]string{
 	"scheduler": {"system:kube-scheduler", "system:volume-scheduler", "extension-apiserver-authentication-reader"},
 }
@@ -583,8 +583,8 @@ func TestTheMachineIsUsedOnlyWithAReason(t *testing.T) {
 	}
 }
 
-// paictl compares the ports on machines with those of Kubernetes and of other services; it
-// reads them from the values that the annotation names.
+// paictl compares the ports on machines with the ports of Kubernetes and of other services; it reads the ports from the values that the annotation
+// names.
 func TestPortsOnTheMachinesAreAnnounced(t *testing.T) {
 	eachRendering(t, func(t *testing.T, c *chart.Chart, all []unstructured.Unstructured) {
 		announced := list(c.Metadata.Annotations[annotationHostPorts])

@@ -52,7 +52,7 @@ func TestSchemasCompile(t *testing.T) {
 	})
 }
 
-// Quantities that Kubernetes would refuse in a pod are found before a service is started.
+// Quantities that Kubernetes would reject in a pod are found before a service is started.
 func TestResourcesOfPodsAreQuantities(t *testing.T) {
 	eachChart(t, func(t *testing.T, c *chart.Chart) {
 		resources, _ := schemaOf(t, c)["properties"].(map[string]any)["resources"].(map[string]any)

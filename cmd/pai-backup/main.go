@@ -1,4 +1,4 @@
-// Command pai-backup makes one backup of the cluster in which it runs.
+// Command pai-backup makes one backup of its cluster.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	// The image has no CA certificates, and servers of S3 have certificates of public authorities.
+	// The image has no CA certificates, and S3 servers have certificates of public CAs.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
 	"github.com/openpai/paictl/pkg/cluster/backups"

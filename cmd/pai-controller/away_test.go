@@ -87,7 +87,7 @@ func (r *relay) pass(in net.Conn) {
 	r.mu.Unlock()
 }
 
-// cut ends all connections; new ones are refused.
+// cut closes all connections, and makes the relay reject new connections.
 func (r *relay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,7 +36,7 @@ func tellLeader(r prometheus.Registerer, leads func() bool) {
 	}))
 }
 
-// tellBroken adds a metric with the number of damaged archives, without the one in use.
+// tellBroken adds a metric with the number of damaged archives, except the archive in use.
 func tellBroken(r prometheus.Registerer, place archive.Options) {
 	r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "pai_archive_broken_files", Help: "Archives that were damaged and put aside, and that are still there.",
@@ -56,7 +56,7 @@ const (
 )
 
 var (
-	// The label pod would be overridden by that of the controller's own pod.
+	// Prometheus would replace the label pod with the name of the controller's own pod.
 	descTaskGPUs = prometheus.NewDesc("pai_task_gpus", "GPUs that a task holds.", []string{"task_pod", "job_name", "user", "vc", "type", "opportunistic"}, nil)
 	descGPUTime  = prometheus.NewDesc("pai_gpu_seconds_total", "GPU time since midnight, UTC: eight GPUs held for a minute are 480 seconds.", []string{"user", "vc", "type", "opportunistic"}, nil)
 )
@@ -77,7 +77,7 @@ type usage struct {
 // Describe implements prometheus.Collector.
 func (u *usage) Describe(out chan<- *prometheus.Desc) { out <- descTaskGPUs; out <- descGPUTime }
 
-// Collect implements prometheus.Collector. If the archive doesn't answer, it returns no metrics: another metric shows the failure.
+// Collect implements prometheus.Collector. If the archive doesn't respond, it returns no metrics: another metric shows the failure.
 func (u *usage) Collect(out chan<- prometheus.Metric) {
 	if !u.leads() {
 		return

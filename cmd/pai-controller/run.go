@@ -93,7 +93,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) (err error) {
 		func(ctx context.Context) error { return failed(ctx, watched) })
 }
 
-// answers checks that the archive is available: without it, no job can finish and no request can be answered.
+// answers checks that the archive is available: without the archive, no job can finish and no request can succeed.
 func answers(store archive.Store) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := store.Jobs(ctx, api.JobQuery{Limit: 1})
@@ -111,7 +111,7 @@ func failed(ctx context.Context, store archive.Store) error {
 	}
 }
 
-// together runs all parts. When one returns, it stops the others. The error is that of the first one.
+// together runs all parts. When one returns, it stops the others. together returns the error of the first part that returned.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -159,7 +159,7 @@ func TestAJobRunsWithTheRightsOfTheChart(t *testing.T) {
 	assert.Len(t, d.Attempts[0].Tasks, 2)
 }
 
-// twoTasks returns a job whose tasks look for each other, so that it gets a service, an account and a role.
+// twoTasks returns a job with two tasks that find each other, so that the job gets a service, an account and a role.
 func twoTasks() *v1.Framework {
 	name := v1.ObjectName("alice", fmt.Sprint("job", time.Now().UnixNano()))
 	return &v1.Framework{

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// token is the token of an API: the controller's own, or that of the agents that store logs. It is stored in a Secret, which is
-// created only once. All replicas share it, and users who may read the Secret may use the API.
+// token is the token of the controller's API, or of the API of the agents that store logs. It is stored in a Secret, which is created only once.
+// All replicas share the token, and users who may read the Secret may use the API.
 type token struct {
 	secrets typed.SecretInterface
 	name    string

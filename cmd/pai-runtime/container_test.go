@@ -53,7 +53,7 @@ func pid1(t *testing.T, commands string, more ...string) (*exec.Cmd, string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(root, "spec", "spec.json"), data, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "hosts"), []byte("127.0.0.1 localhost\n"), 0o644))
-	// The kubelet mounts a file where the report goes; here it needs something to be mounted on.
+	// The kubelet mounts a file at the path of the report; here the mount needs an existing file.
 	require.NoError(t, os.WriteFile(filepath.Join(root, "termination"), nil, 0o666))
 	require.NoError(t, os.Chmod(filepath.Join(root, "termination"), 0o666))
 	if _, err := os.Stat(spec.TerminationLog); err != nil {

@@ -58,7 +58,7 @@ const stopLimit = 5 * time.Second
 
 func main() { os.Exit(cli.Run(command())) }
 
-// program holds the values of the flags, and the objects that are created from them.
+// program holds the values of the flags, and the objects created from these values.
 type program struct {
 	gangs.Options
 	listen   string

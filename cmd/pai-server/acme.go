@@ -11,7 +11,7 @@ import (
 	servertls "github.com/openpai/paictl/pkg/server/tls"
 )
 
-// publicAuthority returns the authority that signs certificates for the server's public names, or nil if ACME is off.
+// publicAuthority returns the CA that signs certificates for the server's public names, or nil if ACME is off.
 func publicAuthority(o *options, config *rest.Config, log *slog.Logger) (*servertls.ACME, error) {
 	said := o.settings.ACME
 	if !said.Enabled {

@@ -26,8 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// leaveTime is how long a stopping server still answers. It already reports that it isn't ready, but not all clients
-// know that yet.
+// leaveTime is how long a stopping server still serves requests. It already reports that it isn't ready, but not all clients know that yet.
 const leaveTime = 3 * time.Second
 
 // run runs all parts until the context ends or one of them fails. Then it stops the other parts and returns, and the
@@ -75,7 +74,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			return a.Ready()
 		}
 	}
-	// The parts stop only after all answers are sent, because handlers use them.
+	// The parts stop only after all responses are sent, because handlers use them.
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	parts := slices.Concat(a.Parts(), []func(context.Context) error{
@@ -106,7 +105,7 @@ const shortConnections = 1000
 // proxyConnections limits the connections to the pages of other services.
 const proxyConnections = 500
 
-// serve answers requests of people when it has a certificate.
+// serve serves users' requests as soon as it has a certificate.
 func serve(ctx context.Context, o *options, a *assembly.Assembly, public *servertls.ACME, log *slog.Logger) error {
 	source, err := certificates(ctx, o, log)
 	if err != nil {
@@ -146,8 +145,7 @@ func serve(ctx context.Context, o *options, a *assembly.Assembly, public *server
 // askAgain is the pause after a failed request to the API server.
 const askAgain = 2 * time.Second
 
-// certificates returns the certificates of a folder, or of the platform's own authority. It waits for an unavailable API
-// server.
+// certificates returns the certificates in a folder, or certificates of the platform's own CA. It waits for an unavailable API server.
 func certificates(ctx context.Context, o *options, log *slog.Logger) (servertls.Source, error) {
 	if o.tls != "" {
 		return servertls.NewFiles(o.tls, time.Now, func(err error) {

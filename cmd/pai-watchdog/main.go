@@ -1,4 +1,4 @@
-// Command pai-watchdog reports to Prometheus when certificates expire, whether the API server answers, and the state of backups.
+// Command pai-watchdog reports to Prometheus when certificates expire, whether the API server responds, and the state of backups.
 package main
 
 import (

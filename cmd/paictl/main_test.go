@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// A terminal that is asked something answers on standard input, where a command's own input comes from.
+// A terminal sends its replies to queries through standard input, where a command reads its own input.
 func TestTheTerminalIsAskedNothing(t *testing.T) {
 	tier.More(t, "builds the program")
 	program := filepath.Join(t.TempDir(), "paictl")

@@ -1,4 +1,4 @@
-// build runs "go build" for paictl and the programs that it starts, so that they are smaller than those that the go command alone builds:
+// build runs "go build" for paictl and the programs that it starts, so that they are smaller than programs that the go command alone builds:
 //
 //	go run ./hack/build -trimpath -o bin/ ./cmd/paictl ./cmd/paictl-history
 //

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// The released paictl and the one of "go build" render a chart that calls all methods in the same way.
+// A released paictl and a paictl built by "go build" render a chart that calls all methods in the same way.
 func TestChartsRenderAsWithGoBuild(t *testing.T) {
 	tier.More(t, "the program itself, built twice")
-	t.Setenv("CGO_ENABLED", "0") // as releases are built; the race detector's step sets 1, with which the linker keeps all methods
+	t.Setenv("CGO_ENABLED", "0") // as in a build of a release; the race detector's step sets 1, and then the linker keeps all methods
 	plain, packed := programs.Program(t, "paictl"), filepath.Join(t.TempDir(), "paictl")
 	t.Cleanup(programs.Clean)
 	require.NoError(t, run(t.Context(), []string{"-buildvcs=false", "-ldflags=-s -w", "-o", packed, "github.com/openpai/paictl/cmd/paictl"}))

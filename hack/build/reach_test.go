@@ -35,7 +35,7 @@ type seen struct {
 	addressable bool
 }
 
-// add adds a type and all types in it.
+// add adds a type and all types inside the type.
 func (r *reach) add(t reflect.Type, addressable bool) {
 	if r.seen[seen{t, addressable}] {
 		return
@@ -48,7 +48,7 @@ func (r *reach) add(t reflect.Type, addressable bool) {
 	for i := range of.NumMethod() {
 		m := of.Method(i)
 		if n := m.Type.NumOut(); n == 0 || n > 2 || n == 2 && m.Type.Out(1) != reflect.TypeFor[error]() {
-			continue // text/template refuses it
+			continue // text/template rejects it
 		}
 		r.methods[m.Name] = of.String()
 		r.add(m.Type.Out(0), false)
@@ -100,7 +100,7 @@ func (r *reach) look(v reflect.Value) {
 	}
 }
 
-// ofTemplates returns the methods in reach of a chart's templates: those of Helm's objects, and of the results of all functions.
+// ofTemplates returns the methods that a chart's templates can reach: the methods of Helm's objects, and of the results of all functions.
 func ofTemplates(t *testing.T) map[string]string {
 	t.Helper()
 	r := &reach{map[seen]bool{}, map[string]string{}}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// call is the line of text/template that looks up a method by a name from a template. Because of it, the linker keeps all exported
-// methods of all types, including those of all of Kubernetes' clients.
+// call is the line of text/template that looks up a method by a name from a template. Because of this line, the linker keeps all exported methods
+// of all types, including all types of Kubernetes' clients.
 const call = "if method := ptr.MethodByName(fieldName); method.IsValid() {"
 
 // methods returns the names of methods that templates may call: all methods of values that a chart's templates can reach, which a test checks.
@@ -35,7 +35,7 @@ func methods() []string {
 	return out
 }
 
-// edit returns exec.go of text/template in which that line finds only these methods. The linker can analyse names that are constants.
+// edit returns text/template's exec.go, changed so that this line finds only these methods. The linker can analyse names that are constants.
 func edit(text string) (string, error) {
 	if n := strings.Count(text, call); n != 1 {
 		return "", fmt.Errorf("the line %q is in it %d times, not once: this release of Go needs another edit in hack/build/template.go, or build paictl with go build", call, n)

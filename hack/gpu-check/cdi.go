@@ -49,7 +49,7 @@ func (o *options) checkCDI(ctx context.Context, r *report, gpus *gpu.Report) *to
 	return edits
 }
 
-// allocatable returns the UUIDs that containers can get: those of GPUs, or of the instances of split GPUs.
+// allocatable returns the UUIDs that containers can get: the UUIDs of GPUs, or of the instances of split GPUs.
 func allocatable(r *gpu.Report) (uuids []string, instances []toolkit.Instance) {
 	for _, g := range r.GPUs {
 		switch {

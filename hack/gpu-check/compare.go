@@ -227,7 +227,7 @@ func (r *report) links(subject string, g *gpu.GPU, c *card) {
 	}
 }
 
-// xids lists the errors in the kernel's log and those that pai-nvml reported. The library reports only errors that happen while it is open.
+// xids lists the errors in the kernel's log, and the errors that pai-nvml reported. The library reports only errors that happen while it is open.
 func (r *report) xids(m *machine, reports ...*gpu.Report) {
 	var seen []string
 	for _, report := range reports {

@@ -185,8 +185,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return os.WriteFile(to, data, mode)
 }
 
-// bare returns the specification of a container without GPUs: like containers of Kubernetes, it may create device files, but may not
-// open those of GPUs.
+// bare returns the specification of a container without GPUs: like containers of Kubernetes, it may create device files, but may not open device
+// files of GPUs.
 func bare(args []string) *oci.Spec {
 	memory := int64(1) // the major number of null, zero, random and urandom
 	allowed := func(minor int64) oci.LinuxDeviceCgroup {

@@ -56,8 +56,8 @@ func (r *report) cost(name string, c cost, err error) {
 	r.Costs = append(r.Costs, c)
 }
 
-// measured runs a program for the time of a measurement. beside runs at the same time. The processor time includes that of its children; the memory
-// is that of the largest of them.
+// measured runs a program for the time of a measurement. beside runs at the same time. The processor time includes the program's children; the
+// memory is the memory of the largest of these processes.
 func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(context.Context) error) (cost, error) {
 	said := &strings.Builder{}
 	cmd.Stderr, cmd.WaitDelay = said, 5*time.Second
@@ -95,7 +95,7 @@ func (o *options) measured(ctx context.Context, cmd *exec.Cmd, beside func(conte
 	return cost{Seconds: seconds, CPU: 100 * used.Seconds() / seconds, Memory: float64(usage.Maxrss) / 1024}, failed
 }
 
-// measuredAgent runs the agent in separate folders, with the address of an API server that doesn't answer.
+// measuredAgent runs the agent in separate folders, with the address of an API server that doesn't respond.
 func (o *options) measuredAgent(ctx context.Context, r *report, gpus *gpu.Report) (cost, error) {
 	dir, err := os.MkdirTemp("", "gpu-check-") // the path of a socket can't be long
 	if err != nil {
@@ -141,7 +141,7 @@ const (
 	mostText = 64 << 20
 )
 
-// scrape reads the agent's measurements until ctx ends, and compares the last ones with the GPUs.
+// scrape reads the agent's metrics until ctx ends, and compares the last metrics with the GPUs.
 func (r *report) scrape(ctx context.Context, at string, gpus *gpu.Report) error {
 	var last string
 	for ctx.Err() == nil {
@@ -150,7 +150,7 @@ func (r *report) scrape(ctx context.Context, at string, gpus *gpu.Report) error 
 		if err != nil {
 			pause = retrying
 		} else if last = text; len(measured(text)) == 0 {
-			pause = retrying // the driver hasn't answered yet
+			pause = retrying // the driver hasn't responded yet
 		}
 		select {
 		case <-ctx.Done():

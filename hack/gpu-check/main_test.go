@@ -16,12 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// station is a machine with two H100, and answers of nvidia-smi and pai-nvml that agree. Tests change its files. The answers were written by hand in
-// the forms of driver 550: paictl hasn't been run on a machine with a GPU.
+// station is a machine with two H100, and with outputs of nvidia-smi and pai-nvml that agree. Tests change its files. The outputs were written by
+// hand in the formats of driver 550: paictl hasn't been run on a machine with a GPU.
 type station struct {
 	t    *testing.T
 	root string
-	dir  string // of the programs and their answers
+	dir  string // of the programs and their outputs
 }
 
 func newStation(t *testing.T) *station {
@@ -53,7 +53,7 @@ func (s *station) file(name, content string) {
 	require.NoError(s.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
-// replace changes an answer.
+// replace changes the output of a program.
 func (s *station) replace(name, from, to string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)

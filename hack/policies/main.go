@@ -89,7 +89,7 @@ func numbers(list string) ([]int, error) {
 	return out, nil
 }
 
-// compare runs the jobs of all seeds with each policy. The number of concurrent runs is that of processors.
+// compare runs the jobs of all seeds with each policy. At any time, as many simulations run as there are processors.
 func compare(ctx context.Context, gpus int, v variant, seeds []int, policies []string) ([]row, error) {
 	all := make([][]figures, len(policies))
 	g, ctx := errgroup.WithContext(ctx)

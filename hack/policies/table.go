@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// figures are the results of a run: first those of hived.csv, in the order of its columns after the seed, then those
-// that HiveD doesn't have.
+// figures are the results of a run: first the columns of hived.csv after the seed, then figures that HiveD doesn't have.
 type figures []float64
 
 const (
@@ -113,7 +112,7 @@ func readHiveD() (hived, error) {
 	return out, nil
 }
 
-// mean returns the means over the seeds, or nil if HiveD wasn't measured with one of them.
+// mean returns the means over the seeds, or nil if HiveD wasn't measured with one of the seeds.
 func (h hived) mean(gpus int, variant string, seeds []int) figures {
 	var list []figures
 	for _, seed := range seeds {

@@ -21,7 +21,7 @@ const (
 	libraries = sources + "/libraries"
 )
 
-// modules are the files of the libraries, by the names under which the sources import them.
+// modules maps the names in the sources' imports to the files of the libraries.
 var modules = map[string]string{
 	"preact":               "preact/preact.mjs",
 	"preact/hooks":         "preact/hooks.mjs",
@@ -71,7 +71,7 @@ type change struct {
 	times    int
 }
 
-// targets are the oldest browsers for which the syntax is written.
+// targets are the oldest browsers that the built files support.
 var targets = []api.Engine{{Name: api.EngineChrome, Version: "109"}, {Name: api.EngineFirefox, Version: "115"}, {Name: api.EngineSafari, Version: "16.4"}}
 
 // bundle returns the built files by name. The libraries that all pages use are in a separate file, so that a change of the pages leaves it
@@ -94,7 +94,7 @@ func bundle(root string) (map[string][]byte, error) {
 	two := common
 	two.EntryPointsAdvanced = []api.EntryPoint{
 		{InputPath: sources + "/src/main.tsx", OutputPath: "app"},
-		// These are loaded only when a page needs them.
+		// A page loads these files only when it needs them.
 		{InputPath: sources + "/src/actions.tsx", OutputPath: "actions"},
 		{InputPath: sources + "/src/admin.tsx", OutputPath: "admin"},
 		{InputPath: sources + "/src/jobform.tsx", OutputPath: "jobform"},
@@ -161,7 +161,7 @@ func rename(files map[string][]byte) {
 	}
 }
 
-// resolve resolves imports to the files of the libraries, and refuses all other packages.
+// resolve resolves imports to the files of the libraries, and rejects all other packages.
 func resolve(library func(name string) api.OnResolveResult) api.Plugin {
 	return api.Plugin{Name: "libraries", Setup: func(b api.PluginBuild) {
 		b.OnResolve(api.OnResolveOptions{Filter: `^[^./]`}, func(a api.OnResolveArgs) (api.OnResolveResult, error) {

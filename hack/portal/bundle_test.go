@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The built files are committed, so that a build of paictl needs no bundler. They must be those of the sources.
+// The built files are committed, so that a build of paictl needs no bundler. They must match the sources.
 func TestTheBuiltFilesAreThoseOfTheSources(t *testing.T) {
 	root, err := root()
 	if err != nil {

@@ -36,7 +36,7 @@ func writeBaseline(name string, entries []string) error {
 	return os.WriteFile(name, []byte(text), 0o644)
 }
 
-// createBaseline writes the first baseline. It refuses to replace one, because a baseline only shrinks.
+// createBaseline writes the first baseline. It doesn't replace an existing baseline, because a baseline only shrinks.
 func createBaseline(name string, found []finding) error {
 	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s exists", name)

@@ -23,7 +23,7 @@ type passage struct {
 	documents string
 }
 
-// A mark is the offset in a passage at which a line of its file begins.
+// A mark says at which offset in a passage a line of the file begins.
 type mark struct{ offset, line int }
 
 // A sentence is one line without the code that it quotes, so reflowing a paragraph doesn't change it.

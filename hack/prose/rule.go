@@ -117,7 +117,7 @@ func (r rule) matches(text string) [][]int {
 
 func isQuestion(text string) bool { return strings.HasSuffix(strings.TrimRight(text, `"')`), "?") }
 
-// without returns the spans that don't overlap any of the hidden ones.
+// without returns the spans that overlap no hidden span.
 func without(spans, hidden [][]int) [][]int {
 	return slices.DeleteFunc(spans, func(s []int) bool {
 		return slices.ContainsFunc(hidden, func(h []int) bool { return s[0] < h[1] && h[0] < s[1] })

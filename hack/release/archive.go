@@ -45,7 +45,7 @@ func writeTar(w io.Writer, entries []entry, when time.Time) error {
 	return tw.Close()
 }
 
-// tarGz returns a compressed tar in which the files are below a folder.
+// tarGz returns a compressed tar with the files below a folder.
 func tarGz(folder string, entries []entry, when time.Time) ([]byte, error) {
 	var below []entry
 	for _, e := range entries {

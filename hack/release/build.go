@@ -29,7 +29,7 @@ type part struct {
 	make func(ctx context.Context, b *build) error
 }
 
-// parts are in build order: each needs only those before it.
+// parts are in build order: each part needs only earlier parts.
 var parts = []part{
 	{"paictl", func(ctx context.Context, b *build) error { return b.programs(ctx) }},
 	{"archives", func(ctx context.Context, b *build) error { return b.archives(ctx) }},
@@ -66,7 +66,7 @@ type build struct {
 	root string // the root of the repository
 	dir  string // the folder of the release's files
 	work string // folder for unfinished files
-	// commit and when identify the source. All files have the time when.
+	// commit and when identify the source. All files get this time.
 	commit string
 	when   time.Time
 	public *minisign.PublicKey
@@ -212,7 +212,7 @@ func (b *build) program(name string, p platform) string {
 	return filepath.Join(b.dir, name+"_"+b.version+"_"+p.os+"_"+p.arch)
 }
 
-// needs returns an error if a part on which another one depends was not built.
+// needs returns an error if a required part was not built.
 func (b *build) needs(name string) error {
 	if slices.Contains(b.only, name) {
 		return nil

@@ -26,8 +26,8 @@ type bundleManifest struct {
 	}
 }
 
-// bundleArchives packs the bundle of each architecture, and the images of paictl's programs in it. The bundle for this machine's
-// architecture is built if it isn't complete. Other bundles must be in --bundles, and come from a machine of their architecture.
+// bundleArchives packs the bundle of each architecture, including the images of paictl's programs. The bundle for this machine's architecture is
+// built if it isn't complete. Other bundles must be in --bundles, and come from a machine of their architecture.
 func (b *build) bundleArchives(ctx context.Context) error {
 	if err := b.needs("paictl"); err != nil {
 		return err

@@ -168,7 +168,7 @@ func (l *layout) addImage(programs []entry, version, commit, arch string, when t
 	return d, err
 }
 
-// charts writes one archive with all charts of services, in the form in which "helm push" stores them in a registry.
+// charts writes one archive with all charts of services, in the format that "helm push" uses to store charts in a registry.
 func (b *build) charts(ctx context.Context) error {
 	dir := filepath.Join(b.work, "charts")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

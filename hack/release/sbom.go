@@ -14,8 +14,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker stored in it. It contains no
-// licenses, because the program doesn't contain them.
+// sbom returns the list of the modules in a program, as CycloneDX, from the data that the Go linker stored in the program. It contains no licenses,
+// because the program doesn't contain them.
 func sbom(file, version string, when time.Time) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -123,7 +123,7 @@ func pieces(line string, now style) (out []piece, columns int, after style) {
 	return out, columns, now
 }
 
-// with returns the style after a sequence with these parameters. Unknown ones have no effect.
+// with returns the style after a sequence with these parameters. Unknown parameters have no effect.
 func (s style) with(parameters []string) style {
 	for i := 0; i < len(parameters); i++ {
 		n, _ := strconv.Atoi(parameters[i])

@@ -108,7 +108,7 @@ func attribute(n *html.Node, key string) string {
 	return ""
 }
 
-// textOf returns the text in an element, without that of the layout. Blocks are separated by blanks.
+// textOf returns the text in an element, without the text of the layout. Blocks are separated by blanks.
 func textOf(n *html.Node) string {
 	if n.Type == html.TextNode {
 		return n.Data

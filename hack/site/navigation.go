@@ -41,8 +41,8 @@ func newGroup(name string) group {
 
 var section = regexp.MustCompile(`^## (.+)$`)
 
-// navigation returns the groups of the list beside each page. They are the sections of docs/README.md, for which a test requires a
-// link to each page; how-to pages, commands and decisions are groups below.
+// navigation returns the groups of the list beside each page. They are the sections of docs/README.md, which a test requires to link to each page;
+// how-to pages, commands and decisions are groups below.
 func navigation(docs []*doc) []group {
 	var out []group
 	i := slices.IndexFunc(docs, func(d *doc) bool { return d.Name == "docs/README.md" })

@@ -17,7 +17,7 @@ import (
 // address is the project's address at its host, which is also the module path.
 const address = "https://github.com/openpai/paictl"
 
-// first are the pages from which links lead to all others.
+// first are the pages that link, directly or through other pages, to all other pages.
 var first = []string{"README.md", "README.zh.md"}
 
 // doc is a page of the site.
@@ -58,7 +58,7 @@ func pageOut(name string) string {
 	return dir + base + ".html"
 }
 
-// shown are the kinds of files that browsers display. Others get a name under which browsers display them as text.
+// shown are the kinds of files that browsers display. Other files get a name with an extension that browsers display as text.
 var shown = []string{".json", ".png", ".svg", ".txt"}
 
 func fileOut(name string) string {
@@ -110,7 +110,7 @@ func read(v version) ([]*doc, error) {
 
 var title = regexp.MustCompile(`(?m)^# (.+)$`)
 
-// newDoc makes a page of the site from Markdown, and returns the documents to which it links.
+// newDoc makes a page of the site from Markdown, and returns the documents that the page links to.
 func newDoc(v version, name, text string) (d *doc, next []string) {
 	d = &doc{Name: name, v: v}
 	d.Title = name
@@ -136,8 +136,8 @@ func newDoc(v version, name, text string) (d *doc, next []string) {
 	return d, next
 }
 
-// link returns a link in the form for the site, and the file of the repository to which it leads. It doesn't change a dead link:
-// check reports it.
+// link returns a link in the form for the site, and the file in the repository that the link leads to. It doesn't change a dead link: check reports
+// it.
 func (d *doc) link(target string) (href, file string) {
 	file, anchor, _ := strings.Cut(target, "#")
 	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") || file == "" {

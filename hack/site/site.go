@@ -16,7 +16,7 @@ import (
 //go:embed all:theme
 var theme embed.FS
 
-// site holds all pages: the documents of the checkout, and below them those of each release.
+// site holds all pages: the documents of the checkout, and below them the documents of each release.
 type site struct {
 	root, out, hugo string
 	progress        io.Writer

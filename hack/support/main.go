@@ -34,7 +34,7 @@ func start() int {
 	return 0
 }
 
-// run reads reports, or those in the folder reports, and writes results and table below root.
+// run reads reports, or all reports in the folder reports, and writes results and the table below root.
 func run(ctx context.Context, root string, reports []string, stdout io.Writer) error {
 	if len(reports) == 0 {
 		var err error

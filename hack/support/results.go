@@ -63,7 +63,7 @@ func (all results) of(row, run string) (result, bool) {
 	return all[i], true
 }
 
-// add replaces results with newer ones, and returns the rows that changed.
+// add replaces results with newer results, and returns the rows that changed.
 func (all *results) add(some []result) []string {
 	var changed []string
 	for _, r := range some {
@@ -114,8 +114,7 @@ func readReport(file string) (*report, error) {
 	return r, json.Unmarshal(data, r)
 }
 
-// usable returns an error if a report can't be used: its run was incomplete, or its files differ from those of its
-// commit.
+// usable returns an error if a report can't be used: its run was incomplete, or its files differ from the files of its commit.
 func (r *report) usable(ctx context.Context, root string) error {
 	switch {
 	case !slices.Contains(runs, r.Tier):

@@ -111,7 +111,7 @@ func unit(ctx context.Context, r *runner) error {
 		r.goTest(ctx, suite{flags: flags, args: []string{"-rapid.seed=1"}, packages: rapid}))
 }
 
-// packages returns the import paths of all packages with tests, except those in or below the folders.
+// packages returns the import paths of all packages with tests, except packages in or below the folders.
 func (r *runner) packages(ctx context.Context, without ...string) ([]string, error) {
 	out, err := r.output(ctx, nil, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	if err != nil {

@@ -50,7 +50,7 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 			return err
 		}
 	}
-	// The rest of each package must pass without the excused tests: a failed test may have hidden a crash after it.
+	// The rest of each package must pass without the excused tests: a failed test may have hidden a later crash.
 	for _, pkg := range slices.Sorted(maps.Keys(run.failed)) {
 		if _, err := r.test(ctx, s.part(pkg, "-skip", r.skipped(pkg, run.failed[pkg]))); err != nil {
 			return fmt.Errorf("%s fails also without the tests that failed by chance or are quarantined: %w", pkg, err)
@@ -65,8 +65,8 @@ func (r *runner) goTest(ctx context.Context, s suite) error {
 	return nil
 }
 
-// skipped returns the tests that are not repeated when the rest of a package is: those that failed, and tests on hosts that passed, since each
-// takes minutes.
+// skipped returns the tests to skip when the rest of a package is repeated: the failed tests, and tests on hosts that passed, since each takes
+// minutes.
 func (r *runner) skipped(pkg string, failed []string) []string {
 	if !onHosts(pkg) {
 		return failed
@@ -290,8 +290,8 @@ func worth(line string) bool {
 	return line != "PASS\n" && !strings.Contains(line, "[no test files]")
 }
 
-// unfinished prints the output of the tests that ran when their package died: it contains the panic or the timeout, for which no test
-// fails.
+// unfinished prints the output of the tests that ran when their package died: the output contains the panic or the timeout, which isn't the failure
+// of any test.
 func (p *printer) unfinished(pkg string) {
 	for _, key := range slices.Sorted(maps.Keys(p.tests)) {
 		if strings.HasPrefix(key, pkg+" ") {

@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // patience is how long programs that got SIGTERM may take to end: tests on hosts remove their hosts.
 const patience = 2 * time.Minute
 
-// end waits until all processes that were started have ended, and kills those that haven't in time.
+// end waits until all started processes have ended, and kills processes that haven't ended in time.
 func (r *runner) end(patience time.Duration) {
 	late := time.Now().Add(patience)
 	for _, group := range r.groups {
@@ -229,9 +229,8 @@ func (r *runner) output(ctx context.Context, env []string, name string, args ...
 	return string(out), nil
 }
 
-// environment returns the environment of a tier's commands. One compilation of each library serves the programs, the tests and
-// the linter: with the switches that paictl is built with. The gate takes no setting of paictl from outside, so that it
-// runs the same tests everywhere.
+// environment returns the environment of a tier's commands. The programs, the tests and the linter share one compilation of each library, because
+// all use the switches of paictl's build. The gate takes no setting of paictl from outside, so that it runs the same tests everywhere.
 func environment(from []string, tier string) []string {
 	var out []string
 	flags := ""
@@ -253,7 +252,7 @@ func environment(from []string, tier string) []string {
 	return append(append(out, owned()...), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS="+flags+"-trimpath -gcflags=all=-dwarf=false")
 }
 
-// modules returns those of the user's GOFLAGS that say where modules come from. Others, such as -run, would change the tests.
+// modules returns the user's GOFLAGS that say where to find modules. Other flags, such as -run, would change the tests.
 func modules(flags string) (out string) {
 	for flag := range strings.FieldsSeq(flags) {
 		if strings.HasPrefix(flag, "-mod=") || strings.HasPrefix(flag, "-modcacherw") || strings.HasPrefix(flag, "-p=") {

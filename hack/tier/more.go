@@ -273,7 +273,7 @@ func hasScripts(pkg string) bool {
 	})
 }
 
-// rest returns those of the packages that didn't pass in this step of the run that is being continued.
+// rest returns the packages that didn't pass in this step of the run that is being continued.
 func (r *runner) rest(packages []string) []string {
 	if r.since == nil {
 		return packages

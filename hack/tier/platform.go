@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// platform is the system on which a tier ran; hack/support builds the support matrix from it. Sandbox hosts have the control groups and the
-// architecture of their machine, and its distribution unless PAICTL_TEST_RELEASE names another one.
+// platform is the system that a tier ran on; hack/support builds the support matrix from these systems. Sandbox hosts have the control groups and
+// the architecture of their machine, and its distribution unless PAICTL_TEST_RELEASE names another distribution.
 type platform struct {
 	System string `json:"system,omitempty"` // such as "debian 12"
 	Cgroup string `json:"cgroup,omitempty"` // v1, also on hybrid machines, since containers are then in v1; or v2
@@ -40,7 +40,7 @@ func thisPlatform(root string) platform {
 // codenames holds the systems of the codenames that PAICTL_TEST_RELEASE may have.
 var codenames = map[string]string{"bookworm": "debian 12", "trixie": "debian 13", "jammy": "ubuntu 22.04", "noble": "ubuntu 24.04"}
 
-// systemOfHosts returns the system of sandbox hosts: that of the release, if one is given.
+// systemOfHosts returns the system of sandbox hosts: the system of the release, if a release is given.
 func systemOfHosts(own, release string) (string, error) {
 	if release == "" {
 		return own, nil

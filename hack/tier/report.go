@@ -22,7 +22,7 @@ const reportsDir = "reports"
 type report struct {
 	Tier     string       `json:"tier"`
 	Commit   string       `json:"commit"`
-	Tree     string       `json:"tree"` // git's hash of all files, also those that aren't committed
+	Tree     string       `json:"tree"` // git's hash of all files, committed or not
 	Machine  string       `json:"machine"`
 	Platform platform     `json:"platform"`
 	Started  time.Time    `json:"started"`
@@ -178,7 +178,7 @@ func (p *report) add(run *outcome) {
 	p.Slowest = p.Slowest[:min(len(p.Slowest), 15)]
 }
 
-// flaky moves a test from the failed ones to the unreliable ones.
+// flaky moves a test from the failed tests to the unreliable tests.
 func (p *report) flaky(pkg, test string) {
 	name := pkg + " " + test
 	p.Failed = slices.DeleteFunc(p.Failed, func(s string) bool { return s == name })

@@ -44,7 +44,7 @@ func gitsOwn(name string) bool {
 	return slices.Contains([]string{"GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"}, name)
 }
 
-// treeOf returns git's hash of the files of the checkout, committed or not, without those that git ignores.
+// treeOf returns git's hash of the files in the checkout, committed or not, without files that git ignores.
 func treeOf(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "paictl-tier-")
 	if err != nil {
@@ -69,7 +69,7 @@ func treeOf(ctx context.Context) (string, error) {
 	return git(ctx, env, "write-tree")
 }
 
-// existing returns those of the files that exist: git lists files that are deleted but not committed, too.
+// existing returns the files that exist: git also lists files that are deleted but not committed.
 func existing(files []string) ([]string, error) {
 	var out []string
 	for _, file := range files {

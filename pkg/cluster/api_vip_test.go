@@ -122,7 +122,7 @@ func TestAVirtualAddressThatAnswersIsRefusedBeforeAnythingChanges(t *testing.T) 
 
 		l.host("m2").remove("/.fake/own-address")
 		l.mustUp()
-		// Once the cluster has the address, a master answers at it.
+		// Once the cluster has the address, a master responds at the address.
 		l.host("m1").write("/.fake/arp", mac+"\n")
 		assert.Empty(t, lines(l.mustUp().changes))
 	}
@@ -245,7 +245,7 @@ func TestAKubeconfigNamesAMasterWhileTheVirtualAddressDoesNotAnswer(t *testing.T
 	l.vip("10.9.0.77")
 	l.mustUp()
 	for _, m := range []string{"m1", "m2"} {
-		_, authority, _ := strings.Cut(l.host(m).read("/etc/kubernetes/admin.conf"), "# ca ") // the lab's API checks the authority
+		_, authority, _ := strings.Cut(l.host(m).read("/etc/kubernetes/admin.conf"), "# ca ") // the lab's API checks the CA
 		l.host(m).write("/etc/kubernetes/admin.conf", strings.ReplaceAll(adminConf, "10.0.0.1:6443", "127.0.0.1:6444")+"# ca "+authority)
 	}
 	var warned []string

@@ -35,29 +35,29 @@ const (
 //go:embed scripts/authority.sh
 var authorityScript string
 
-// authorityNames are the names of kubeadm's authorities, by the paths of their files.
+// authorityNames are the names of kubeadm's CAs, by the paths of their files.
 var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
 func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
 
-// caStep is a step in the rotation of authorities.
+// caStep is a step in the rotation of CAs.
 type caStep int
 
 const (
-	caOld    caStep = iota // the machine doesn't know the new authority
-	caTrust                // machines at this step trust both authorities
-	caSign                 // they also have certificates of the new authority
-	caForget               // they trust only the new authority
+	caOld    caStep = iota // the machine doesn't know the new CA
+	caTrust                // machines at this step trust both CAs
+	caSign                 // they also have certificates of the new CA
+	caForget               // they trust only the new CA
 )
 
 func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phaseForget}[s] }
 
-// RotateAuthorities replaces the certificate authorities of a cluster: those of Kubernetes, of etcd and of the API's extensions. All machines first
-// trust the new authorities in addition to the old ones. They then get certificates of the new authorities for their existing keys, and finally stop
-// trusting the old ones. Masters are changed one after the other. The API servers send a certificate of the new authority that the old one signed, so
-// that programs that know only the old one keep working until they restart. RotateAuthorities reads the progress of an earlier run from the machines.
-// With Options.DryRun it returns the changes that it would make.
+// RotateAuthorities replaces the CAs of a cluster: the CAs of Kubernetes, of etcd and of the API's extensions. First, all machines trust the new
+// CAs in addition to the old CAs. Then they get certificates of the new CAs for their existing keys, and finally stop trusting the old CAs. Masters
+// are changed one after the other. The API servers send a certificate of the new CA that the old CA signed, so that programs that know only the old
+// CA keep working until they restart. RotateAuthorities reads the progress of an earlier run from the machines. With Options.DryRun it returns the
+// changes that it would make.
 func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, how AuthorityOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -92,13 +92,13 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 type AuthorityOptions struct {
 	// Leave leaves them out and continues.
 	Leave bool
-	// CatchUp gives them the authorities that the masters have, and creates no new ones.
+	// CatchUp gives the remaining machines the CAs that the masters have, and creates no new CAs.
 	CatchUp bool
 	// Wait is how long to wait for an API server that isn't ready; 0 means as long as a restart on the machine may take.
 	Wait time.Duration
 }
 
-// caRotation is a rotation of a cluster's authorities.
+// caRotation is a rotation of a cluster's CAs.
 type caRotation struct {
 	*engine.Run
 	how      AuthorityOptions
@@ -107,7 +107,7 @@ type caRotation struct {
 	machines map[*engine.Node]*caMachine
 	old      map[string]*x509.Certificate // nil if machines only catch up
 	next     map[string]*pki.Authority
-	keys     map[string]secret.String // the keys of the new ones, as PEM
+	keys     map[string]secret.String // the keys of the new CAs, as PEM
 	cross    *x509.Certificate
 	planned  []engine.Change
 }
@@ -148,7 +148,7 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	return k.end(ctx)
 }
 
-// read queries all machines that answer.
+// read queries all machines that can be reached.
 func (k *caRotation) read(ctx context.Context) error {
 	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
 	for n, err := range errs {
@@ -202,7 +202,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	return engine.Answer(k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n"))
 }
 
-// begin finds or creates the new authorities, and returns the step at which to continue.
+// begin finds or creates the new CAs, and returns the step to continue at.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *engine.Node
 	for _, n := range k.masters {
@@ -275,7 +275,7 @@ func (*caRotation) whole(m *caMachine) bool {
 	return ok
 }
 
-// resume continues with the authorities that an interrupted run made.
+// resume continues with the CAs that an interrupted run made.
 func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, error) {
 	keys, err := k.secrets(ctx, from)
 	if err != nil {
@@ -305,7 +305,7 @@ func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, err
 	return step, nil
 }
 
-// bundle returns the content of an authority's file in a step.
+// bundle returns the content of a CA's file in a step.
 func (k *caRotation) bundle(name string, step caStep) []byte {
 	next := k.next[name].Cert
 	switch {
@@ -319,7 +319,7 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 	return pki.Encode(k.old[name])
 }
 
-// secrets reads the authorities' keys from a master.
+// secrets reads the CAs' keys from a master.
 func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
 	a, err := engine.Answer(k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n"))
 	if err != nil {
@@ -334,7 +334,7 @@ func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]se
 	return out, nil
 }
 
-// store writes the new authorities to all masters, before any machine trusts them.
+// store writes the new CAs to all masters, before any machine trusts these CAs.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
 		if k.whole(k.machine(n)) {
@@ -355,7 +355,7 @@ func (k *caRotation) store(ctx context.Context) error {
 	return nil
 }
 
-// rotating returns a member on which a rotation of authorities was interrupted, or nil if every rotation is complete.
+// rotating returns a member whose rotation of CAs was interrupted, or nil if every rotation is complete.
 func rotating(w *engine.World) *engine.Node {
 	for _, n := range w.Members() {
 		if w.Of(n, engine.PhaseInit).Value("rotating") == "yes" {
@@ -369,7 +369,7 @@ func errRotating(n *engine.Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
-// plan reports the changes that a run would make from a step on.
+// plan reports the changes that a run would make, beginning with a step.
 func (k *caRotation) plan(step caStep) {
 	for ; step <= caForget; step++ {
 		for _, n := range append(slices.Clone(k.masters), k.workers...) {

@@ -60,7 +60,7 @@ func (k *caRotation) edits(n *engine.Node, m *caMachine, step caStep) ([]caEdit,
 	return append(out, more...), err
 }
 
-// leaves returns the changes of the certificates that the authorities have signed, and of kubeconfigs.
+// leaves returns the changes of kubeconfigs, and of the certificates that the CAs have signed.
 func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	for _, p := range slices.Sorted(maps.Keys(m.certs)) {
@@ -103,7 +103,7 @@ func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit
 	return out, nil
 }
 
-// ours reports whether a kubeconfig's authority is that of the cluster, in any step.
+// ours reports whether a kubeconfig's CA is the cluster's CA, in any step.
 func (k *caRotation) ours(ca []byte) bool {
 	for step := caOld; step <= caForget; step++ {
 		if bytes.Equal(ca, k.bundle(kubernetesCA, step)) {
@@ -113,8 +113,8 @@ func (k *caRotation) ours(ca []byte) bool {
 	return false
 }
 
-// again returns a certificate signed by the new authority if the old one signed it, or nil if it doesn't change. A server certificate is
-// followed by the new authority's certificate, signed by the old authority.
+// again returns a certificate signed by the new CA if the old CA signed it, or nil if it doesn't change. After a server certificate follows the
+// certificate of the new CA, signed by the old CA.
 func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep) ([]byte, error) {
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
@@ -131,7 +131,7 @@ func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep
 		case k.old != nil && !pki.Signed(k.old[name], have[0]):
 			continue
 		case k.old == nil && (n.ControlPlane || !bytes.Equal(have[0].RawIssuer, next.Cert.RawSubject)):
-			continue // for a machine that was left out, only its kubelet's certificate counts: the authority that signed it no longer exists
+			continue // for a machine that was left out, only its kubelet's certificate counts: the CA that signed it no longer exists
 		}
 		c, err := next.Certify(have[0], k.Opts.Clock())
 		if err != nil {

@@ -18,7 +18,7 @@ type caMachine struct {
 	certs  map[string][]*x509.Certificate // by path
 	pems   map[string][]*x509.Certificate // the kubelet's certificates, in files with their keys
 	confs  map[string]caConf
-	keys   map[string]string // checksums of authorities' keys
+	keys   map[string]string // checksums of CAs' keys
 	sums   map[string]string // checksums of the other files
 	signer string
 	due    []string
@@ -51,8 +51,8 @@ func (k *caRotation) look(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// parseMachine parses the answer of a machine. An attacker with root on a worker can forge its answer, so only the certificates of
-// that worker's kubelet are used.
+// parseMachine parses the output of a machine's script. An attacker with root on a worker can forge the output, so only the certificates of that
+// worker's kubelet are used.
 func parseMachine(n *engine.Node, said []byte) (*caMachine, error) {
 	a, err := answer.Parse(said)
 	if err != nil || a.Value("member") != "yes" {

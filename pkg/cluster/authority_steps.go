@@ -55,7 +55,7 @@ func (k *caRotation) change(ctx context.Context, n *engine.Node, step caStep) er
 		if len(edits) > 0 {
 			var b strings.Builder
 			if n.ControlPlane {
-				b.WriteString(phases.CertificatesScript + "c_restore\n") // an interrupted renewal follows the previous authority
+				b.WriteString(phases.CertificatesScript + "c_restore\n") // an interrupted renewal used the previous CA
 			}
 			b.WriteString("a_due " + strings.Join(holders(n), " ") + "\n")
 			for _, e := range edits {
@@ -144,7 +144,7 @@ func (k *caRotation) restart(ctx context.Context, n *engine.Node, step caStep) (
 	return append(done, engine.Change{Action: "restart", Target: phases.KubeletName}), nil
 }
 
-// follows reports whether a machine's kubelet has a certificate of the new authority.
+// follows reports whether a machine's kubelet has a certificate of the new CA.
 func (k *caRotation) follows(n *engine.Node) bool {
 	m := k.machine(n)
 	if m == nil || k.IsAside(n) {
@@ -157,8 +157,7 @@ func (k *caRotation) follows(n *engine.Node) bool {
 	return len(certs) > 0 && pki.Signed(k.next[kubernetesCA].Cert, certs[0])
 }
 
-// refuseLeft returns an error if nodes of the cluster have no certificate of the new authority, so that the old one
-// must not be removed.
+// refuseLeft returns an error if nodes of the cluster have no certificate of the new CA, so that the old CA must not be removed.
 func (k *caRotation) refuseLeft(ctx context.Context) error {
 	if k.old == nil {
 		return nil
@@ -185,8 +184,8 @@ func (k *caRotation) refuseLeft(ctx context.Context) error {
 	return hint.Errorf("run the same command again once it answers, or remove it from the cluster: paictl node remove "+left[0]+"; to continue without it: --leave-behind", "%s", message)
 }
 
-// unpublish makes the API servers announce only the new authorities to extensions. Each API server adds the authorities that
-// it trusts to the existing ones. One that restarted early also adds those that it trusted before, so unpublish checks again.
+// unpublish makes the API servers announce only the new CAs to extensions. Each API server adds the CAs that it trusts to the existing CAs. An API
+// server that restarted early also adds the CAs that it trusted before, so unpublish checks again.
 func (k *caRotation) unpublish(ctx context.Context) error {
 	leader := k.masters[0]
 	for try := 0; ; try++ {
@@ -196,7 +195,7 @@ func (k *caRotation) unpublish(ctx context.Context) error {
 		}
 		old := false
 		for _, row := range a.All("published") {
-			certs, _ := pki.Parse(engine.Decoded(strings.Join(row, ""))) // an empty answer contains no old certificates
+			certs, _ := pki.Parse(engine.Decoded(strings.Join(row, ""))) // an empty row contains no old certificates
 			for _, was := range k.old {
 				old = old || slices.ContainsFunc(certs, was.Equal)
 			}
@@ -227,7 +226,7 @@ func (*caRotation) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// end restarts the cluster's own pods that have read the old authority, and removes the files of the rotation.
+// end restarts the cluster's own pods that have read the old CA, and removes the files of the rotation.
 func (k *caRotation) end(ctx context.Context) error {
 	leader := k.masters[0]
 	if k.old != nil {

@@ -172,7 +172,7 @@ func (l *caLab) parse(host, path, field string) []*x509.Certificate {
 	return certs
 }
 
-// settled checks that all machines have only the same new authorities, and that these signed the certificates of the existing keys.
+// settled checks that all machines have only the same new CAs, and that these CAs signed the certificates of the existing keys.
 func (l *caLab) settled(hosts ...string) {
 	l.t.Helper()
 	isNew := func(name string, c *x509.Certificate) *x509.Certificate {
@@ -306,7 +306,7 @@ func TestARotationOfAuthoritiesWaitsForAllNodes(t *testing.T) {
 	l.settled("m1", "w1")
 	assert.Equal(t, files, l.host("w2").read(authorityCert(kubernetesCA)))
 
-	// It comes back. A certificate that its kubelet may not have isn't signed, and the machine gets no authority's key.
+	// It comes back. No CA signs a certificate that its kubelet may not have, and the machine gets no CA's key.
 	w2 := l.host("w2")
 	w2.server = sshtest.NewServer(t, sshtest.Config{Name: "w2", Handler: w2})
 	good := w2.read("/var/lib/kubelet/pki/kubelet-client-1.pem")

@@ -31,8 +31,8 @@ const (
 	BackupNote     = backup.Note
 )
 
-// BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be created again. It
-// doesn't change the machine, and works while any member of etcd answers.
+// BackUp adds the data of a control plane machine to a backup: etcd's database, and the keys that can't be created again. It doesn't change the
+// machine, and works while any member of etcd responds.
 func BackUp(ctx context.Context, s *engine.Spec, o engine.Options, w *backup.Writer) error {
 	o.DryRun = true
 	r := engine.NewRun(s, o)

@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// serveSnapshot lets etcd's API answer with a database.
+// serveSnapshot lets etcd's API return a database.
 func (l *lab) serveSnapshot(db []byte, sum [32]byte) {
 	l.t.Helper()
 	half := len(db) / 2

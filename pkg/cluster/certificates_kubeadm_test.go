@@ -23,8 +23,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realMaster holds the certificates that a bundle's kubeadm makes. kubeadm always works on the
-// machine's root, so each command gets a separate /etc in which kubernetes is the folder of the test.
+// realMaster holds the certificates that a bundle's kubeadm makes. kubeadm always works on the machine's root, so each command gets a separate /etc
+// whose folder kubernetes is the folder of the test.
 type realMaster struct {
 	t             *testing.T
 	root, kubeadm string

@@ -21,8 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// master is a control plane machine, on which the program that renews certificates is run
-// with the stubs of testdata/renew: see lib.sh there.
+// master is a control plane machine that runs the program that renews certificates, with the stubs of testdata/renew: see lib.sh there.
 type master struct {
 	t       *testing.T
 	root    string

@@ -16,8 +16,8 @@ import (
 const phaseCerts = "certs"
 
 // RenewCertificates renews the certificates of the control plane that expire within the given number of days, on one master after the other, and
-// restarts the components that use them. If Options.Limit is set, it renews only those of the named machines. It stops at the first master on which
-// that fails.
+// restarts the components that use them. If Options.Limit is set, it renews only the certificates of the named machines. It stops at the first
+// master that fails.
 func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, days int) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()

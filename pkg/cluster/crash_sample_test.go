@@ -145,8 +145,8 @@ func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) 
 	return out
 }
 
-// amongKinds returns n places. Their kinds are spread evenly among all kinds; the seed chooses the first kinds, and the
-// place among those of a kind.
+// amongKinds returns n places. Their kinds are spread evenly among all kinds; the seed chooses the first kinds, and the place among the places of a
+// kind.
 func amongKinds(kinds []string, n int, seed uint32) []int {
 	var order []string
 	places := map[string][]int{}

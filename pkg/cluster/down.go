@@ -69,7 +69,7 @@ func Down(ctx context.Context, s *engine.Spec, o engine.Options, purgeData bool)
 // undo holds the settings that the script needs in addition to the record on the host.
 type undo struct{ etcdDir, podCIDR, dataDir string }
 
-// newUndo returns an error for folders that "cluster up" would refuse to use, so that they aren't deleted.
+// newUndo returns an error for folders that "cluster up" would reject, so that they aren't deleted.
 func newUndo(s *engine.Spec, purgeData bool) (*undo, error) {
 	k := s.Config.Kubernetes.Kubernetes
 	u := &undo{etcdDir: k.EtcdDataPath, podCIDR: k.PodCIDR}
@@ -182,9 +182,8 @@ func (u *undo) run(ctx context.Context, r *engine.Run, n *engine.Node) ([]engine
 	return done, nil
 }
 
-// reach dials hosts for an operation that must continue even without some of them: hosts that don't
-// answer are set aside, including those of the control plane. If a host answers and refuses the
-// login, that must be corrected before anything is changed.
+// reach dials hosts for an operation that must continue even without some of them: hosts that don't respond are set aside, including hosts of the
+// control plane. If a host rejects the login, the operator must correct that before anything is changed.
 func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	errs := r.Each(ctx, nodes, r.Dial)
 	var findings []preflight.Finding
@@ -208,8 +207,7 @@ func reach(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// lockIfReached takes the cluster's lock. If no machine of the control plane answers, that isn't
-// possible, and only the machines' own locks are used.
+// lockIfReached takes the cluster's lock. If no machine of the control plane responds, only the machines' own locks are used.
 func lockIfReached(ctx context.Context, r *engine.Run) (context.Context, func(), error) {
 	masters := r.Spec.ControlPlane()
 	if len(r.Alive(masters)) == 0 && !r.Opts.DryRun {

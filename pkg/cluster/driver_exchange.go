@@ -43,7 +43,7 @@ func (u *driverUpgrade) batch(ctx context.Context, w *engine.World, batch []*eng
 	}
 }
 
-// eachAside calls do for the machines that haven't failed yet, and sets aside those for which it fails.
+// eachAside calls do for the machines that haven't failed yet, and sets a machine aside if do returns an error.
 func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, phase string, do func(context.Context, *engine.Node) error) {
 	for n, err := range u.Each(ctx, u.Alive(nodes), do) {
 		if !engine.IsCancel(ctx, err) {
@@ -52,7 +52,7 @@ func (u *driverUpgrade) eachAside(ctx context.Context, nodes []*engine.Node, pha
 	}
 }
 
-// exchange installs the configured drivers on drained machines. In between it restarts the machines for which restarts returns true.
+// exchange installs the configured drivers on drained machines. In between it restarts a machine if restarts returns true.
 func (u *driverUpgrade) exchange(ctx context.Context, w *engine.World, nodes []*engine.Node, restarts func(*engine.Node, error) bool) {
 	p, failed := u.planFor(ctx, w, u.Alive(nodes))
 	var again []*engine.Node

@@ -18,7 +18,7 @@ const (
 	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
 	rebootLook  = 3 * time.Second
-	// rebootAgain is how long a machine may answer without having restarted before it is restarted again: a service may take 90 s to stop.
+	// rebootAgain is how long a machine may still respond without having restarted before it is restarted again: a service may take 90 s to stop.
 	rebootAgain = 3 * time.Minute
 	// needReboot is the start of the error that scripts/driver.sh reports if only a restart of the machine helps.
 	needReboot = "a reboot is needed"
@@ -29,7 +29,7 @@ func needsReboot(err error) bool { return err != nil && strings.Contains(err.Err
 // bootScript prints values that change with each start of a machine. A container has its host's boot_id, but a separate first process.
 const bootScript = "cat /proc/sys/kernel/random/boot_id\nawk '{ print $22 }' /proc/1/stat\n"
 
-// reboot restarts a machine, and waits until it answers again.
+// reboot restarts a machine, and waits until it responds again.
 func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	before, err := u.Read(ctx, n, phaseReboot, "look", bootScript)
 	if err != nil {
@@ -73,7 +73,7 @@ func (u *driverUpgrade) reboot(ctx context.Context, n *engine.Node) ([]engine.Ch
 // restart orders a machine to restart.
 func (u *driverUpgrade) restart(ctx context.Context, n *engine.Node) error {
 	_, err := u.Exec(ctx, n, ssh.Script{Name: phaseReboot + "/restart", Mutates: true, Timeout: time.Minute,
-		// Later, so that the answer still arrives.
+		// The restart waits for a second, so that the response still arrives.
 		Body: engine.ApplyProgram(u.Id, phaseReboot, "note reboot \"the driver's module can't be loaded otherwise\"\n(sleep 1; systemctl reboot || shutdown -r now) </dev/null >/dev/null 2>&1 &\n")})
 	return err
 }
@@ -88,10 +88,10 @@ func (u *driverUpgrade) disconnect(n *engine.Node) {
 	delete(u.Hosts, n.Hostname)
 }
 
-// errNotRestarted is the error of a machine that answers, but hasn't started since it was ordered to restart.
+// errNotRestarted is the error of a machine that responds, but hasn't started since it was ordered to restart.
 var errNotRestarted = errors.New("it answers, but has not restarted")
 
-// isBack reports whether a machine answers and has started since; if not, the error says why. The connection stays open unless it failed.
+// isBack reports whether a machine responds and has started since; if not, the error says why. The connection stays open unless it failed.
 func (u *driverUpgrade) isBack(ctx context.Context, n *engine.Node, before string) (bool, error) {
 	h, err := u.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {

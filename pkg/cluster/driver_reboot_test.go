@@ -34,7 +34,7 @@ func (h *restarting) Close() error {
 	return nil
 }
 
-// dialed are the answers to connections, one after the other.
+// dialed holds the results of connections, one after the other.
 type dialed struct {
 	answers []error
 	n       int
@@ -75,7 +75,7 @@ func (*deaf) Close() error { return nil }
 
 func (h *deaf) Dial(context.Context, ssh.Target) (ssh.Host, error) { return h, nil }
 
-// An order to restart may get lost, as when systemd refuses it. The machine then answers with its former boot.
+// An order to restart may get lost, for example when systemd rejects it. The machine then still runs its former boot.
 func TestAMachineThatDoesNotRestartIsRestartedAgain(t *testing.T) {
 	h := &deaf{ignores: 2}
 	u, n := rebooted(t, h, h)

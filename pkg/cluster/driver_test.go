@@ -272,8 +272,8 @@ func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
 	assert.Empty(t, l.driverUp().changes)
 }
 
-// nvlink5 gives a machine the cards through which the switches of an HGX B200 are managed, as they look before a driver is loaded for them, and
-// apt NVIDIA's own repository.
+// nvlink5 gives a machine the cards that manage the switches of an HGX B200, as they appear before a driver is loaded for them, and gives apt
+// NVIDIA's own repository.
 func (h *fakeHost) nvlink5() {
 	for address, product := range map[string]string{"0000:05:00.0": "ConnectX-7 SW_MNG V2", "0000:0c:00.0": "ConnectX-7 HHHL"} {
 		for file, v := range map[string]string{"vendor": "0x15b3", "device": "0x1021", "class": "0x020700", "vpd": "\x82\x14\x00" + product} {
@@ -545,7 +545,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 	assert.Contains(t, h.loaded(), "535.261.03")
 }
 
-// As in Ubuntu: the packages of 570 need those of 580, and are empty themselves.
+// As in Ubuntu: the packages of 570 need the packages of 580, and are empty themselves.
 func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -722,7 +722,7 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
 }
 
-// folder returns the folder on a machine to which packages are copied.
+// folder returns the folder on a machine that packages are copied to.
 func (h *fakeHost) folder() string { return h.root + phases.DriverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
@@ -832,7 +832,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// bringsPackages returns a run that copies the packages of a driver to a machine without them.
+// bringsPackages returns a run that copies the packages of a driver to a machine that lacks them.
 func bringsPackages(t *testing.T) (story, *fakeHost) {
 	t.Helper()
 	l, h := gpuLab(t)

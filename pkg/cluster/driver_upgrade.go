@@ -171,7 +171,7 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	if len(findings) > 0 {
 		return nil, nil, refuse(u.Run, findings)
 	}
-	// Begin with the machine on which the last run stopped, which is already out of service.
+	// Begin with the machine where the last run stopped, which is already out of service.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }

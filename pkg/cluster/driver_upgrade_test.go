@@ -245,7 +245,7 @@ func TestAMachineThatAnEarlierRunHasLeftIsNamedWhereOthersAreGiven(t *testing.T)
 	assert.NotContains(t, l.warnings(o), "an earlier run")
 }
 
-// A mark belongs to the cordon for which it was written, not to a later one.
+// A mark belongs to the cordon that it was written for, not to a later cordon.
 func TestALaterCordonOfSomebodyElsesStays(t *testing.T) {
 	t.Parallel()
 	l := driversLab(t, 1)

@@ -15,11 +15,9 @@ import (
 //go:embed scripts/endpoint.sh
 var endpointScript string
 
-// anotherCluster checks, before a cluster is created, whether another cluster answers at the
-// address of the new API: the address may belong to a load balancer for the masters of another
-// cluster, which the machines would then join. The checks have already tried the address; only if
-// something accepted the connection does anotherCluster send a request, from the machine on which
-// the cluster would be created.
+// anotherCluster checks, before a cluster is created, whether another cluster uses the address of the new API: the address may belong to a load
+// balancer for the masters of another cluster, and the machines would then join that cluster. The checks have already tried the address; only if
+// something accepted the connection does anotherCluster send a request, from the machine that would create the cluster.
 func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(w.Want.Endpoint())
 	if err != nil {
@@ -30,7 +28,7 @@ func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]pref
 	}
 	for _, n := range r.Spec.ControlPlane() {
 		if _, left := w.Of(n, engine.PhaseJoin).Row("left"); left {
-			return nil, nil // an earlier attempt may have left the API that answers
+			return nil, nil // an earlier attempt may have left the API that responds
 		}
 	}
 	if w.Of(w.Leader, phasePreflight).Value("reach", w.Want.Endpoint()) != "open" {

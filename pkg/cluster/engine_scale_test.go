@@ -24,14 +24,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// quickHost answers scripts as a host on which every step succeeds, without a shell, so that the
-// test measures only paictl.
+// quickHost responds to scripts like a host where every step succeeds, without a shell, so that the test measures only paictl.
 type quickHost struct {
 	name, ticket, nodes string
 	broken              string // a section of detect that breaks off
 	applied             *atomic.Int64
 	fault               sshtest.Fault
-	// fails may answer in place of the usual answer; it is nil, or returns false for scripts of no interest.
+	// fails may return another response than the usual response; it is nil, or returns false for scripts of no interest.
 	fails  func(body string, e *sshtest.Exec) (code int, answered bool)
 	bundle *bundle.Bundle
 }
@@ -68,7 +67,7 @@ func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// quickCluster returns the Spec of n machines, the first of which is the master, and a dialer for them.
+// quickCluster returns the Spec of n machines, beginning with the master, and a dialer for these machines.
 func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*engine.Spec, ssh.Options, *atomic.Int64) {
 	t.Helper()
 	s := testSpec(t, 1, n-1)
@@ -136,14 +135,14 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	assert.Equal(t, 1, trips["w1"].Dials)
 }
 
-// trouble is a way in which a machine fails, with the error that a run reports.
+// trouble is a kind of failure of a machine, with the error that a run reports.
 type trouble struct {
 	name, phase, says string
 	host              func(*quickHost)
 	node              func(n *engine.Node, so *ssh.Options)
 }
 
-// inPhase answers a mutating script of a phase.
+// inPhase makes the mutating scripts of a phase fail.
 func inPhase(phase string, code int, says string) func(*quickHost) {
 	begins := regexp.MustCompile(`(?m)^begin \S+ '?` + phase + `'?$`)
 	return func(h *quickHost) {

@@ -269,7 +269,7 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(second.err))
 	assert.Equal(t, 1, second.trips.Host("m1").RoundTrips, "it asks for the lock and for nothing else")
 
-	// As after kill -9 of the first run: its connections end, and the lock with them.
+	// As after kill -9 of the first run: its connections end, and the lock ends with its connection.
 	for _, h := range l.hosts {
 		h.server.Drop()
 		h.server.Wait()

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// removedWhileOff makes a cluster of three masters, of which m2 was removed while it was off, and
-// comes back with its old disk: its kubelet registers its node again.
+// removedWhileOff makes a cluster of three masters. m2 was removed while it was off, and returns with its old disk: its kubelet registers its node
+// again.
 func removedWhileOff(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)
@@ -134,7 +134,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 			assert.NotContains(t, err.Error(), "is gone")
 
 			l.host("m3").server = sshtest.NewServer(t, sshtest.Config{Name: "m3", Handler: l.host("m3")})
-			l.host("m1").write("/.fake/fail/etcd", "") // without an answer it is unknown whether the member may go
+			l.host("m1").write("/.fake/fail/etcd", "") // without etcd's response it is unknown whether the member may be removed
 			require.ErrorContains(t, l.refused(), "m2: the machine was a member of the cluster")
 			l.host("m1").remove("/.fake/fail/etcd")
 			m2.write(file, before)
@@ -232,7 +232,7 @@ func TestALearnerHasNoVote(t *testing.T) {
 	assert.NotEmpty(t, w.WithoutQuorum())
 }
 
-// The run may bring the quorum back by its repairs, so it is not refused.
+// The run's repairs may restore the quorum, so paictl doesn't reject the run.
 func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
 	s := preflightSpec(t, 0)
 	for _, name := range []string{"m2", "m3"} {

@@ -83,8 +83,8 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	return b
 }
 
-// makeAuthorities makes real certificates for the clusters that "kubeadm init" may make in a test:
-// each init takes the next one, as the real kubeadm makes a new authority.
+// makeAuthorities makes real certificates for the clusters that "kubeadm init" may make in a test: each init takes the next certificates, as the
+// real kubeadm makes a new CA.
 func makeAuthorities(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))

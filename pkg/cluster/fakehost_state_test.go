@@ -174,7 +174,7 @@ func assertNoRunIsLeft(t *testing.T) {
 	assert.Empty(t, running(), "a goroutine that nobody ends")
 }
 
-// sectionsOf parses an answer that must be valid.
+// sectionsOf parses output that must be valid.
 func sectionsOf(out []byte) map[string]answer.Answer {
 	sections, err := answer.Sections(out)
 	if err != nil {

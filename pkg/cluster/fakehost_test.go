@@ -26,9 +26,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lab is a room of fake machines and the configuration that paictl applies to them. Each machine is
-// an SSH server in this process; it runs the scripts that it gets under /bin/sh, with the stubs of
-// testdata in place of every program that would reach the real machine.
+// lab is a room of fake machines and the configuration that paictl applies to these machines. Each machine is an SSH server in this process; it
+// runs the scripts that it gets under /bin/sh, with the stubs of testdata in place of every program that would reach the real machine.
 type lab struct {
 	t       testing.TB
 	dir     string
@@ -180,8 +179,8 @@ type sink struct{ events []engine.Event }
 
 func (s *sink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
-// up runs "cluster up" as a new process of paictl would, with new connections.
-// labOptions are the options of a run through all phases, of the operation that they ask for.
+// labOptions are the options of a run through all phases of the requested operation. up runs "cluster up" as a new process of paictl would, with
+// new connections.
 type labOptions struct {
 	engine.Options
 	UpOptions
@@ -241,8 +240,8 @@ type madeLab struct {
 // madeLabs are the archives of all tests, by configuration and state before the run.
 var madeLabs sync.Map
 
-// made is mustUp for tests that begin after it. Labs with the same configuration and the same
-// machines share one such run: the others get a copy of its result.
+// made is mustUp for tests that begin after an up. Labs with the same configuration and the same machines share one such run: all but the first lab
+// get a copy of its result.
 func (l *lab) made() {
 	l.t.Helper()
 	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
@@ -276,7 +275,7 @@ func (l *lab) tar(in io.Reader, args ...string) []byte {
 	return out
 }
 
-// story returns the errors for which hosts were set aside.
+// story returns the errors that caused hosts to be set aside.
 func (l *lab) story(o *outcome) string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -295,7 +294,7 @@ func (l *lab) servers() []*sshtest.Server {
 	return out
 }
 
-// rest waits until every command on every machine has ended, including those of a paictl that died.
+// rest waits until every command on every machine has ended, including the commands of a paictl process that died.
 func (l *lab) rest() {
 	for _, h := range l.hosts {
 		h.server.Wait()
@@ -307,7 +306,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
-		// The variables that pam_env makes from a machine's /etc/environment. The stubs fail if they see any of them.
+		// The variables that pam_env makes from a machine's /etc/environment. The stubs fail if they see any of these variables.
 		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
 		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}

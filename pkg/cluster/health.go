@@ -9,9 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
-// warnNotReady warns about machines that are NotReady and that the run doesn't repair. A plan has
-// no change for them, but the operator should know about them. If paictl doesn't install the
-// network plugin, a node may be NotReady on purpose.
+// warnNotReady warns about machines that are NotReady and that the run doesn't repair. A plan has no change for these machines, but the operator
+// should know about them. If paictl doesn't install the network plugin, a node may be NotReady on purpose.
 func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	if r.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin != phases.FlannelPlugin {
 		return

@@ -13,10 +13,10 @@ import (
 // statusFollows separates the output of a script of HearFrom from the machine's status.
 const statusFollows = "\n@@ paictl status\n"
 
-// HearFrom queries every machine once for its status, and for the output of the script that more returns. It passes each output
-// to heard as soon as it arrives and doesn't keep it, so outputs may be large. Calls of heard may be concurrent. If the
-// response of a machine is interrupted, heard receives the error with the output so far. The script runs without "set -e" and
-// must not change anything. The status covers all machines that answered.
+// HearFrom queries every machine once for its status, and for the output of the script that more returns. It passes each output to heard as soon as
+// it arrives and doesn't keep it, so outputs may be large. Calls of heard may be concurrent. If the response of a machine is interrupted, heard
+// receives the error with the output so far. The script runs without "set -e" and must not change anything. The status covers all machines that
+// responded.
 func HearFrom(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string, heard func(n *engine.Node, said []byte, err error)) (*Status, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)

@@ -21,9 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and
-// names its entries after the cluster: cluster and context NAME, user NAME-admin. It contains a private key. It is for
-// people: its address is the API's virtual one, if that answers.
+// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and names its entries after the
+// cluster: cluster and context NAME, user NAME-admin. It contains a private key. It is for people: its address is the API's virtual address, if the
+// API responds there.
 func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -118,9 +118,8 @@ func serverIn(raw []byte) string {
 	return ""
 }
 
-// reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the
-// members' kubeconfigs contain another master's. If each machine uses its local address, it returns that of n, a master that
-// answers.
+// reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the members' kubeconfigs
+// contain another master's. If each machine uses its local address, it returns the address of n, a master that responds.
 func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	if d.Local() {
 		return "https://" + d.OwnEndpoint(n)
@@ -162,9 +161,8 @@ type MergeResult struct {
 	Current string `json:"current"`
 }
 
-// MergeKubeconfig adds the entries of add to a kubeconfig file. A cluster, user or context with the
-// same name is replaced as a whole, so that no old authority or key remains; other entries stay. The
-// current context is changed only if use is set. The file is replaced atomically, with mode 0600; if
+// MergeKubeconfig adds the entries of add to a kubeconfig file. A cluster, user or context with the same name is replaced as a whole, so that no
+// old CA or key remains; other entries stay. The current context is changed only if use is set. The file is replaced atomically, with mode 0600; if
 // it is a link, the link stays.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}

@@ -53,8 +53,8 @@ func (l *lab) members() []string {
 	return out
 }
 
-// The stub of kubeadm fails a test that makes a cluster while another machine is a member of one,
-// or in which a machine comes back under its old identity in etcd.
+// The stub of kubeadm fails a test if it makes a cluster while another machine is a member of a cluster, or if a machine returns under its old
+// identity in etcd.
 func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
@@ -110,7 +110,7 @@ func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// refused runs an up that has to be refused without changes, and returns its error.
+// refused runs an up that must be rejected without changes, and returns its error.
 func (l *lab) refused(edit ...func(*labOptions, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Look holds the answers of all machines to one read-only query each.
+// Look holds the responses of all machines to one read-only query each.
 type Look struct {
 	Status   *Status
 	Machines map[string]*Looked // by host name, only machines that were queried
@@ -26,11 +26,11 @@ type Look struct {
 	Preflight []preflight.Finding
 }
 
-// Looked is the answer of one machine.
+// Looked is the response of one machine.
 type Looked struct {
-	// Err is the error if the machine could not be queried, or if its answer can't be read; the other fields are empty then.
+	// Err is the error if the machine could not be queried, or if its response can't be read; the other fields are empty then.
 	Err error
-	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
+	// Asked and Answered are when the round trip began and ended, by the operator's clock.
 	Asked, Answered time.Time
 	Facts           layout.Facts
 	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
@@ -39,8 +39,7 @@ type Looked struct {
 	// API is up or down on a master, according to its own API server, and "" on other machines. APIMessage is the error if it
 	// is down.
 	API, APIMessage string
-	// Etcd is the list of members according to the etcd on this machine, or nil if the machine has no etcd or it doesn't
-	// answer.
+	// Etcd is the list of members according to the etcd on this machine, or nil if the machine has no etcd or its etcd doesn't respond.
 	Etcd *EtcdView
 	// Broken has the sections of the script that failed on the machine, with their exit status: facts, base, more, etcd, status.
 	Broken map[string]string
@@ -66,9 +65,8 @@ type EtcdMember struct {
 	Learner  bool
 }
 
-// LookAt queries every machine once for its status, its facts, the differences between its operating system and the
-// configuration, and the output of the script that more returns. The result also contains machines that don't
-// answer.
+// LookAt queries every machine once for its status, its facts, the differences between its operating system and the configuration, and the output
+// of the script that more returns. The result also contains machines that don't respond.
 func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)

@@ -101,7 +101,7 @@ func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	return r, events
 }
 
-// bring copies the files of phases to all hosts, as to fresh ones, without the phases' other work.
+// bring copies the files of phases to all hosts, as to fresh hosts, without the phases' other work.
 func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Phase) map[*engine.Node]error {
 	l.t.Helper()
 	p, err := r.Plan(&engine.World{Want: l.spec.Fresh(), Facts: map[string]*engine.Facts{}, Outside: map[string]bool{}}, l.spec.Nodes, phases)

@@ -49,8 +49,8 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// newSharingLab makes machines with separate addresses on this machine's loopback, and a bundle whose programs are large enough to be
-// passed on. The machines run program, or the real pai-peer if program is nil.
+// newSharingLab makes machines with separate addresses on this machine's loopback, and a bundle whose programs are large enough for machines to
+// copy them from each other. The machines run program, or the real pai-peer if program is nil.
 func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	t.Helper()
 	if program == nil {
@@ -164,7 +164,7 @@ func (o *outcome) warnings() string {
 	return b.String()
 }
 
-// from returns the machine from which bytes come according to an event.
+// from returns the machine that served bytes according to an event.
 func from(e engine.Event) (string, bool) {
 	name, ok := strings.CutPrefix(e.Message, "from ")
 	return name, ok && e.Kind == engine.EventProgress
@@ -329,7 +329,7 @@ func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	assert.Positive(t, o.summary().Traffic.Passed)
 }
 
-// spoil replaces the files that a machine serves, but not the ones that it uses itself.
+// spoil replaces the files that a machine serves, but not the files that it uses itself.
 func (h *fakeHost) spoil() {
 	shared, err := filepath.Glob(h.root + engine.StateDir + "/peer-*/[0-9a-f]*")
 	require.NoError(h.lab.t, err)

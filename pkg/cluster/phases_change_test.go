@@ -230,7 +230,7 @@ func TestThreeControlPlaneMachinesJoinOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
 	l.conf.Kubernetes.Kubernetes.LoadBalanceIP = "10.9.0.100"
-	o := l.mustUp() // the stub of kubeadm refuses to add two members at once
+	o := l.mustUp() // the stub of kubeadm fails if two members are added at once
 	assert.Equal(t, []string{"m1", "m2", "m3", "w1"}, l.nodes())
 	assert.Less(t, o.at(engine.EventPhaseDone, "m2", engine.PhaseJoin), o.at(engine.EventPhaseStarted, "m3", engine.PhaseJoin))
 	key := l.host("m1").read(phases.EncryptionFile)

@@ -132,7 +132,7 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 		for _, p := range phases.All(w.Want) {
 			for _, n := range l.Nodes {
 				if p.Applies(n) {
-					_, _ = p.Diff(n, w) // an error is an answer, a panic is not
+					_, _ = p.Diff(n, w) // an error is a valid result, a panic is not
 				}
 			}
 		}

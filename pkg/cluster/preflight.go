@@ -82,7 +82,7 @@ func repaired(r *engine.Run) bool {
 	return len(r.Changes) > 0
 }
 
-// remedyOf returns the remedy for a run that was refused: the finding's own if it is the only one.
+// remedyOf returns the remedy for a rejected run: the finding's own remedy if there is only one finding.
 func remedyOf(errs []preflight.Finding) string {
 	if len(errs) == 1 {
 		return errs[0].Remedy

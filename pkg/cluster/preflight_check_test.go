@@ -60,7 +60,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	}))
 }
 
-// checkCase is one machine with a fault, and the one finding about it.
+// checkCase is one machine with a fault, and the one expected finding.
 type checkCase struct {
 	name     string
 	host     string // w1 unless set

@@ -71,7 +71,7 @@ func preflightSpec(t testing.TB, workers int) *engine.Spec {
 	return s
 }
 
-// machine holds the answers of a made-up host to the detect script.
+// machine holds the output of the detect script on a made-up host.
 type machine struct {
 	facts, probe, journal, images []string
 	asked, answered               time.Time
@@ -104,7 +104,7 @@ func fitMachine(n *engine.Node) *machine {
 	return m
 }
 
-// memberMachine returns a machine on which "cluster up" has finished.
+// memberMachine returns a machine after a complete run of "cluster up".
 func memberMachine(s *engine.Spec, n *engine.Node) *machine {
 	m := fitMachine(n)
 	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
@@ -134,13 +134,13 @@ func memberMachine(s *engine.Spec, n *engine.Node) *machine {
 	return m
 }
 
-// say adds an answer of the probe.
+// say adds a line to the output of the probe.
 func (m *machine) say(fields ...string) {
 	last := len(m.probe) - 1
 	m.probe = append(m.probe[:last:last], strings.Join(fields, "\t"), m.probe[last])
 }
 
-// unsay removes the probe's answers that begin with the given text.
+// unsay removes the lines of the probe's output that begin with the given text.
 func (m *machine) unsay(fields ...string) { m.probe = dropLines(m.probe, strings.Join(fields, "\t")) }
 
 // fact replaces a fact, or adds a further one of its kind.

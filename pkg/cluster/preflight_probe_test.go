@@ -302,7 +302,7 @@ esac`)
 func TestRepairsFetchTheListsOfPackagesOnlyWhenTheyMust(t *testing.T) {
 	f := newFakeRoot(t)
 	calls := filepath.Join(f.bin, "calls")
-	// The first install fails, as it does before the lists of packages were fetched.
+	// The first install fails, as it does while no lists of packages have been fetched.
 	f.stub("apt-get", `echo "$*" >>`+calls+`
 case "$*" in *update*) touch `+calls+`.updated ;; *) [ -e `+calls+`.updated ] ;; esac`)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")

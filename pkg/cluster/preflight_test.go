@@ -20,8 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// fleet holds the machines of a spec as SSH servers in this process. Each answers the detect script
-// with the output of its machine.
+// fleet holds the machines of a spec as SSH servers in this process. Each server responds to the detect script with the output of its machine.
 type fleet struct {
 	spec     *engine.Spec
 	dialer   ssh.Dialer
@@ -187,8 +186,8 @@ type countingSink struct{ kinds map[string]int }
 // Emit implements Sink.
 func (s *countingSink) Emit(e engine.Event) { s.kinds[e.Kind]++ }
 
-// BenchmarkPreflight1000 dials 1,000 SSH servers in this process, asks each one and checks
-// the answers. The goal is five seconds on two cores; both ends of each connection run here.
+// BenchmarkPreflight1000 dials 1,000 SSH servers in this process, queries each server and checks the outputs. The goal is five seconds on two
+// cores; both ends of each connection run here.
 func BenchmarkPreflight1000(b *testing.B) {
 	f := newFleet(b, preflightSpec(b, 999))
 	for b.Loop() {

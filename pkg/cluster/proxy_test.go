@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// TestAMachinesProxyReachesNoProgram: the lab's machines all set a proxy for their users, and its
-// stubs fail if they see one; without the prelude's line each of them does.
+// TestAMachinesProxyReachesNoProgram: the lab's machines all set a proxy for their users, and its stubs fail if they see a proxy; without the
+// prelude's line, all stubs fail.
 func TestAMachinesProxyReachesNoProgram(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)

@@ -36,7 +36,7 @@ type Recovery struct {
 // RecoveryMember is another machine of the control plane.
 type RecoveryMember struct {
 	Host string `json:"host"`
-	// State is "silent" if the machine doesn't answer, "empty" if it has no data of etcd, otherwise "data".
+	// State is "silent" if the machine doesn't respond, "empty" if it has no data of etcd, otherwise "data".
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 }
@@ -75,8 +75,8 @@ type RecoverOptions struct {
 	Fix bool
 }
 
-// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up, in which the others
-// join it.
+// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up. In these phases the other members
+// join this etcd.
 func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -151,7 +151,7 @@ func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOpt
 	if views[n] != nil {
 		out.Revision = views[n].revision
 	}
-	// Members with data may just be starting: without a quorum etcd doesn't answer requests at first.
+	// Members with data may just be starting: without a quorum, etcd doesn't respond to requests at first.
 	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !ro.Force {
 		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
 			"%d of %d masters have their data: etcd can have a quorum", have, voters)
@@ -179,7 +179,7 @@ func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 		"etcd has a quorum again, says %s: there is nothing to recover", m.Hostname)
 }
 
-// otherMembers returns the other masters of the layout, and members of etcd that aren't in it.
+// otherMembers returns the other masters of the layout, and members of etcd that aren't in the layout.
 func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*engine.Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
 	for _, m := range r.Spec.ControlPlane() {
@@ -207,7 +207,7 @@ func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*eng
 	return out
 }
 
-// recovering returns the machine on which a recovery was interrupted, or nil.
+// recovering returns the machine whose recovery was interrupted, or nil.
 func recovering(w *engine.World) *engine.Node {
 	for _, n := range w.Want.ControlPlane() {
 		if w.Of(n, engine.PhaseInit).Value("recovering") == "yes" {
@@ -217,7 +217,7 @@ func recovering(w *engine.World) *engine.Node {
 	return nil
 }
 
-// refuseRecovery refuses a run if a recovery was interrupted.
+// refuseRecovery returns an error if a recovery was interrupted.
 func refuseRecovery(w *engine.World) error {
 	n := recovering(w)
 	if n == nil {
@@ -244,7 +244,7 @@ func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, e
 		} `json:"header"`
 	}
 	if json.Unmarshal(engine.Decoded(a.Value("etcdstatus")), &said) == nil {
-		out.revision, _ = strconv.ParseInt(said.Header.Revision, 10, 64) // a missing revision counts like a missing answer
+		out.revision, _ = strconv.ParseInt(said.Header.Revision, 10, 64) // a missing revision counts like a missing response
 	}
 	return out, nil
 }

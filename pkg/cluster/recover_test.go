@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// lost makes a cluster of three masters, two of which lose their disks.
+// lost makes a cluster of three masters, and then deletes the disks of two of them.
 func lost(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)

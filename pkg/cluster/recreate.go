@@ -21,7 +21,7 @@ const phaseReset = "reset"
 type Loss struct {
 	// Members are the machines that belong to the cluster, by host name.
 	Members []string `json:"members"`
-	// API is up if the API server answered, otherwise down.
+	// API is up if the API server responded, otherwise down.
 	API string `json:"api"`
 	// Objects has the numbers of objects of the most informative kinds.
 	Objects []KindCount `json:"objects,omitempty"`
@@ -46,7 +46,7 @@ func (l Loss) String() string {
 		"All pods are stopped. The folders with the services' data stay on the machines.", members, strings.Join(counts, ", "))
 }
 
-// Recreate removes all machines from their cluster, and creates a new one on them.
+// Recreate removes all machines from their cluster, and creates a new cluster on these machines.
 func Recreate(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -153,7 +153,7 @@ func resetAll(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engi
 	return again, changes, err
 }
 
-// resets returns the machines that belong or belonged to a cluster, and the changes to make on them.
+// resets returns the machines that belong or belonged to a cluster, and the changes to these machines.
 func resets(w *engine.World) ([]engine.Change, []*engine.Node) {
 	changes, nodes := []engine.Change{}, []*engine.Node(nil)
 	for _, n := range w.Want.Nodes {

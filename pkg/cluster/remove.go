@@ -28,8 +28,7 @@ const (
 
 // RemoveOptions are the options of RemoveNodes.
 type RemoveOptions struct {
-	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction, and
-	// removes nodes whose machine refuses the login.
+	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction, and removes nodes whose machine rejects the login.
 	Force bool
 	// DrainTimeout is how long evicting the pods of a node may take; zero means 5 minutes.
 	DrainTimeout time.Duration
@@ -37,10 +36,9 @@ type RemoveOptions struct {
 	Removed func(*engine.Node) error
 }
 
-// RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes
-// control plane machines from etcd, undoes paictl's changes on the machines, and deletes the nodes.
-// It also removes a machine that doesn't answer. Each step first checks whether it is already done,
-// so that an interrupted run can be repeated.
+// RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes control plane machines from etcd, undoes
+// paictl's changes on the machines, and deletes the nodes. It also removes a machine that doesn't respond. Each step first checks whether it is
+// already done, so that an interrupted run can be repeated.
 func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro RemoveOptions) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -80,8 +78,7 @@ func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro Remov
 	return r.Summary("node remove", nodes, nil)
 }
 
-// Removable returns the nodes with the given host names or addresses. It refuses a removal that would leave no working
-// cluster.
+// Removable returns the nodes with the given host names or addresses. It returns an error for a removal that would leave no working cluster.
 func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	var nodes []*engine.Node
 	for _, name := range names {
@@ -142,8 +139,8 @@ func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// reachForRemoval dials the machines to remove and the control plane, of which at least one remaining machine must answer.
-// It returns the machines to remove that can't be changed, with the reason.
+// reachForRemoval dials the machines to remove and the control plane. At least one remaining machine of the control plane must respond.
+// reachForRemoval returns the machines to remove that can't be changed, with the reason.
 func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
 	all := r.Reached(nodes)
 	dead := map[*engine.Node]error{}
@@ -208,7 +205,7 @@ func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	return nil
 }
 
-// phaseError records the phase in which a node failed.
+// phaseError records the phase that failed on a node.
 type phaseError struct {
 	phase string
 	error

@@ -41,7 +41,7 @@ func DataOn(ctx context.Context, s *engine.Spec, o engine.Options, names []strin
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
 	defer r.Close()
-	r.Each(ctx, s.ControlPlane(), r.Dial) // one that answers is enough
+	r.Each(ctx, s.ControlPlane(), r.Dial) // one master that responds is enough
 	leader, err := r.FindLeader(ctx, nodes)
 	if err != nil {
 		return nil, err

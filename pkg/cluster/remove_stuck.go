@@ -18,7 +18,7 @@ import (
 // blockersShown limits the list of pods in one message.
 const blockersShown = 5
 
-// stuckError returns an error with the pods that were not removed from a node, and the reason for each of them.
+// stuckError returns an error with the pods that were not removed from a node, and the reason for each pod.
 func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budgets []byte) error {
 	var list corev1.PodList
 	var pdbs policyv1.PodDisruptionBudgetList

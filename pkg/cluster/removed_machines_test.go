@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// TestARemovedMachinesCredentialsMakeNoNode sends requests to a real API server as kubelets of two machines, one of which was removed.
+// TestARemovedMachinesCredentialsMakeNoNode sends requests to a real API server as kubelets of two machines; one machine was removed.
 func TestARemovedMachinesCredentialsMakeNoNode(t *testing.T) {
 	kubetest.Start(t)
 	admin, err := clientcmd.BuildConfigFromFlags("", kubetest.Kubeconfig(t))

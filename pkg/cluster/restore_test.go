@@ -213,8 +213,8 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of an authority. The key belongs to the first one
-// or, if the rotation was killed between the certificates and the key, to the second.
+// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of a CA. The key belongs to the first certificate or,
+// if the rotation was killed between writing the certificates and the key, to the second.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))

@@ -18,7 +18,7 @@ import (
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
 	"json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
 
-// failures returns the errors for which the hosts of a run were set aside, by host.
+// failures returns the errors that caused the hosts of a run to be set aside, by host.
 func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	t.Helper()
 	partial, ok := errors.AsType[*engine.PartialError](o.err)
@@ -68,8 +68,8 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	})
 }
 
-// TestABadSettingOfTheKubeletBreaksOneMachine: each run breaks the same machine and reports the
-// cause; the others keep their settings, and a good setting reaches all of them.
+// TestABadSettingOfTheKubeletBreaksOneMachine: each run breaks the same machine and reports the cause; the others keep their settings, and a good
+// setting reaches all machines.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 3)

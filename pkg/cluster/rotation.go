@@ -17,7 +17,7 @@ import (
 const phaseUncordon = "uncordon"
 
 // rotation takes machines of a working cluster out of service, a few at a time, and returns them to service. A mark, which is an annotation,
-// identifies the nodes that only this command has cordoned, so that the next run can uncordon those of an interrupted one.
+// identifies the nodes that only this command has cordoned, so that the next run can uncordon the nodes of an interrupted run.
 type rotation struct {
 	*engine.Run
 	// name is the prefix of its scripts' names.

@@ -56,9 +56,9 @@ const (
 	keyAlone                  // it has only the new key
 )
 
-// RotateSecrets replaces the key with which API servers encrypt Secrets in etcd: all masters get the new key, then all write with it, then
-// all Secrets are rewritten, and the old keys are removed. No API server restarts. RotateSecrets reads the progress of an earlier run from
-// the masters' files. With Options.DryRun it returns the changes that it would make.
+// RotateSecrets replaces the key that API servers use to encrypt Secrets in etcd: first all masters get the new key, then all encrypt with the new
+// key, then all Secrets are rewritten, and finally the old keys are removed. No API server restarts. RotateSecrets reads the progress of an earlier
+// run from the masters' files. With Options.DryRun it returns the changes that it would make.
 func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -273,8 +273,8 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	})
 }
 
-// furthest returns the keys of the master on which a rotation is most advanced, and its state. Masters are at most one step
-// apart. It returns an error for keys that paictl can't have written.
+// furthest returns the keys of the master whose rotation is most advanced, and the state of this rotation. Masters are at most one step apart. It
+// returns an error for keys that paictl can't have written.
 func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {
@@ -310,7 +310,7 @@ func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	return state, keys, nil
 }
 
-// precedes reports whether a master has the keys of the most advanced one, or those of the previous step.
+// precedes reports whether a master has the keys of the most advanced master, or the keys of the previous step.
 func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
 	if slices.Equal(have, furthest) {
 		return true

@@ -69,7 +69,7 @@ const (
 	StateUnreachable = "Unreachable" // by SSH
 	StateOutside     = "Outside"     // not, or no longer, in the cluster
 	StateUnlisted    = "Unlisted"    // a node of the cluster that is not in layout.yaml
-	StateUnknown     = "Unknown"     // the API didn't answer
+	StateUnknown     = "Unknown"     // the API didn't respond
 )
 
 // MachineStatus is one machine of the layout, or a node of the cluster that the layout does not list.
@@ -79,7 +79,7 @@ type MachineStatus struct {
 	Roles   []string `json:"roles"`
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
-	// Message is the reason why a machine isn't ready or reachable, or why no pod can start on it.
+	// Message is the reason why a machine isn't ready or reachable, or why no pod can start there.
 	Message string `json:"message,omitempty"`
 	// Hint is the remedy.
 	Hint     string `json:"hint,omitempty"`
@@ -95,11 +95,11 @@ type MachineStatus struct {
 	Kernel     string         `json:"kernel,omitempty"`
 }
 
-// VIPStatus is the API's virtual address, and the node that holds its lease; "" if the lease has no holder, or the API didn't answer.
+// VIPStatus is the API's virtual address, and the node that holds its lease; "" if the lease has no holder, or the API didn't respond.
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
-	// Answers reports whether the API answers at the address, tested if possible from a master that isn't the holder.
+	// Answers reports whether the API responds at the address. The test runs on a master that isn't the holder, if possible.
 	Answers bool `json:"answers"`
 }
 
@@ -126,8 +126,8 @@ type Renewal struct {
 	Off          []string `json:"off,omitempty"`
 }
 
-// GetStatus queries every machine once, in one round trip, and changes nothing. Machines that don't
-// answer are part of the result, and are also in a *PartialError.
+// GetStatus queries every machine once, in one round trip, and changes nothing. Machines that don't respond are part of the result, and are also in
+// a *PartialError.
 func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
@@ -247,7 +247,7 @@ func pemOf(field string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
-// chooseAPI uses the answer of the first API server that is up, and returns its machine; if none is up, the first master's.
+// chooseAPI uses the output of the first master whose API server is up, and returns this master; if no API server is up, it uses the first master.
 func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error) (*engine.Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
@@ -269,7 +269,7 @@ func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answ
 	return s.ControlPlane()[0], answer.Answer{}
 }
 
-// machineStatus combines a machine's answer with the API's data about the machine.
+// machineStatus combines the output from a machine with the API's data about the machine.
 func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")

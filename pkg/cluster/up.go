@@ -55,8 +55,8 @@ func converge(ctx context.Context, r *engine.Run, command, first string, begin f
 	}
 	locked, unlock, err := r.Lock(ctx)
 	if errors.Is(err, ssh.ErrSudo) {
-		// paictl can't become root on this host. The answers of the other machines belong to the
-		// same report, and querying them changes nothing.
+		// paictl can't become root on this host. The other machines' findings belong to the same report, and querying these machines changes
+		// nothing.
 		if _, err := survey(ctx, r, r.Reached(nodes)); err != nil {
 			return nil, err
 		}
@@ -164,10 +164,9 @@ func chosen(r *engine.Run) []engine.Phase {
 	})
 }
 
-// connect dials all hosts. A machine that doesn't answer is set aside, unless no machine of the
-// control plane answers. A worker that refuses the login while most others accept it is also set
-// aside: one changed key among a thousand must not stop the run. If many refuse, or a master does,
-// that must be corrected before any machine is changed.
+// connect dials all hosts. A machine that doesn't respond is set aside, unless no machine of the control plane responds. A worker that rejects the
+// login while most others accept it is also set aside: one changed key among a thousand must not stop the run. If many machines or a master reject
+// the login, the operator must correct that before any machine is changed.
 func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	var findings []preflight.Finding
 	errs := r.Each(ctx, nodes, r.Dial)
@@ -191,8 +190,8 @@ func connect(ctx context.Context, r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// refusedAlone reports whether a machine refused the login or showed another key than the known one,
-// while most of the others didn't. Such a machine isn't used in the run.
+// refusedAlone reports whether a machine rejected the login or showed an unexpected host key, while most of the others didn't. Such a machine isn't
+// used in the run.
 func refusedAlone(err error, failed, of int) bool {
 	return 2*failed < of && (errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrHostKey))
 }
@@ -240,7 +239,7 @@ func survey(ctx context.Context, r *engine.Run, nodes []*engine.Node) (*engine.W
 		w.Findings = append(w.AgainstFounding(), another...)
 	}
 	if w.EtcdMatters() {
-		w.Etcd, _ = r.LookAtEtcd(ctx, w.Leader) // without an answer etcd's state stays unknown
+		w.Etcd, _ = r.LookAtEtcd(ctx, w.Leader) // without a response, etcd's state stays unknown
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

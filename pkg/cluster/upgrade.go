@@ -37,7 +37,7 @@ func JobPolicies() []string { return []string{string(JobsWait), string(JobsReque
 
 // UpgradeOptions are the options of Upgrade.
 type UpgradeOptions struct {
-	// AtOnce is how many workers are out of service at a time; zero means 1. Masters are upgraded one by one.
+	// AtOnce is how many workers are out of service at a time; zero means 1. Masters are upgraded one after the other.
 	AtOnce int
 	// Jobs is the policy for jobs; "" means JobsWait.
 	Jobs JobPolicy
@@ -47,13 +47,13 @@ type UpgradeOptions struct {
 	DrainTimeout time.Duration
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
-	// MaxFailures is how many workers may fail before the remaining ones are skipped; zero means 1.
+	// MaxFailures is how many workers may fail before the remaining workers are skipped; zero means 1.
 	MaxFailures int
 	// MaxBackupAge is the maximum age of the cluster's last backup; zero skips the check.
 	MaxBackupAge time.Duration
 	// RemovedAPIs continues even if clients use APIs that the new release doesn't have.
 	RemovedAPIs bool
-	// Back allows downgrading members with a later patch release than the bundle's. Otherwise they are refused.
+	// Back allows downgrading members with a later patch release than the bundle's. Otherwise such members are an error.
 	Back bool
 	// Begin is called after all checks have passed and before anything is changed; it may be nil. If it returns an
 	// error, the run ends.
@@ -155,12 +155,12 @@ func programs(p *engine.Plan, n *engine.Node) bool {
 	})
 }
 
-// members returns the machines that answer and belong to the cluster. "cluster up" handles the others.
+// members returns the machines that respond and belong to the cluster. "cluster up" handles the others.
 func (u *upgrade) members(w *engine.World) []*engine.Node {
 	return slices.DeleteFunc(u.Alive(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 }
 
-// changesOf returns the changes of the plan, in the order in which the run makes them.
+// changesOf returns the changes of the plan, in the order of the run.
 func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	var out []engine.Change
 	members := u.members(w)
@@ -216,8 +216,8 @@ func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engi
 	return masters, workers
 }
 
-// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others. A failed master does, and so does any machine that doesn't get
-// its images, because kube-proxy is about to change on all of them.
+// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others. A failed master stops the run, and so does any machine that
+// doesn't get its images, because kube-proxy is about to change on all machines.
 func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	members := u.members(w)
 	if err := u.through(ctx, w, members, nil, engine.UpgradeImages); err != nil {
@@ -279,8 +279,8 @@ func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// through takes machines through a part of the upgrade, concurrently as far as the phases allow, and sets aside those that fail. Changes for which keep
-// returns false are left for later; a nil keep accepts all.
+// through takes machines through a part of the upgrade, concurrently as far as the phases allow, and sets aside machines that fail. If keep returns
+// false for a change, the change is left for later; a nil keep accepts all changes.
 func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
 	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
 	p, err := u.Plan(w, nodes, phases)

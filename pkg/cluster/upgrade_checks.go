@@ -128,7 +128,7 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 // failure adds a finding that ends the run.
 type failure func(n *engine.Node, check, remedy, format string, args ...any)
 
-// unfitNodes checks the nodes in the cluster's API, including those of machines that don't answer.
+// unfitNodes checks the nodes in the cluster's API, including nodes of machines that don't respond.
 func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -154,8 +154,8 @@ func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	return nil
 }
 
-// olderParts refuses an etcd of an earlier minor release, which can't read the data of the later one, and an earlier CoreDNS, to which
-// kubeadm can't downgrade.
+// olderParts rejects an etcd of an earlier minor release, which can't read the data of the later release, and an earlier CoreDNS, because kubeadm
+// can't downgrade CoreDNS.
 func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
 	ref, err := u.Spec.Image("etcd")
 	if err != nil {
@@ -192,8 +192,8 @@ func parseTag(tag string) *utilversion.Version {
 	return v
 }
 
-// oldBackup refuses an upgrade without a recent backup of the cluster: an older release may be unable to read the data that a
-// newer one has written to etcd.
+// oldBackup rejects an upgrade without a recent backup of the cluster: an older release may be unable to read the data that a newer release has
+// written to etcd.
 func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
@@ -211,7 +211,7 @@ func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	}
 }
 
-// removedAPIs refuses an upgrade if clients use an API that the new release doesn't have.
+// removedAPIs rejects an upgrade if clients use an API that the new release doesn't have.
 func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.Spec.Bundle.Manifest().Kubernetes)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const jobsLook = 10 * time.Second
 
 // machines upgrades the programs of all machines: the masters one by one, then several workers at a time, first those without jobs. It reports
-// whether the run reached all of them.
+// whether the run reached all machines.
 func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool, err error) {
 	p, err := u.Plan(w, u.members(w), phases.In(u.Want, engine.UpgradePrograms))
 	if err != nil {
@@ -62,7 +62,7 @@ func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool,
 	return true, nil
 }
 
-// upgradeQueue holds the workers that are still waiting, and those that failed, of which there may be fewer than most.
+// upgradeQueue holds the workers that are still waiting, and the workers that failed; fewer than most may fail.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*engine.Node
@@ -98,7 +98,7 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 		return nil
 	}
 	i := 0
-	if err == nil && !u.marked[q.waiting[0].Hostname] { // without an answer, use the order of the layout
+	if err == nil && !u.marked[q.waiting[0].Hostname] { // without a response, use the order of the layout
 		i = max(0, slices.IndexFunc(q.waiting, func(n *engine.Node) bool { return len(busy[n.Hostname]) == 0 && !u.notReady[n.Hostname] }))
 	}
 	n := q.waiting[i]
@@ -159,7 +159,7 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 }
 
 // backAgain returns a machine to service whose pods could not be removed: it was not changed. A machine that an earlier run left out of service may
-// be partly changed, unless this run only waited for it.
+// be partly changed, unless this run only waited for that machine's pods.
 func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
 	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {

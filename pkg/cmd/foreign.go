@@ -45,7 +45,7 @@ const (
 	inResources = "the job file says it: taskRoles.ROLE.resourcePerInstance"
 )
 
-// sameFlags are flags of kubectl, Docker and Slurm, and those with the same meaning here. A command may have one of them.
+// sameFlags maps flags of kubectl, Docker and Slurm to paictl's flags with the same meaning. A command may have one of these flags.
 var sameFlags = map[string][]string{
 	"-a": {"all-users"}, "--all": {"all-users"}, "--all-namespaces": {"all-users"},
 	"--mem": {"memory"}, "-m": {"memory"}, "--mem-per-node": {"memory"},
@@ -68,7 +68,7 @@ func likeIt(c *cobra.Command, name string) string {
 	return ""
 }
 
-// foreignCommands are commands of other programs without a counterpart here, and another way to the same result.
+// foreignCommands are commands of other programs without a counterpart here, and how to get the same result.
 var foreignCommands = map[string]string{
 	"edit": "jobs don't change after their submission: paictl job clone NAME -o job.yaml writes a file to edit",
 }

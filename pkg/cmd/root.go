@@ -150,7 +150,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// emptyList refuses empty values of list flags, such as --limit "": an unset variable of a script must not mean "all".
+// emptyList returns an error for empty values of list flags, such as --limit "": an unset variable of a script must not mean "all".
 func emptyList(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(fl *pflag.Flag) {
 		if list, ok := fl.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {

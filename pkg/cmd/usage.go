@@ -65,7 +65,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", args[0], c.CommandPath(), didYouMean(c, args), c.CommandPath())
 }
 
-// prefix returns the beginning of an error about a command: its name without "paictl", with which all errors begin.
+// prefix returns the beginning of an error about a command: its name without "paictl", because all errors begin with "paictl".
 func prefix(c *cobra.Command) string {
 	if !c.HasParent() {
 		return ""
@@ -150,7 +150,7 @@ func didYouMean(c *cobra.Command, args []string) string {
 	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// synonyms are groups of words with the same meaning. A group of commands uses only some of them.
+// synonyms are groups of words with the same meaning. A group of commands uses only some of these words.
 var synonyms = [][]string{
 	{"delete", "remove", "rm", "del", "revoke"}, {"list", "ls"}, {"show", "get", "describe", "info", "status"}, {"add", "create", "new", "make"},
 	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
@@ -170,7 +170,7 @@ func meaning(c *cobra.Command, word string) (out []string) {
 // mostElsewhere is the maximum number of commands of other groups that are suggested.
 const mostElsewhere = 3
 
-// elsewhere returns the commands of groups that have the name or the meaning, those of jobs first.
+// elsewhere returns the commands of groups that have the name or the meaning, beginning with the commands of jobs.
 func elsewhere(root *cobra.Command, word string) (out []string) {
 	groups := slices.Clone(root.Commands())
 	slices.SortStableFunc(groups, func(a, b *cobra.Command) int {

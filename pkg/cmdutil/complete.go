@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// CompletionTimeout limits how long the shell waits for a cluster that doesn't answer.
+	// CompletionTimeout limits how long the shell waits for a cluster that doesn't respond.
 	CompletionTimeout = 3 * time.Second
 	// FlagValue is the number of arguments of Complete for the value of a flag, which doesn't depend on arguments.
 	FlagValue = -1

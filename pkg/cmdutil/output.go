@@ -57,7 +57,7 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 	case "json":
 		return writeJSON(w, v, "  ")
 	case "yaml":
-		// Convert from JSON, as yaml.Marshal does. yaml.Marshal itself refuses characters that aren't escaped.
+		// Convert from JSON, as yaml.Marshal does. yaml.Marshal itself rejects characters that aren't escaped.
 		var text bytes.Buffer
 		if err := writeJSON(&text, v, "  "); err != nil {
 			return err

@@ -219,8 +219,7 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 	}
 }
 
-// dnsServers returns the given servers, otherwise those of the first machine of the control plane
-// that reports any.
+// dnsServers returns the given servers, otherwise the servers of the first machine of the control plane that reports any.
 func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []string {
 	if len(q.DNS) > 0 {
 		return q.DNS

@@ -1,7 +1,5 @@
-// Package config reads, checks, generates and explains a cluster's configuration: the quick-start
-// file and the four files that are generated from it.
-// In: YAML files. Out: typed values with defaults filled in, or findings that name file, line,
-// field and remedy.
+// Package config reads, checks, generates and explains a cluster's configuration: the quick-start file and the four generated files.
+// In: YAML files. Out: typed values with defaults filled in, or findings that name file, line, field and remedy.
 package config
 
 import (
@@ -21,7 +19,7 @@ const (
 	ServicesFile   = "services-configuration.yaml"
 )
 
-// Cluster is a whole configuration folder, decoded and with defaults filled in.
+// Cluster is a whole configuration folder, decoded, including defaults.
 type Cluster struct {
 	Dir        string
 	Layout     layout.Layout
@@ -32,7 +30,7 @@ type Cluster struct {
 	// docs are the files as they were read, for the positions of findings; nil if the configuration
 	// was generated.
 	docs map[string]*strictyaml.Document
-	// quick is the quick-start file from which the configuration was generated, or nil.
+	// quick is the quick-start file that the configuration was generated from, or nil.
 	quick *QuickStart
 }
 
@@ -52,7 +50,7 @@ type KubernetesSpec struct {
 	Version string `yaml:"version" json:"version"`
 	// ClusterName is kubeadm's clusterName and the kubeconfig's entry.
 	ClusterName string `yaml:"cluster-name" json:"cluster-name"`
-	// ClusterDNS are the machines' DNS servers, to which CoreDNS forwards.
+	// ClusterDNS are the machines' DNS servers; CoreDNS forwards queries to these servers.
 	ClusterDNS            []string `yaml:"cluster-dns" json:"cluster-dns"`
 	ServiceClusterIPRange string   `yaml:"service-cluster-ip-range" json:"service-cluster-ip-range"`
 	PodCIDR               string   `yaml:"pod-cidr" json:"pod-cidr"`
@@ -70,8 +68,7 @@ type KubernetesSpec struct {
 	// APIServerCertSANs are further names and addresses in the API server's certificate.
 	APIServerCertSANs []string `yaml:"api-server-cert-sans,omitempty" json:"api-server-cert-sans,omitempty"`
 	EtcdDataPath      string   `yaml:"etcd-data-path" json:"etcd-data-path"` // /var/lib/etcd
-	// DockerRegistry is where Kubernetes images come from. The bundle's images are
-	// imported under that name, so that nothing is pulled.
+	// DockerRegistry is the source of Kubernetes images. The bundle's images are imported under that name, so that nothing is pulled.
 	DockerRegistry string `yaml:"docker-registry" json:"docker-registry"`
 	// NetworkPlugin is flannel, or none if the operator installs another plugin, or the path of a
 	// manifest to apply, relative to the file's folder or absolute.
@@ -80,20 +77,20 @@ type KubernetesSpec struct {
 	MetadataAddress string `yaml:"metadata-address,omitempty" json:"metadata-address,omitempty"`
 	// Bundle is the folder with the artifacts, relative to the file's folder or absolute.
 	Bundle string `yaml:"bundle,omitempty" json:"bundle,omitempty"`
-	// Proxy is the proxy through which machines reach addresses outside of the cluster.
+	// Proxy is the proxy that machines use for addresses outside of the cluster.
 	Proxy Proxy `yaml:"proxy,omitempty" json:"proxy,omitzero"`
 	// GPUDriver is NVIDIA's driver on machines with its GPUs.
 	GPUDriver GPUDriver `yaml:"gpu-driver,omitempty" json:"gpu-driver,omitzero"`
 	Extra     Extra     `yaml:"extra,omitempty" json:"extra,omitempty"`
 }
 
-// APIEndpointLocal means that each machine has a local address at which it reaches the API of any master that is ready.
+// APIEndpointLocal means that each machine has a local address that leads to the API of any master that is ready.
 const (
 	APIEndpointLocal = "local"
 	LocalAPIPort     = 6444
 )
 
-// PeerPort is the TCP port through which machines pass files to each other during a run of paictl.
+// PeerPort is the TCP port that machines use to copy files from each other during a run of paictl.
 const PeerPort = 6445
 
 // Whether pods reach the cloud's metadata service.
@@ -147,7 +144,7 @@ const (
 	GPUSourceBundle       = "bundle"
 )
 
-// Extra are settings that are passed through, merged over those that paictl writes.
+// Extra are settings that are passed through, merged over the settings that paictl writes.
 type Extra struct {
 	Kubelet    map[string]any `yaml:"kubelet,omitempty" json:"kubelet,omitempty"`       // KubeletConfiguration
 	KubeProxy  map[string]any `yaml:"kube-proxy,omitempty" json:"kube-proxy,omitempty"` // KubeProxyConfiguration
@@ -201,7 +198,7 @@ type Common struct {
 	DataPath  string `yaml:"data-path" json:"data-path"` // on the machines, /datastorage
 }
 
-// DockerRegistry is cluster.docker-registry: where the services' images come from.
+// DockerRegistry is cluster.docker-registry: the source of the services' images.
 type DockerRegistry struct {
 	Domain    string `yaml:"domain" json:"domain"`
 	Namespace string `yaml:"namespace" json:"namespace"`
@@ -214,8 +211,7 @@ type DockerRegistry struct {
 	SecretName string        `yaml:"secret-name,omitempty" json:"secret-name,omitempty"`
 }
 
-// Source returns one of the four files as it was read. It returns nil if the configuration was
-// generated, or comes from a quick-start file.
+// Source returns one of the four files exactly as it was read. It returns nil if the configuration was generated, or comes from a quick-start file.
 func (c *Cluster) Source(file string) []byte {
 	if c.quick != nil {
 		return nil
@@ -240,7 +236,7 @@ func (c *Cluster) IsManaged() bool {
 	return m == nil || *m
 }
 
-// LabelsOf returns the node labels of a machine: those of its roles, then its own.
+// LabelsOf returns the node labels of a machine: first the labels of its roles, then its own labels.
 func (c *Cluster) LabelsOf(m layout.Machine) map[string]string {
 	out := map[string]string{}
 	for _, r := range m.Roles {
@@ -254,8 +250,7 @@ func (c *Cluster) LabelsOf(m layout.Machine) map[string]string {
 	return out
 }
 
-// TaintsOf returns the node taints of a machine: those of its roles, unless one of the roles runs
-// ordinary pods, then its own.
+// TaintsOf returns the node taints of a machine: first the taints of its roles, unless one of the roles runs ordinary pods, then its own taints.
 func (c *Cluster) TaintsOf(m layout.Machine) []string {
 	var out []string
 	if !c.runsWorkloads(m) {

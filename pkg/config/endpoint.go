@@ -9,11 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LocalAPI returns the address at which a machine reaches the API if the endpoint is local.
+// LocalAPI returns the machine's address of the API if the endpoint is local.
 func LocalAPI() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(LocalAPIPort)) }
 
-// Endpoint returns the address, HOST:PORT, at which the machines reach the API: LocalAPI if they use their local
-// proxies.
+// Endpoint returns the address, HOST:PORT, that the machines use for the API: LocalAPI if they use their local proxies.
 func (c *Cluster) Endpoint() string {
 	k := c.Kubernetes.Kubernetes
 	port := strconv.Itoa(cmp.Or(k.APIServerPort, defaultAPIPort))

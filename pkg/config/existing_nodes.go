@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// controlPlaneKeys returns the keys of the labels and taints by which Kubernetes marks nodes of the
-// control plane; the second is the name before 1.24.
+// controlPlaneKeys returns the keys of the labels and taints that mark nodes of the control plane in Kubernetes; the second is the name before
+// 1.24.
 func controlPlaneKeys() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// usableNodes removes nodes on which no service can run, and reports them.
+// usableNodes removes nodes that no service can run on, and reports these nodes.
 func usableNodes(nodes []corev1.Node, r *reporter) []corev1.Node {
 	var out []corev1.Node
 	leftOut := map[string][]string{}
@@ -94,9 +94,8 @@ func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) erro
 	return nil
 }
 
-// masters returns the nodes that get the role master: those of the control plane, those that
-// already have the role, and the requested ones. If there are no such nodes, as in managed clouds,
-// one is chosen.
+// masters returns the nodes that get the role master: nodes of the control plane, nodes that already have the role, and the requested nodes. If
+// there are no such nodes, as in managed clouds, it chooses one node.
 func (e Existing) masters(nodes []corev1.Node, r *reporter) (map[string]bool, error) {
 	out, byName := map[string]bool{}, map[string]bool{}
 	roleLabels := DefaultRoles().Roles[layout.RoleMaster].Labels
@@ -162,7 +161,7 @@ func isReady(n corev1.Node) bool {
 	})
 }
 
-// nodeRoles returns the roles of a node. A node of the control plane that refuses ordinary pods runs no jobs.
+// nodeRoles returns the roles of a node. A node of the control plane that repels ordinary pods runs no jobs.
 func nodeRoles(n corev1.Node, master bool) []string {
 	switch {
 	case !master:
@@ -177,8 +176,7 @@ func refusesPods(n corev1.Node) bool {
 	return isControlPlaneNode(n) && slices.ContainsFunc(lastingTaints(n), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lastingTaints returns a node's taints without those for a temporary state: not ready, under
-// memory pressure, about to be removed.
+// lastingTaints returns a node's taints without taints for a temporary state: not ready, under memory pressure, about to be removed.
 func lastingTaints(n corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 		for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/", "ToBeDeletedBy", "DeletionCandidateOf"} {
@@ -198,7 +196,7 @@ func taintText(t corev1.Taint) string {
 	return t.Key + ":" + string(t.Effect)
 }
 
-// masterTaints returns the taints of masters that refuse ordinary pods: services must tolerate them.
+// masterTaints returns the taints of masters that repel ordinary pods: services must tolerate them.
 func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	found := map[string]bool{}
 	for _, n := range nodes {

@@ -28,7 +28,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet { return &fleet{t: t, servers: map[string]*sshtest.Server{}} }
 
-// add starts a server that answers with the facts, under address:port.
+// add starts a server that returns the facts, under address:port.
 func (f *fleet) add(addr string, c sshtest.Config, facts string) {
 	c.Handler = answering(facts)
 	f.servers[addr] = sshtest.NewServer(f.t, c)
@@ -49,7 +49,7 @@ func (a answering) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// facts returns the answer of a small machine; more lines are added to it.
+// facts returns the output of a small machine, followed by more lines.
 func facts(hostname string, more ...string) string {
 	out := "paictl-facts\t1\nhostname\t" + hostname + "\narch\tx86_64\nos-release\tID=debian\nos-release\tVERSION_ID=12\n" +
 		"cpus\t0-3\nmemory-kib\t16314320\ndns\t10.0.0.53\nmachine-id\tid-of-" + hostname + "\nsudo\tfree\n"

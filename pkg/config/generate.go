@@ -30,7 +30,7 @@ type Generation struct {
 	// Reference documents the services' sections, as comments. It is appended to
 	// services-configuration.yaml.
 	Reference []byte
-	// Checks are further rules for the generated files, in addition to those of Validate.
+	// Checks are further rules for the generated files, in addition to the rules of Validate.
 	Checks []Check
 	// Dialer connects to the machines; not used offline.
 	Dialer ssh.Dialer
@@ -73,7 +73,7 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// Report mistakes that don't depend on the machines' answers before they are queried.
+		// Report mistakes that don't depend on the machines' output before the machines are queried.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error
 	return withReference(files, g.reference), nil
 }
 
-// assemble builds the configuration and applies all rules to it.
+// assemble builds the configuration and applies all rules.
 func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, checks []Check) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)

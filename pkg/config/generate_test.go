@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// The defects of the original's generator, by their numbers in the study of it.
+// The defects of the original's generator, by their numbers in the study.
 
 func TestCase01OneMachineIsAWholeCluster(t *testing.T) {
 	f := newFleet(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Files returns the names of the four files, in the order in which they are read.
+// Files returns the names of the four files, in the order of reading.
 func Files() []string { return []string{LayoutFile, KubernetesFile, RolesFile, ServicesFile} }
 
 // Load reads the four files of a configuration folder strictly and fills in defaults. It returns all
@@ -30,8 +30,8 @@ func Load(dir string) (*Cluster, error) {
 	return Parse(dir, data)
 }
 
-// LoadValid loads a folder and applies all rules, and those of the given checks. It
-// returns warnings, and an error of type Findings if a rule is broken.
+// LoadValid loads a folder and applies all rules, including the rules of the given checks. It returns warnings, and an error of type Findings if a
+// rule is broken.
 func LoadValid(dir string, checks ...Check) (*Cluster, Findings, error) {
 	c, err := Load(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func LoadReadable(dir string, checks ...Check) (*Cluster, Findings, error) {
 	return c, findings, nil
 }
 
-// hidesMachines reports whether a mistake may hide machines, or how to connect to them.
+// hidesMachines reports whether a mistake may hide machines, or the settings to connect to machines.
 func hidesMachines(f Finding) bool {
 	if f.Severity != strictyaml.Error {
 		return false
@@ -174,7 +174,7 @@ func kinds() map[string]string {
 	return map[string]string{LayoutFile: layout.Kind, KubernetesFile: KindKubernetes, RolesFile: KindRoles, ServicesFile: KindServices}
 }
 
-// checkKind refuses a file of another kind or of a later version.
+// checkKind rejects a file of another kind or of a later version.
 func checkKind(doc *strictyaml.Document, name string) Findings {
 	r := &reporter{file: doc.File, doc: doc}
 	if v := doc.Scalar("apiVersion"); v != "" && v != APIVersion {

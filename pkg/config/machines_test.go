@@ -73,7 +73,7 @@ func layoutOf(t *testing.T, dir string) string {
 	return string(b)
 }
 
-// blade answers as the machines of handWritten do.
+// blade returns the facts of a machine of handWritten.
 func blade(name string) layout.Facts {
 	return layout.Facts{Hostname: name, OSID: "debian", OSVersion: "12", Arch: "amd64", VCores: 8, MemKiB: 15<<20 + 300<<10}
 }

@@ -134,7 +134,7 @@ func (m *migrator) read() error {
 		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
 			findings = nil
 		}
-		// OpenPAI parses a number with a leading 0 as Python does. Text fields use the text as it was written.
+		// OpenPAI parses a number with a leading 0 as Python does. Text fields keep the original text.
 		findings = append(findings, withoutRule(doc.Decode(&root), strictyaml.RuleNumber)...)
 		if err := findings.Err(); err != nil {
 			return err
@@ -171,7 +171,7 @@ func (d *oldDoc) take(steps ...any) any {
 	return d.get(steps...)
 }
 
-// text returns a scalar as it was written, and marks it as migrated.
+// text returns a scalar exactly as it was written, and marks it as migrated.
 func (d *oldDoc) text(steps ...any) string {
 	switch d.take(steps...).(type) {
 	case nil, map[string]any, []any:
@@ -273,7 +273,7 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	}
 }
 
-// sshKey returns a text that is equal for equal SSH settings, to find the most common ones.
+// sshKey returns a text that is equal for equal SSH settings, to find the most common settings.
 func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }

@@ -49,8 +49,8 @@ func oldEmailKeys() []emailKeys {
 	}
 }
 
-// email migrates the settings of mails together: without a server, a sender and a receiver no mail
-// is sent, and the chart refuses incomplete settings. It reports whether they are complete.
+// email migrates the settings of mails together: without a server, a sender and a receiver no mail is sent, and the chart rejects incomplete
+// settings. It reports whether they are complete.
 func (s *sectionMigration) email(k emailKeys) bool {
 	const to = "receivers.email."
 	for _, needed := range []struct {
@@ -90,8 +90,7 @@ func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	}
 }
 
-// noticesByMail copies complete settings of mails to the alert handler, because OpenPAI sent the mails of its alert
-// handler with them.
+// noticesByMail copies complete settings of mails to the alert handler, because OpenPAI's alert handler used the same settings.
 func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	const to = "notifications."
 	host, port, found := strings.Cut(s.text(k.host), ":")

@@ -119,7 +119,7 @@ func migratedAlerts(t *testing.T, services string) (section map[string]any, note
 // routes is a section alert-manager with the receivers stop and mail.
 const routes = "alert-manager:\n  customized-receivers: [{name: stop, actions: [stop-jobs]}, {name: mail, actions: [email-admin]}]\n  customized-routes:\n    routes:\n"
 
-// Of several routes, the original's Alertmanager took the first. Policies all act, so the migration names the alerts that would be new to one.
+// Of several routes, the original's Alertmanager took the first. Policies all act, so the migration names the alerts that a policy would newly get.
 func TestRoutesThatComeFirstAreNamed(t *testing.T) {
 	const before = "In OpenPAI, alerts that alert-manager.customized-routes.routes[0] selects never came here"
 	for name, c := range map[string]struct {

@@ -178,7 +178,7 @@ func (m *migrator) dockerCache(d *oldDoc) {
 	}
 }
 
-// section adds a service's settings. Existing ones are kept, unless they are empty.
+// section adds a service's settings. Existing settings are kept, unless they are empty.
 func (m *migrator) section(name string, settings map[string]any) {
 	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {

@@ -19,7 +19,7 @@ func migratedServices() map[string]func(*sectionMigration) {
 	}
 }
 
-// sectionMigration converts the original's section of one service to that of its chart.
+// sectionMigration converts the original's section of one service to the section of its chart.
 type sectionMigration struct {
 	m    *migrator
 	name string

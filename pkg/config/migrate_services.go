@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// services migrates services-configuration.yaml. Sections of services that have a chart are
-// migrated key by key; those of services that are not part of this release are kept verbatim.
+// services migrates services-configuration.yaml. Sections of services that have a chart are migrated key by key; sections of services that are not
+// part of this release are kept verbatim.
 func (m *migrator) services() {
 	d, s := m.docs[ServicesFile], &m.c.Services.Cluster
 	s.Common.ClusterID = cmp.Or(d.text("cluster", "common", "cluster-id"), d.text("cluster", "cluster-id"), d.text("cluster", "clusterid"))

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// HostPort is a TCP port on which a part of a cluster listens on its machines.
+// HostPort is a TCP port that a part of a cluster listens on.
 type HostPort struct {
 	Port int
 	User string // "kubelet"
@@ -17,7 +17,7 @@ type HostPort struct {
 // apiPortUser is the user of the API server's port.
 const apiPortUser = "the API server"
 
-// IsNodePort reports whether a port is in the range from which Kubernetes allocates ports for services.
+// IsNodePort reports whether a port is in the range that Kubernetes allocates ports for services from.
 func IsNodePort(port int) bool { return port >= 30000 && port <= 32767 }
 
 // defaultPorts returns the ports that extra can change.
@@ -28,8 +28,7 @@ func defaultPorts() map[string]int {
 	}
 }
 
-// HostPorts returns the ports on which the machines listen before any service runs: first the fixed
-// ports, then those that extra can change.
+// HostPorts returns the ports that the machines listen on before any service runs: first the fixed ports, then the ports that extra can change.
 func (c *Cluster) HostPorts() []HostPort {
 	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
 	ssh := []int{c.Layout.SSH.Port}

@@ -49,7 +49,7 @@ type QuickStart struct {
 	Services map[string]map[string]any `yaml:"services" json:"services,omitempty"`
 
 	doc *strictyaml.Document
-	dir string // folder of the file, in which relative paths start
+	dir string // folder of the file, where relative paths start
 }
 
 // QuickMachine is an entry of machines: an IP address, or a map with its differences from the
@@ -172,8 +172,8 @@ func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	return q, findings
 }
 
-// sshOf returns the SSH settings in which a machine differs from the others, or nil if it does not.
-// path converts a path of the file to one for the generated layout.
+// sshOf returns the SSH settings of a machine that differ from the others, or nil if none do. path converts a path in this file to a path in the
+// generated layout.
 func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
 	s := layout.SSH{
 		Username: m.SSHUsername, Password: m.SSHPassword, KeyFile: path(m.SSHKeyFile), SecretName: m.SSHSecretName,

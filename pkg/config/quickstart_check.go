@@ -68,7 +68,7 @@ func (q *QuickStart) checkMachines(r *reporter) {
 	checkForeignNames(r, "machines", "quick-start/hostname", len(q.Machines), func(i int) (string, string) { return q.Machines[i].Hostname, q.Machines[i].HostIP })
 }
 
-// checkForeignNames refuses host names that are addresses of other machines, because commands accept both.
+// checkForeignNames rejects host names that are addresses of other machines, because commands accept both names and addresses.
 func checkForeignNames(r *reporter, list, rule string, n int, machine func(i int) (name, address string)) {
 	at := map[string]int{}
 	for i := range n {
@@ -193,8 +193,7 @@ func (q *QuickStart) checkNetwork(r *reporter) {
 	}
 }
 
-// checkServices refuses keys that aren't services. The charts check the settings of a section, see
-// Check.
+// checkServices rejects keys that aren't services. The charts check the settings of a section, see Check.
 func (q *QuickStart) checkServices(r *reporter) {
 	for _, name := range sortedKeys(q.Services) {
 		if slices.Contains(reservedSections(), name) {

@@ -40,8 +40,7 @@ func (c *Cluster) contents() (map[string]any, error) {
 	return out, nil
 }
 
-// comments returns the comments of a generated file: its head, the meaning of each field, and marks for
-// fields that must be filled in.
+// comments returns the comments of a generated file: its head, the meaning of each field, and marks for fields that the user must fill in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
 	docs := fieldDocs(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// reporter collects findings about one file and finds their positions in it.
+// reporter collects findings about one file and finds their positions in this file.
 type reporter struct {
 	file     string
 	doc      *strictyaml.Document // nil if the file is not written yet

@@ -17,7 +17,7 @@ import (
 // SchemaNames returns the files that have a JSON schema: the four files, and the quick-start file.
 func SchemaNames() []string { return append([]string{QuickStartSchema}, Files()...) }
 
-// SchemaFile returns the name under which a file's schema is published.
+// SchemaFile returns the published name of a file's schema.
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
 // Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors. sections are

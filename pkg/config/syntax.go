@@ -172,7 +172,7 @@ func contains(cidr, ip string) bool {
 	return err1 == nil && err2 == nil && p.Contains(a)
 }
 
-// nodeBlocks returns the number of machines for which a pod range is large enough: each gets a /24, kubeadm's default.
+// nodeBlocks returns how many machines a pod range is large enough for: each gets a /24, kubeadm's default.
 func nodeBlocks(podCIDR string) int {
 	p, err := netip.ParsePrefix(podCIDR)
 	if err != nil || !p.Addr().Is4() || p.Bits() > 24 {

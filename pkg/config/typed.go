@@ -80,7 +80,7 @@ func (c *typed) object(v any, t reflect.Type, at fieldPath, field string) {
 	}
 }
 
-// jsonFields returns the fields of a struct by their JSON names, including those of embedded structs.
+// jsonFields returns the fields of a struct by their JSON names, including the fields of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {

@@ -24,8 +24,8 @@ type checker struct {
 	extraAt fieldPath
 }
 
-// place returns the reporter and the path for findings about a section of
-// kubernetes-configuration.yaml: those of the quick-start file before the files are written.
+// place returns the reporter and the path for findings about a section of kubernetes-configuration.yaml: before the files are written, the reporter
+// and the path of the quick-start file.
 func (k *checker) place(section string) (*reporter, fieldPath) {
 	if k.quick != nil && k.quick.doc.Has(section) {
 		return k.quick, where(section)
@@ -122,7 +122,7 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
-// checkMasked refuses masks from a copy without secrets: they would be tried as passwords, which may lock accounts.
+// checkMasked rejects masks from a copy without secrets: they would be tried as passwords, which may lock accounts.
 func (k *checker) checkMasked() {
 	for _, r := range []*reporter{k.layout, k.kube, k.service} {
 		for _, p := range r.doc.Find(secret.Mask) {

@@ -174,7 +174,7 @@ func ownedKubeadm() []owned {
 	}
 }
 
-// checkOwned refuses settings that paictl sets itself.
+// checkOwned rejects settings that paictl sets itself.
 func (k *checker) checkOwned(section string, settings map[string]any) {
 	rules := map[string]func() []owned{extraKubelet: ownedKubelet, extraKubeProxy: ownedKubeProxy, extraKubeadm: ownedKubeadm}[section]()
 	if section == extraKubelet && len(k.c.Kubernetes.Kubernetes.ClusterDNS) > 0 {
@@ -265,7 +265,7 @@ func number(v any) (int, bool) {
 	return 0, false
 }
 
-// checkFlags refuses flags of the control plane that paictl or kubeadm sets.
+// checkFlags rejects flags of the control plane that paictl or kubeadm sets.
 func (k *checker) checkFlags() {
 	ours := map[string]map[string]string{
 		"apiServer": {
@@ -306,7 +306,7 @@ func (k *checker) checkFlags() {
 	}
 }
 
-// checkVolumes refuses volumes that would replace paictl's.
+// checkVolumes rejects volumes that would replace paictl's volumes.
 func (k *checker) checkVolumes() {
 	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
 	list, _ := v.([]any)

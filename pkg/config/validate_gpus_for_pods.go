@@ -10,7 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// checkGPUsForPods checks the GPUs of a machine that are for ordinary pods. The scheduler's configuration is checked separately for cells with them.
+// checkGPUsForPods checks the GPUs of a machine that are for ordinary pods. The scheduler's configuration is checked separately for cells with
+// these GPUs.
 func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	if len(m.GPUsForPods) == 0 {
 		return

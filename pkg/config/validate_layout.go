@@ -133,7 +133,7 @@ func (k *checker) checkMachineList() {
 	checkForeignNames(r, "machine-list", "layout/hostname", len(machines), func(i int) (string, string) { return machines[i].Hostname, machines[i].HostIP })
 }
 
-// checkRoleLabels refuses a label that contradicts the roles of the machine.
+// checkRoleLabels rejects a label that contradicts the roles of the machine.
 func (k *checker) checkRoleLabels(p fieldPath, m layout.Machine) {
 	for _, key := range sortedKeys(m.Labels) {
 		for _, name := range sortedKeys(k.c.Roles.Roles) {

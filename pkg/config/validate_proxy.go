@@ -16,7 +16,7 @@ import (
 // proxyURL matches URLs without characters that an environment file or a shell would interpret.
 var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 
-// hasPassword reports whether a URL has a password in it.
+// hasPassword reports whether a URL contains a password.
 func hasPassword(s secret.String) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {

@@ -382,7 +382,7 @@ func TestAFolderThatCannotBeReadIsNotCalledMissing(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "-o 'no such folder'", "a path is one word of the command")
 }
 
-// The charts check values that follow from others. Only the mistake itself is reported, as the place that a person wrote.
+// The charts check values that follow from other values. Only the mistake itself is reported, as the place that a person wrote.
 func TestAConsequenceOfAMistakeIsNoSecondMistake(t *testing.T) {
 	files := goodFiles()
 	derived := func(c *Cluster) Findings {

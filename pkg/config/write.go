@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// WriteFolder writes all files into dir, or none: they are first written beside their targets and synced, then
-// renamed, and if a rename fails the earlier ones are undone. Without force it returns an error that names existing
-// files instead of replacing them. private reports which files only their owner may read.
+// WriteFolder writes all files into dir, or none: it first writes and syncs them beside their targets, then renames them, and if a rename fails, it
+// undoes the earlier renames. Without force it returns an error that names existing files instead of replacing them. private reports which files
+// only their owner may read.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",

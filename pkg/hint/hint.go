@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Error is an error with a remedy. Its text is that of the cause, so that a
-// remedy never appears in the middle of a longer message.
+// Error is an error with a remedy. Its text is the text of the cause, so that a remedy never appears in the middle of a longer message.
 type Error struct {
 	Err  error
 	Hint string

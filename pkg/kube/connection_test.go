@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer that doesn't come, such as that of a watch without events, delays no other request.
+// A response that doesn't begin, such as the response of a watch without events, delays no other request.
 func TestRequestsShareTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32

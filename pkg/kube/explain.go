@@ -106,7 +106,7 @@ func (c *Cluster) Explain(err error) error {
 		return hint.Wrap(fmt.Errorf("%s does not accept these credentials: %w", name, err), remedyKubeconfig)
 	case apierrors.IsForbidden(err):
 		return hint.Wrap(err, "use a kubeconfig of an administrator of the cluster (--kubeconfig, --context)")
-	case strings.HasPrefix(c.Server, "http://") && apierrors.IsBadRequest(err) && apierrors.IsUnexpectedServerError(err): // Go's servers of https answer so
+	case strings.HasPrefix(c.Server, "http://") && apierrors.IsBadRequest(err) && apierrors.IsUnexpectedServerError(err): // Go's HTTPS servers respond like this
 		return hint.Wrap(fmt.Errorf("%s: %w", name, err), "write https:// in the address of the server in the kubeconfig; "+RemedyOther)
 	case failed:
 		return unreachable(name, sent.Err)
@@ -114,7 +114,7 @@ func (c *Cluster) Explain(err error) error {
 	return err
 }
 
-// unreachable explains why a request wasn't answered. An unknown error is treated as an error of the connection.
+// unreachable explains why a request got no response. An unknown error is treated as an error of the connection.
 func unreachable(name string, err error) error {
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, wrongName := errors.AsType[x509.HostnameError](err)
@@ -140,10 +140,10 @@ func unreachable(name string, err error) error {
 	return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, err), "check with: paictl cluster status -p DIR; "+RemedyOther)
 }
 
-// errPage is the error for a web page in place of an API server's answer.
+// errPage is the error for a web page in place of an API server's response.
 var errPage = errors.New("a web page was answered, which no API server does")
 
-// apiOnly refuses web pages, except those of services behind the API server's proxy: client-go would describe them in terms of its decoders.
+// apiOnly rejects web pages, except web pages of services behind the API server's proxy: client-go would describe them in terms of its decoders.
 type apiOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -9,21 +9,20 @@ import (
 	"time"
 )
 
-// answerTimeout is how long the API server may take until it begins to answer. The rest of the answer has
-// no limit: watches and logs continue for hours.
+// answerTimeout is how long the API server may take until its response begins. The rest of the response has no limit: watches and logs continue for
+// hours.
 const answerTimeout = 30 * time.Second
 
 type patienceKey struct{}
 
-// WithPatience sets another limit for the requests of a context until their answers begin, for answers that begin only after all
-// of the server's work.
+// WithPatience sets another limit for the time until the responses to a context's requests begin, for responses that begin only after all of the
+// server's work.
 func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, limit)
 }
 
-// patience cancels requests to a server that doesn't begin to answer. rest.Config.Timeout would also
-// interrupt every watch and log after that time. While a large body is being sent, the time starts
-// again with each part.
+// patience cancels requests to a server whose response doesn't begin in time. rest.Config.Timeout would also interrupt every watch and log after
+// this time. While a large body is being sent, the time starts again with each part.
 type patience struct {
 	next  http.RoundTripper
 	limit time.Duration
@@ -42,7 +41,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody {
 		req.Body = &sentBody{ReadCloser: req.Body, read: func() {
 			timer.Reset(p.limit)
-			if answered.Load() { // the server may answer before it has read all
+			if answered.Load() { // the server may respond before it has read the whole body
 				timer.Stop()
 			}
 		}}
@@ -80,7 +79,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// silence is the error for a server that doesn't answer. It is a net.Error.
+// silence is the error for a server that doesn't respond. It is a net.Error.
 type silence time.Duration
 
 func (s silence) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(s)) }

@@ -15,11 +15,11 @@ import (
 //go:embed discover.sh
 var discoverScript string
 
-// DiscoverScript returns the POSIX sh script that collects the facts of a machine. It changes
-// nothing and runs as any user; ParseFacts reads its answer.
+// DiscoverScript returns the POSIX sh script that collects the facts of a machine. It changes nothing and runs as any user; ParseFacts reads its
+// output.
 func DiscoverScript() string { return discoverScript }
 
-// Facts are the facts that a machine reports about itself. Unreported ones are empty.
+// Facts are the facts that a machine reports about itself. Unreported facts are empty.
 type Facts struct {
 	Hostname  string `json:"hostname"`
 	OSID      string `json:"os-id"`      // ubuntu, debian, …
@@ -52,7 +52,7 @@ type Facts struct {
 	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" without a driver
 	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" if the firmware doesn't have it
 	Nouveau       bool        `json:"nouveau,omitempty"`              // the kernel's own driver is loaded
-	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // those of the running kernel
+	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // the headers of the running kernel
 
 	Infiniband []InfinibandPort `json:"infiniband,omitempty"`
 
@@ -119,15 +119,15 @@ type InfinibandPort struct {
 	State string `json:"state"`
 }
 
-// Limits of an answer; a real one has some 60 lines.
+// Limits of the script's output; a real output has some 60 lines.
 const (
 	maxFactsBytes = 1 << 20
 	maxValueBytes = 1024
 	maxListed     = 512 // entries of one kind
 )
 
-// ParseFacts reads the answer of the discovery script. It fails if the answer is
-// incomplete or comes from another program; odd values are dropped, never trusted.
+// ParseFacts reads the output of the discovery script. It fails if the output is incomplete or comes from another program; odd values are dropped,
+// never trusted.
 func ParseFacts(answer []byte) (Facts, error) {
 	var f Facts
 	if len(answer) > maxFactsBytes {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// fakeMachine is a folder that stands for / and a folder of stub commands.
+// fakeMachine is a folder that replaces / and a folder of stub commands.
 type fakeMachine struct {
 	t    *testing.T
 	root string

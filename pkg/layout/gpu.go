@@ -72,7 +72,8 @@ func pciModels() map[string]string {
 	}
 }
 
-// amdModels returns the prefixes of the models of AMD's GPUs, in small letters, and otherModels those of GPUs that are neither AMD's nor NVIDIA's.
+// amdModels returns the prefixes of the models of AMD's GPUs, in small letters; otherModels returns the prefixes for GPUs of other vendors, without
+// NVIDIA.
 func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
 func otherModels() []string {
 	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
@@ -208,8 +209,8 @@ func (f *Facts) addSMI(line string) {
 	f.Driver = p[3]
 }
 
-// addModel adds a model from /proc/driver/nvidia. If nvidia-smi has answered, which comes first and
-// has more details, the model is ignored.
+// addModel adds a model from /proc/driver/nvidia. If nvidia-smi, whose output comes first and has more details, has listed GPUs, the model is
+// ignored.
 func (f *Facts) addModel(model string) {
 	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
 		return
@@ -217,9 +218,8 @@ func (f *Facts) addModel(model string) {
 	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
 }
 
-// GPU returns the machine's accelerators as the GPU of a SKU, or nil if it doesn't have any. The GPUs
-// that the driver counts take precedence over those on the PCI bus: a GPU that the driver lost cannot
-// be used.
+// GPU returns the machine's accelerators as the GPU of a SKU, or nil if it doesn't have any. The GPUs that the driver counts take precedence over
+// the GPUs on the PCI bus: a GPU that the driver lost cannot be used.
 func (f Facts) GPU() *GPU {
 	count := map[string]int{}
 	switch {

@@ -1,7 +1,6 @@
-// Package layout describes the machines of a cluster: their hardware (SKUs), addresses,
-// roles and labels, and turns the facts that discovery found on them into SKUs.
-// In: layout.yaml, or answers of the discovery script. Out: plain values; it depends
-// only on secrets.
+// Package layout describes the machines of a cluster: their hardware (SKUs), addresses, roles and labels, and turns the facts that discovery found
+// on them into SKUs.
+// In: layout.yaml, or outputs of the discovery script. Out: plain values; it depends only on secrets.
 package layout
 
 import (
@@ -124,7 +123,7 @@ func (m Machine) HasRole(role string) bool {
 	return false
 }
 
-// GPUsForJobs returns the indices of the GPUs of a machine that are for jobs, ascending: all but those for ordinary pods.
+// GPUsForJobs returns the indices of the GPUs of a machine that are for jobs, ascending: all except the GPUs for ordinary pods.
 func (l *Layout) GPUsForJobs(m Machine) []int {
 	var out []int
 	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil {

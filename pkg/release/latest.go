@@ -38,7 +38,7 @@ func Get(ctx context.Context, c download.Client, address, version string, key Ke
 	return l, nil
 }
 
-// checkAddress refuses an address that isn't that of a folder, since names of files are appended to it.
+// checkAddress rejects an address that isn't the address of a folder, since file names are appended.
 func checkAddress(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {

@@ -39,8 +39,7 @@ func Open(text, signature []byte, key Key) (*List, error) {
 		return nil, hint.Errorf("find out which key signs this project's releases, and give it by --key",
 			"%s was made with the key %016X, but the expected key is %s", SignatureFile, s.KeyID, key.ID())
 	}
-	// Base64 has several encodings for the same bytes. Only the one that minisign writes is accepted, so that a change of any bit is
-	// an error.
+	// Base64 has several encodings for the same bytes. Only the encoding that minisign writes is accepted, so that a change of any bit is an error.
 	if canonical, err := s.MarshalText(); err != nil || !bytes.Equal(canonical, signature) {
 		return nil, hint.Errorf(refused, "%s is not as minisign wrote it: it was changed", SignatureFile)
 	}

@@ -1,6 +1,6 @@
 // Package release checks files against the signed list of a release's checksums.
-// In: a list, its signature, the public key of releases, files, an address. Out: which files are
-// the released ones, and the newest release of an address.
+// In: a list, its signature, the public key of releases, files, an address. Out: which files belong to the release, and the newest release of an
+// address.
 package release
 
 import (

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// hostPort matches an authority without a login.
+// hostPort matches a URL's authority without a login.
 var hostPort = regexp.MustCompile(`^[A-Za-z0-9._-]*(:[0-9]*)?$|^\[[0-9A-Fa-f:.%]*\](:[0-9]*)?$`)
 
-// Address returns an address as messages may show it: its login, its query and its fragment are masked. The text doesn't need to be a valid
-// URL, because messages are about those that aren't.
+// Address returns an address as messages may show it: its login, its query and its fragment are masked. The text doesn't need to be a valid URL,
+// because messages are about invalid URLs.
 func Address(text string) string {
 	scheme, login, rest := split(text)
 	if login != "" {

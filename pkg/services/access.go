@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// accessSecrets creates the Secrets with which the services authenticate to each other. They aren't in any configuration. Existing
-// Secrets aren't changed, because running programs use them.
+// accessSecrets creates the Secrets that the services need to authenticate to each other. They aren't in any configuration. Existing Secrets aren't
+// changed, because running programs use them.
 func (r *run) accessSecrets(ctx context.Context) error {
 	metrics, err := metricsAccess(rand.Text())
 	if err != nil {
@@ -34,8 +34,8 @@ func (r *run) accessSecrets(ctx context.Context) error {
 	return nil
 }
 
-// metricsAccess returns a password in the forms in which programs read it. The password has 128 random bits, so it doesn't need an
-// expensive hash; the lowest cost keeps scrapes cheap.
+// metricsAccess returns a password in the formats that programs read. The password has 128 random bits, so it doesn't need an expensive hash; the
+// lowest cost keeps scrapes cheap.
 func metricsAccess(password string) (map[string][]byte, error) {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {

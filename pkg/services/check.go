@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Check finds mistakes in the services' sections: first those that the catalogue finds, then those that the charts refuse, so that they
-// aren't found only when the services are started.
+// Check finds mistakes in the services' sections: first the findings of the catalogue, then values that the charts reject, so that they aren't
+// found only when the services are started.
 func Check(cfg *config.Cluster) config.Findings {
 	findings := catalogue.Check(cfg)
 	if len(findings.Errors()) > 0 {
@@ -38,7 +38,7 @@ func Check(cfg *config.Cluster) config.Findings {
 	return findings
 }
 
-// refusal returns the message of a chart's refusal, without its position.
+// refusal returns a chart's error message, without its position.
 func refusal(err error) string {
 	text := err.Error()
 	const chart = "its chart says: "

@@ -20,7 +20,7 @@ type Description struct {
 	Namespace   string   `json:"namespace"`
 	Requires    []string `json:"requires,omitempty"`
 	Placement   []string `json:"placement,omitempty"`
-	// Version of the chart, and of the program in it.
+	// Version is the version of the chart; AppVersion is the version of the program in the chart.
 	Version    string `json:"version,omitempty"`
 	AppVersion string `json:"appVersion,omitempty"`
 	Source     string `json:"source"`
@@ -65,8 +65,7 @@ func (d *Desired) named(name string) (*catalogue.Service, error) {
 	return nil, err
 }
 
-// Values returns all values with which the service's chart is rendered: those of the
-// configuration over the chart's own. Secrets are masked.
+// Values returns all values that the service's chart is rendered with: the configuration's values over the chart's own values. Secrets are masked.
 func Values(s *catalogue.Service) (map[string]any, error) {
 	values, err := chartutil.CoalesceValues(s.Chart, s.ShownValues())
 	if err != nil {

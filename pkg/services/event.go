@@ -12,7 +12,7 @@ const (
 	EventRunStarted = "run-started" // Message: the command; Services are set, in their order
 	EventAdded      = "added"       // Service is a prerequisite that was not named; Message: the services that need it
 	EventChanged    = "changed"     // Message: a change outside of the releases: a label, a Secret
-	EventWaiting    = "waiting"     // Message: the services for which this one waits
+	EventWaiting    = "waiting"     // Message: the services that this service waits for
 	EventStarted    = "started"     // work on a service begins
 	EventApplied    = "applied"     // Action and Revision are set
 	EventPlanned    = "planned"     // Plan is set: a dry run would do it
@@ -21,13 +21,13 @@ const (
 	EventReady      = "ready"       // the service is done; Action, Revision and Elapsed are set
 	EventStopped    = "stopped"     // the service is gone; Elapsed is set
 	EventFailed     = "failed"      // Error and Hint are set
-	EventNotStarted = "not-started" // Message: the failed services for which it waits
+	EventNotStarted = "not-started" // Message: the failed services that it waits for
 	EventReverted   = "reverted"    // Message: the action on a failed release
 	EventWarning    = "warning"
 	EventRunDone    = "run-done" // Summary is set
 )
 
-// Actions of events and results, in addition to those of package release.
+// Actions of events and results, in addition to the actions of package release.
 const (
 	ActionStopped   = "stopped"
 	ActionDeleted   = "deleted"
@@ -59,7 +59,7 @@ type Summary struct {
 	Command  string   `json:"command"`
 	DryRun   bool     `json:"dryRun,omitempty"`
 	Services int      `json:"services"`
-	Changed  []string `json:"changed,omitempty"` // those that the run changed, or would change
+	Changed  []string `json:"changed,omitempty"` // the services that the run changed, or would change
 	// Changes counts releases, labels and Secrets that were changed, or would be.
 	Changes int      `json:"changes"`
 	Failed  []Failed `json:"failed,omitempty"`

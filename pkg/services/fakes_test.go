@@ -232,7 +232,7 @@ func (f *releases) Uninstall(_ context.Context, _, name string) error {
 	return nil
 }
 
-// readiness answers by the name in the manifest: ready, unless states has another state.
+// readiness returns a state by the name in the manifest: ready, unless states has another state.
 type readiness struct {
 	states map[string]ready.State
 	// wait is called by Wait, with the name; nil is ready at once.
@@ -334,7 +334,7 @@ func newLab(t testing.TB, objects ...runtime.Object) *lab {
 	return l
 }
 
-// configure makes the sections of services those that the cluster holds.
+// configure makes these sections of services the configuration that the cluster stores.
 func (l *lab) configure(registry, sections string) {
 	l.Load = func(context.Context) (*Desired, error) { return desired(l.t, registry, sections), nil }
 }

@@ -143,8 +143,7 @@ func (r *run) removeFolder(ctx context.Context, service string, v Volume, j *fol
 // tidyLimit limits the cleanup after an interrupted run.
 const tidyLimit = 5 * time.Second
 
-// createAnew creates a Job. It replaces the Job of an earlier delete, whose state isn't that of a folder that was created again
-// since.
+// createAnew creates a Job. It replaces the Job of an earlier delete, which doesn't describe a folder that was created again since.
 func (r *run) createAnew(ctx context.Context, job *batchv1.Job, gone metav1.DeleteOptions) error {
 	api := r.Client.BatchV1().Jobs(job.Namespace)
 	_, err := api.Create(ctx, job, metav1.CreateOptions{})

@@ -118,8 +118,8 @@ func (r *run) note(ctx context.Context, started []*catalogue.Service, stopped []
 	return decodeInventory(next), wrap(err, "note which services are started")
 }
 
-// unmoved refuses services that run in another namespace than the configured one. The inventory has only one entry per service, so
-// the running release would be forgotten and never stopped.
+// unmoved returns an error if services run in another namespace than the configured namespace. The inventory has only one entry per service, so the
+// running release would be forgotten and never stopped.
 func (r *run) unmoved(ctx context.Context, chosen []*catalogue.Service) error {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	// masters selects their nodes. No node can give itself this label.
 	masters          = "node-role.kubernetes.io/control-plane"
 	kubeletAuthority = "--kubelet-certificate-authority="
-	// prometheus is the service whose setting depends on them.
+	// prometheus is the service that has a setting for kubelets.
 	prometheus = "prometheus"
 )
 

@@ -23,9 +23,9 @@ import (
 // patchesAtOnce is how many nodes are patched at a time.
 const patchesAtOnce = 16
 
-// nodeLabels checks the labels of the cluster's nodes, by which services select their machines. If paictl installed Kubernetes,
-// "cluster up" writes them from the operator's folder, and a start only reports differences from the cluster's copy: two writers with
-// two sources would undo each other's changes. On any other Kubernetes the start writes them.
+// nodeLabels checks the labels of the cluster's nodes that services use to select their machines. If paictl installed Kubernetes, "cluster up"
+// writes them from the operator's folder, and a start only reports differences from the cluster's copy: two writers with two sources would undo
+// each other's changes. On any other Kubernetes the start writes them.
 func (r *run) nodeLabels(ctx context.Context, chosen []*catalogue.Service) error {
 	list, err := r.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -99,8 +99,8 @@ func (r *run) tellUnlabelled(nodes map[string]*corev1.Node, chosen []*catalogue.
 	return told
 }
 
-// lost returns the missing labels because of which a node doesn't run pods of a service, although its
-// machine has a role of the service's placement. One of several such roles is enough.
+// lost returns the missing labels that keep a node from running pods of a service, although its machine has a role of the service's placement. One
+// of several such roles is enough.
 func (r *run) lost(s *catalogue.Service, m layout.Machine, node *corev1.Node) []string {
 	var out []string
 	for _, role := range s.Placement {
@@ -212,7 +212,7 @@ func (r *run) toLabel(nodes map[string]*corev1.Node) []relabel {
 	return todo
 }
 
-// patch returns a merge patch, in which null removes a label.
+// patch returns a merge patch; null removes a label.
 func (x relabel) patch() ([]byte, error) {
 	labels := map[string]*string{}
 	for _, kv := range x.Set {

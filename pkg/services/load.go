@@ -20,8 +20,8 @@ type Pusher interface {
 	Pull(ctx context.Context) (*store.Copy, error)
 }
 
-// FromCluster loads the configuration that the cluster stores. It doesn't write to the disk. dir is the folder in which relative paths of
-// charts start, or "" if no folder is known.
+// FromCluster loads the configuration that the cluster stores. It doesn't write to the disk. dir is the folder that relative paths of charts start
+// from, or "" if no folder is known.
 func FromCluster(held Pusher, dir string) Loader {
 	return func(ctx context.Context) (*Desired, error) {
 		have, err := held.Pull(ctx)
@@ -87,8 +87,7 @@ func Compared(load Loader, dir string) Loader {
 	}
 }
 
-// desire checks a configuration and builds its services. It doesn't fetch charts of upstream
-// services: a run fetches those that it needs.
+// desire checks a configuration and builds its services. It doesn't fetch charts of upstream services: a run fetches the charts that it needs.
 func desire(ctx context.Context, c *config.Cluster) (*Desired, error) {
 	found := config.Validate(c)
 	all, about, err := catalogue.Load(ctx, c, catalogue.Options{})

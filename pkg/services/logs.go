@@ -162,7 +162,7 @@ func (l *logs) options(s source) *corev1.PodLogOptions {
 	return o
 }
 
-// lookAgain is the interval at which a follower checks for new pods and restarted containers.
+// lookAgain is the interval between a follower's checks for new pods and restarted containers.
 const lookAgain = 2 * time.Second
 
 // follow writes lines as they come.

@@ -29,7 +29,7 @@ type object struct {
 	text string
 }
 
-// splitManifest splits a manifest into the texts of its documents, without empty ones.
+// splitManifest splits a manifest into the texts of its documents, without empty documents.
 func splitManifest(manifest string) []string {
 	var out []string
 	var doc strings.Builder

@@ -18,7 +18,7 @@ const shortestMask = 4
 // API server.
 type masks struct{ replacer *strings.Replacer }
 
-// newMasks returns masks for the secrets of a configuration and its services, and those that more adds.
+// newMasks returns masks for the secrets of a configuration and its services, and for the secrets that more adds.
 func newMasks(c *config.Cluster, all []*catalogue.Service, more ...func(add func(secret.String))) *masks {
 	var secrets []string
 	add := func(s secret.String) {

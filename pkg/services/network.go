@@ -19,9 +19,8 @@ func (p *Platform) hasPolicies(ctx context.Context) bool {
 	return err == nil && len(policies.Items) > 0
 }
 
-// policyNote returns a note if the services' NetworkPolicies are known to have no effect, because flannel
-// doesn't enforce policies. It returns nil if they have an effect, if there are no policies, or if the answer
-// isn't known.
+// policyNote returns a note if the services' NetworkPolicies are known to have no effect, because flannel doesn't enforce policies. It returns nil
+// if they have an effect, if there are no policies, or if their effect isn't known.
 func (p *Platform) policyNote(ctx context.Context) *Note {
 	if !p.hasPolicies(ctx) {
 		return nil

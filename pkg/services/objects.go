@@ -164,8 +164,7 @@ func (r *run) keepSecret(ctx context.Context, service string, want *corev1.Secre
 	return want.Annotations[annotationRevision], nil
 }
 
-// putBack restores the credentials that a service had before this run: pods of an earlier revision
-// would not work with wrong new ones.
+// putBack restores the credentials that a service had before this run: pods of an earlier revision would not work with wrong new credentials.
 func (r *run) putBack(ctx context.Context, service string) {
 	r.mu.Lock()
 	was := r.replaced[service]
@@ -218,8 +217,8 @@ func merged(a, b map[string]string) map[string]string {
 	return out
 }
 
-// pullSecrets writes the registry's credentials into the namespaces that pull images: those of the services, and that of the jobs if
-// it exists.
+// pullSecrets writes the registry's credentials into the namespaces that pull images: the namespaces of the services, and the namespace of the jobs
+// if it exists.
 func (r *run) pullSecrets(ctx context.Context, namespaces []string) error {
 	if r.desired.Config.Services.Cluster.DockerRegistry.Username == "" {
 		return nil

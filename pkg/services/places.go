@@ -88,8 +88,8 @@ func (p *Platform) readPlaces(ctx context.Context, volumes []catalogue.LocalVolu
 	return &out, err
 }
 
-// volume returns the local PersistentVolume with a claim's data, or nil: the one to which the claim is bound, or otherwise one that
-// paictl created for it. If layouts of earlier releases left several, it prefers one that was in use, then the oldest.
+// volume returns the local PersistentVolume with a claim's data, or nil: the volume that the claim is bound to, or otherwise a volume that paictl
+// created for this claim. If layouts of earlier releases left several volumes, it prefers a volume that was in use, then the oldest volume.
 func (at *places) volume(v catalogue.LocalVolume) *corev1.PersistentVolume {
 	bound := ""
 	for i := range at.claims {
@@ -129,9 +129,8 @@ func older(a, b *corev1.PersistentVolume) int {
 	return cmp.Or(used(a)-used(b), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
 }
 
-// folder returns the machine on which a Job has created a volume's folder, among those on which its
-// service may run: if someone removed the volume by hand, it must be created again with the same data.
-// If there are several, the last one counts.
+// folder returns the machine where a Job has created a volume's folder, among the machines that may run the volume's service: if someone removed
+// the volume by hand, it must be created again with the same data. If there are several such Jobs, the last Job counts.
 func (at *places) folder(v catalogue.LocalVolume) string {
 	var last *batchv1.Job
 	for i := range at.jobs {
@@ -159,7 +158,7 @@ func makes(j *batchv1.Job, path string) bool {
 	})
 }
 
-// reachable refuses services whose data is on a machine that can't run their pods: with a new volume on another machine they would
+// reachable returns an error for services whose data is on a machine that can't run their pods: with a new volume on another machine they would
 // start without data.
 func (r *run) reachable(chosen []*catalogue.Service) error {
 	var lost []string

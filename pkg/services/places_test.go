@@ -49,7 +49,7 @@ func madeFolder(name, node string, made int64, args ...string) *batchv1.Job {
 	return j
 }
 
-// machines makes the layout's machines those of the lines, in their order.
+// machines replaces the layout's machines with the machines in the lines, in their order.
 func (l *lab) machines(lines ...string) {
 	l.Load = func(ctx context.Context) (*Desired, error) {
 		d := desired(l.t, "", "")

@@ -45,7 +45,7 @@ type Note struct{ Message, Remedy string }
 // Loader returns the configuration with its services.
 type Loader func(context.Context) (*Desired, error)
 
-// Platform is the cluster on which runs work.
+// Platform is a cluster for runs.
 type Platform struct {
 	Client   kubernetes.Interface
 	Releases release.Manager
@@ -60,8 +60,8 @@ type Platform struct {
 	Log     *slog.Logger
 }
 
-// Open returns the services of a cluster, with the configuration that the cluster stores. It doesn't send a request. dir is the folder in
-// which relative paths of charts start, or "" if no folder is known.
+// Open returns the services of a cluster, with the configuration that the cluster stores. It doesn't send a request. dir is the folder that
+// relative paths of charts start from, or "" if no folder is known.
 func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 	releases, err := release.NewHelm(c, log)
 	if err != nil {
@@ -76,7 +76,7 @@ func Open(c *kube.Cluster, dir string, log *slog.Logger) (*Platform, error) {
 
 // Options of a run.
 type Options struct {
-	// Names are the selected services, empty for all; Except are the excluded ones.
+	// Names are the selected services, empty for all; Except are the excluded services.
 	Names, Except []string
 	// Wait is the maximum wait for each service; 0 means not to wait.
 	Wait   time.Duration
@@ -86,7 +86,7 @@ type Options struct {
 	KeepFailed bool
 	// Renew makes Restart also replace the pods of services whose values didn't change.
 	Renew bool
-	// WithDependents makes Stop and Delete include the services that require the named ones.
+	// WithDependents makes Stop and Delete include the services that require the named services.
 	WithDependents bool
 	// Confirm is called before data is deleted; if it returns an error, the run ends without changes.
 	Confirm func(context.Context, Deletion) error
@@ -95,7 +95,7 @@ type Options struct {
 	ConfirmUpgrade func(context.Context, []Event) error
 	// Downgrade allows Upgrade to install charts of an earlier paictl, and definitions of kinds to lose versions and fields.
 	Downgrade bool
-	// MaxFailures is how many services may fail to upgrade before the remaining ones are skipped; 0 means 1.
+	// MaxFailures is how many services may fail to upgrade before the remaining services are skipped; 0 means 1.
 	MaxFailures int
 	// Parallel is the maximum number of services that are processed at a time; 0 means 8.
 	Parallel int

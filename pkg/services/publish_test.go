@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// stored stores a configuration in the cluster, with sections of services, whose revision is that of the loaded one.
+// stored stores a configuration in the cluster, with sections of services; its revision is the revision of the loaded configuration.
 func (l *lab) stored(sections ...string) {
 	l.t.Helper()
 	s := store.New(l.client)
@@ -49,7 +49,7 @@ func (l *lab) stored(sections ...string) {
 	}
 }
 
-// report returns the answer of a program that reads no release.
+// report returns the report of a program that reads no release.
 func (l *lab) report() *state.Report {
 	l.t.Helper()
 	r := &facts.Reporter{Client: l.client, Ready: l.ready, Now: time.Now}

@@ -14,9 +14,9 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// Start brings the services to the configured state, each after those that it requires, and waits until they are ready. It doesn't change
-// services that are already in that state. If only some services failed, the error is a *PartialError. If some run with charts of another
-// paictl, it is an *OutdatedError and nothing has changed.
+// Start brings the services to the configured state, each after the services that it requires, and waits until they are ready. It doesn't change
+// services that are already in that state. If only some services failed, the error is a *PartialError. If some run with charts of another paictl,
+// it is an *OutdatedError and nothing has changed.
 func (p *Platform) Start(ctx context.Context, o Options) error {
 	return p.start(ctx, "start", o)
 }
@@ -56,8 +56,7 @@ func (p *Platform) start(ctx context.Context, verb string, o Options) error {
 	})
 }
 
-// choose loads the configuration and selects the services. All its findings are known before
-// anything is changed.
+// choose loads the configuration and selects the services. It reports all mistakes of the configuration before anything is changed.
 func (r *run) choose(ctx context.Context) (catalogue.Selection, error) {
 	d, err := r.LoadPlaced(ctx)
 	if err != nil {
@@ -99,7 +98,7 @@ func (r *run) chooseAgain(ctx context.Context, chosen catalogue.Selection) (cata
 	return chosen, err
 }
 
-// use makes d the configuration of the run, and masks its secrets from now on.
+// use makes d the configuration of the run, and masks its secrets.
 func (r *run) use(d *Desired) {
 	r.desired = d
 	r.mu.Lock()
@@ -119,7 +118,7 @@ func (r *run) begin(chosen catalogue.Selection) {
 	}
 }
 
-// neededBy returns the services because of which a service was added.
+// neededBy returns the services that caused a service to be added.
 func (r *run) neededBy(name string, chosen catalogue.Selection) string {
 	var by []string
 	for _, s := range chosen.Services {
@@ -183,7 +182,7 @@ func (r *run) startAll(ctx context.Context, chosen catalogue.Selection) error {
 	return r.finish(ctx)
 }
 
-// tellWaits reports the services for which each service waits.
+// tellWaits reports which services each service waits for.
 func (r *run) tellWaits(order []string) {
 	for _, name := range order {
 		on := slices.DeleteFunc(slices.Clone(r.requires(name)), func(need string) bool { return !slices.Contains(order, need) })
@@ -255,7 +254,8 @@ func (r *run) applyOne(ctx context.Context, s *catalogue.Service) (release.Outco
 	return out, nil
 }
 
-// keepCredentials writes the Secret with a service's credentials, and passes its revision to the chart, so that the pods start with it.
+// keepCredentials writes the Secret with a service's credentials, and passes the Secret's revision to the chart, so that the pods start with this
+// revision.
 func (r *run) keepCredentials(ctx context.Context, s *catalogue.Service) error {
 	want := credentials(s)
 	if want == nil {
@@ -284,7 +284,7 @@ func (r *run) revert(ctx context.Context, s *catalogue.Service, out release.Outc
 	if out.Action == release.Unchanged || out.Action == ActionRestarted {
 		return
 	}
-	if out.Action == "" { // it was refused before a part of the release was sent
+	if out.Action == "" { // it was rejected before a part of the release was sent
 		r.putBack(ctx, s.Name)
 		return
 	}

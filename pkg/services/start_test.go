@@ -368,7 +368,7 @@ func TestWhatAPlanSaysOfSecretsIsMasked(t *testing.T) {
 	assert.NotContains(t, l.story.summary().Error, "s3cr3t-word")
 }
 
-// refusing refuses releases before anything is sent.
+// refusing rejects releases before anything is sent.
 type refusing struct{ *releases }
 
 func (refusing) Apply(context.Context, release.Request) (release.Outcome, error) {

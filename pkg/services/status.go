@@ -63,7 +63,7 @@ func (p *Platform) Status(ctx context.Context) ([]Status, error) {
 	return all, err
 }
 
-// Compare returns Status, and the configuration with which the services were compared.
+// Compare returns Status, and the configuration that the services were compared with.
 func (p *Platform) Compare(ctx context.Context) ([]Status, *Desired, error) {
 	snap, err := p.look(ctx)
 	if err != nil {

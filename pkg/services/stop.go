@@ -35,8 +35,8 @@ func withoutRelease(targets []*target) []string {
 	return out
 }
 
-// Stop removes the services' releases, each after those that require it, and waits until their pods
-// are gone. Data stays. Without names, it also stops services that the configuration no longer has.
+// Stop removes the services' releases, each after the releases of services that require it, and waits until their pods are gone. Data stays.
+// Without names, it also stops services that the configuration no longer has.
 func (p *Platform) Stop(ctx context.Context, o Options) error {
 	r := p.newRun("stop", o)
 	targets, err := r.targets(ctx)
@@ -77,8 +77,8 @@ func (r *run) beginStop(targets []*target) {
 	r.emit(Event{Kind: EventRunStarted, Message: "service " + r.verb, Services: order})
 }
 
-// stopAll removes the targets' releases and calls after for each, after those of the services that require it. Stale
-// releases are only removed from the inventory.
+// stopAll removes the targets' releases and calls after for each, after the targets that require it. Stale releases are only removed from the
+// inventory.
 func (r *run) stopAll(ctx context.Context, targets []*target, stale []string, action string, after func(context.Context, *target) error) error {
 	byName := map[string]*target{}
 	var order []string

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/release"
 )
 
-// started returns a lab in which everything runs.
+// started returns a lab with all services running.
 func started(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/facts"
 )
 
-// targets returns the services of a stop or a delete, each after those that require it.
+// targets returns the services of a stop or a delete, each after the services that require it.
 func (r *run) targets(ctx context.Context) ([]*target, error) {
 	all, err := r.known(ctx)
 	if err != nil {
@@ -28,8 +28,8 @@ func (r *run) targets(ctx context.Context) ([]*target, error) {
 	return stopOrder(chosen), nil
 }
 
-// known returns every service of the configuration and of the inventory, with its release. For a delete it also returns
-// services of which only data remains. If the cluster has no configuration, it returns the services of the inventory.
+// known returns every service of the configuration and of the inventory, with its release. For a delete, it also returns services that have only
+// data left. If the cluster has no configuration, it returns the services of the inventory.
 func (r *run) known(ctx context.Context) (map[string]*target, error) {
 	all := map[string]*target{}
 	left, stopped, err := readStartedAndStopped(ctx, r.Client)
@@ -133,7 +133,7 @@ func (r *run) pick(all map[string]*target) ([]*target, error) {
 	return slices.Collect(maps.Values(chosen)), nil
 }
 
-// neededError refuses to stop a service that other running services need.
+// neededError returns an error for the stop of a service that other running services need.
 func (r *run) neededError(all, chosen map[string]*target, needed string) error {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -172,7 +172,7 @@ func needing(all, chosen map[string]*target) (*target, string) {
 	return nil, ""
 }
 
-// stopOrder sorts targets so that each comes after those that require it, otherwise by name.
+// stopOrder sorts targets so that each comes after the targets that require it, otherwise by name.
 func stopOrder(targets []*target) []*target {
 	byName := map[string]*target{}
 	for _, t := range targets {

@@ -18,8 +18,8 @@ import (
 // pollTermination is the interval of checks whether pods are gone.
 const pollTermination = 500 * time.Millisecond
 
-// awaitTermination waits until all pods of the release are gone. Pods on machines that don't answer can only terminate when the machine is
-// back, so it reports them and doesn't wait for them.
+// awaitTermination waits until all pods of the release are gone. Pods on machines that don't respond can only terminate when the machine is back,
+// so it reports these pods and doesn't wait for them.
 func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	if r.o.Wait <= 0 {
 		return nil
@@ -32,7 +32,7 @@ func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	defer cancel()
 	tick := time.NewTicker(pollTermination)
 	defer tick.Stop()
-	var left []corev1.Pod // as of the last answer
+	var left []corev1.Pod // as of the last response
 	told, began := "", r.Clock()
 	for {
 		now, err := r.podsOf(limit, all)
@@ -66,7 +66,7 @@ func (r *run) awaitTermination(ctx context.Context, t *target) error {
 	}
 }
 
-// onlyAway reports whether all remaining pods are on machines that don't answer, and prints those machines.
+// onlyAway reports whether all remaining pods are on machines that don't respond, and prints those machines.
 func (r *run) onlyAway(ctx context.Context, service string, left []corev1.Pod) bool {
 	nodes := sets.New[string]()
 	for i := range left {
@@ -90,7 +90,7 @@ func (r *run) overdue(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil && p.Spec.NodeName != "" && r.Clock().After(p.DeletionTimestamp.Time)
 }
 
-// away reports whether a node's kubelet doesn't answer. If the node can't be read, it returns false: the wait has its own limit.
+// away reports whether a node's kubelet doesn't respond. If the node can't be read, it returns false: the wait has its own limit.
 func (r *run) away(ctx context.Context, name string) bool {
 	node, err := r.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -35,12 +35,11 @@ type upgradeStep struct {
 	by       string
 }
 
-// Upgrade upgrades the installed services among the chosen ones to this paictl's charts, one at a time, each after those that it
-// requires: first the definitions of its kinds, then its release. Each must become ready before the next one begins; otherwise it is
-// rolled back to its previous revision. After MaxFailures such services, the remaining ones are skipped; the error is a *PartialError.
-// Services that are not installed, or not in the configuration, are only reported. Upgrade doesn't change anything before
-// Options.ConfirmUpgrade agrees. If a later paictl installed a service, it changes nothing without Options.Downgrade; the error is a
-// *DowngradeError.
+// Upgrade upgrades the chosen services, if they are installed, to this paictl's charts, one at a time, each after the services that it requires:
+// first the definitions of its kinds, then its release. Each service must become ready before the next upgrade begins; otherwise it is rolled back
+// to its previous revision. After MaxFailures such services, the remaining services are skipped; the error is a *PartialError. Services that are
+// not installed, or not in the configuration, are only reported. Upgrade doesn't change anything before Options.ConfirmUpgrade agrees. If a later
+// paictl installed a service, it changes nothing without Options.Downgrade; the error is a *DowngradeError.
 func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	o.MaxFailures = max(o.MaxFailures, 1)
 	r := p.newRun(verbUpgrade, o)
@@ -83,7 +82,7 @@ func (p *Platform) Upgrade(ctx context.Context, o Options) error {
 	})
 }
 
-// upgradeSteps returns the steps for the installed services among the chosen ones. absent are the others.
+// upgradeSteps returns the steps for the chosen services that are installed. absent are the other chosen services.
 func (r *run) upgradeSteps(ctx context.Context, chosen catalogue.Selection) (steps []upgradeStep, absent []string, err error) {
 	started, err := readInventory(ctx, r.Client)
 	if err != nil {
@@ -201,7 +200,7 @@ func (r *run) unreleased(ctx context.Context, steps []upgradeStep) error {
 	return hint.Wrap(fmt.Errorf("%w: %s", ErrReleaseChanged, strings.Join(changed, ", ")), "run the same command again: it shows what would change now")
 }
 
-// beginUpgrade reports the services of the run, and those that it skips.
+// beginUpgrade reports the services of the run, and the services that it skips.
 func (r *run) beginUpgrade(chosen catalogue.Selection, steps []upgradeStep, absent []string) {
 	installed := catalogue.Selection{Services: servicesOf(steps)}
 	for _, name := range chosen.Added {
@@ -262,8 +261,8 @@ func (r *run) leave(name, why string) {
 	r.emit(Event{Kind: EventNotStarted, Service: name, Message: "not upgraded: " + why})
 }
 
-// upgradeOne upgrades one service and waits for it. It waits for an unchanged service only if an earlier run upgraded it and was
-// killed before it was ready. The returned error has already been reported.
+// upgradeOne upgrades one service and waits until it is ready. It waits for an unchanged service only if an earlier run upgraded it and was killed
+// before it was ready. The returned error has already been reported.
 func (r *run) upgradeOne(ctx context.Context, s *catalogue.Service) error {
 	began := r.Clock()
 	r.emit(Event{Kind: EventStarted, Service: s.Name})
@@ -376,8 +375,8 @@ func (e *OutdatedError) Error() string {
 	return text
 }
 
-// sameCharts refuses to start services that run with other charts than this paictl's: a start must not change versions as a side effect.
-// Upstream charts are not affected, because the configuration chooses them.
+// sameCharts returns an error if it would start services that run with other charts than this paictl's: a start must not change versions as a side
+// effect. Upstream charts are not affected, because the configuration chooses them.
 func (r *run) sameCharts(ctx context.Context, chosen []*catalogue.Service) error {
 	var requests []release.Request
 	for _, s := range chosen {

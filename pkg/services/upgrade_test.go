@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// brings makes the loaded charts of services those of another paictl.
+// brings edits the loaded charts of services, as if they came from another paictl.
 func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 	load := p.Load
 	p.Load = func(ctx context.Context) (*Desired, error) {
@@ -45,7 +45,7 @@ func (p *Platform) brings(edit func(*helmchart.Chart), names ...string) {
 
 func newer(c *helmchart.Chart) { c.Metadata.Version = "0.2.0" }
 
-// withNewer returns a lab in which all services run, and of which some charts have changed since.
+// withNewer returns a lab with all services running; some charts have changed since.
 func withNewer(t *testing.T, changed ...string) *lab {
 	t.Helper()
 	l := newLab(t)
@@ -328,7 +328,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	was := l.revisions()
 	load := l.Load
 
-	// All goes well: one revision more, and a start is content with it.
+	// If all goes well, there is one revision more, and a start succeeds.
 	l.brings(adds("next.yaml", harmless), "watchdog")
 	require.ErrorAs(t, l.Start(t.Context(), l.options("watchdog")), new(*OutdatedError))
 	require.NoError(t, l.Upgrade(t.Context(), l.options()))
@@ -340,7 +340,7 @@ func TestAnUpgradeOnARealAPI(t *testing.T) {
 	assert.Zero(t, l.story.summary().Changes)
 	good := l.Load
 
-	// One never becomes ready: it goes back, explains why, and what follows is left as it is.
+	// One service never becomes ready: it is rolled back, the error explains why, and the upgrade doesn't change later services.
 	l.brings(adds("homeless.yaml", homeless), "node-exporter")
 	l.brings(adds("more.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"), "watchdog")
 	o := l.options()

@@ -85,8 +85,8 @@ func (r *run) volumes(ctx context.Context, targets []*target) (map[string][]Volu
 	return out, nil
 }
 
-// dataLeft returns the services for which paictl or its charts created volumes or claims that still exist, with the namespace of that
-// data. If a service was stopped and then removed from the configuration, only its data shows that it existed.
+// dataLeft returns the services whose volumes or claims, created by paictl or its charts, still exist, with the namespace of this data. If a
+// service was stopped and then removed from the configuration, only its data shows that it existed.
 func (r *run) dataLeft(ctx context.Context) (map[string]string, error) {
 	ours := metav1.ListOptions{LabelSelector: labelPartOf + "=" + manager}
 	// Only in this namespace: users who may create claims elsewhere must not be able to name services.
@@ -158,11 +158,10 @@ func volumesOf(t *target, declared []string, claims []corev1.PersistentVolumeCla
 	return out
 }
 
-// annotationRelease is the annotation with which Helm marks all objects of a release. The labels of
-// third-party charts' claims aren't known.
+// annotationRelease is Helm's annotation on all objects of a release. The labels of third-party charts' claims aren't known.
 const annotationRelease = "meta.helm.sh/release-name"
 
-// claimedBy reports whether a claim is labelled as that of a service.
+// claimedBy reports whether a claim's labels name a service.
 func claimedBy(c *corev1.PersistentVolumeClaim, service string) bool {
 	return c.Labels[labelInstance] == service || c.Annotations[annotationRelease] == service
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// maxAuthRounds limits the connections made for one authentication: OpenSSH closes a connection
-// after six refused keys, and an agent may hold a dozen.
+// maxAuthRounds limits the connections made for one authentication: OpenSSH closes a connection after six rejected keys, and an agent may hold a
+// dozen.
 const maxAuthRounds = 3
 
 // agentPatience is how long an agent may take to list its keys.
@@ -44,13 +44,13 @@ type authenticator struct {
 	tried   []string
 	skipped []string
 	allowed []string
-	begun   bool   // the server has answered the first request
+	begun   bool   // the server has responded to the first request
 	done    bool   // no method is left to try
 	asked   string // a question of the server that only a person can answer
 }
 
-// authenticator lists the methods in the order in which they are tried: the given key, the given password, the agent, the
-// configuration's keys, the usual files.
+// authenticator lists the methods in the order of the attempts: the given key, the given password, the agent, the configuration's keys, the usual
+// files.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
 	if e.keyFile != "" {
@@ -99,7 +99,7 @@ func (a *authenticator) file(c *Client, path string) {
 	a.key(path, func() (ssh.Signer, error) { return c.keys.load(path, "") })
 }
 
-// passwords adds both methods by which servers accept a password.
+// passwords adds both methods that servers use to accept a password.
 func (a *authenticator) passwords(get func() (string, error)) {
 	a.steps = append(a.steps, authStep{method: "password", label: "password", make: func() (ssh.AuthMethod, error) {
 		pw, err := get()
@@ -113,8 +113,8 @@ func (a *authenticator) passwords(get func() (string, error)) {
 	}})
 }
 
-// answers gives the password to the first question. It refuses another question, because only a person can answer it: the server
-// wants a new password for an expired one, or a code.
+// answers responds to the first question with the password. It fails at another question, because only a person can answer it: the server wants a
+// new password for an expired password, or a code.
 func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChallenge {
 	answered, said := false, ""
 	return func(_, instruction string, questions []string, echos []bool) ([]string, error) {
@@ -133,7 +133,7 @@ func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChalleng
 	}
 }
 
-// agent adds the agent's keys. It adds no keys if the agent does not answer.
+// agent adds the agent's keys. It adds no keys if the agent does not respond.
 func (a *authenticator) agent(socket string) {
 	if socket == "" {
 		return

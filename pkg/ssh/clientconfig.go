@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// clientConfig is a file of OpenSSH's client configuration, and those that it includes.
+// clientConfig is a file of OpenSSH's client configuration, and the files that it includes.
 type clientConfig struct {
 	file     string
 	hosts    []*ssh_config.Host
@@ -149,7 +149,7 @@ func (c *clientConfig) all(host, key string) []setting {
 	return out
 }
 
-// first returns the first value of a keyword for a host, which is the one that counts, or an empty setting.
+// first returns the first value of a keyword for a host, or an empty setting. Only the first value has an effect.
 func (c *clientConfig) first(host, key string) setting {
 	if all := c.all(host, key); len(all) > 0 {
 		return all[0]
@@ -157,7 +157,7 @@ func (c *clientConfig) first(host, key string) setting {
 	return setting{}
 }
 
-// keywords are the keywords of ssh_config(5) in OpenSSH 10, and those that distributions add.
+// keywords are the keywords of ssh_config(5) in OpenSSH 10, and the keywords that distributions add.
 var keywords = strings.Fields(`
 addkeystoagent addressfamily batchmode bindaddress bindinterface canonicaldomains canonicalizefallbacklocal canonicalizehostname
 canonicalizemaxdots canonicalizepermittedcnames casignaturealgorithms certificatefile challengeresponseauthentication channeltimeout checkhostip

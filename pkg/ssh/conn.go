@@ -169,8 +169,8 @@ func (s *slots) closed() {
 	s.free()
 }
 
-// lower keeps the caller's token forever, which lowers the limit by one, and reports whether it
-// did. It doesn't if the server has granted as many sessions before.
+// lower keeps the caller's token forever, which lowers the limit by one, and reports whether it lowered the limit. It doesn't if the server has
+// granted as many sessions before.
 func (s *slots) lower() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -123,7 +123,7 @@ func TestAnAnsweringConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	s := sshtest.NewServer(t, sshtest.Config{Handler: sshtest.Shell{Root: t.TempDir()}})
 	o := sshtest.Options(t, s)
-	o.KeepAlive = time.Second // a busy machine answers later than at once
+	o.KeepAlive = time.Second // a busy machine may respond late
 	h, err := sshtest.NewClient(t, o).Dial(t.Context(), s.Target())
 	require.NoError(t, err)
 	_, err = h.Run(t.Context(), ssh.Script{Name: "slow", Body: "sleep 6"})
@@ -184,7 +184,7 @@ func TestAtMostEightDialsGoThroughAJumpHostAtATime(t *testing.T) {
 		}()
 	}
 	require.Eventually(t, func() bool { return busy.Dials() >= 8 }, time.Minute, time.Millisecond)
-	<-after(t, 300*time.Millisecond) // in which a ninth would come
+	<-after(t, 300*time.Millisecond) // time for a ninth connection to appear
 	assert.Equal(t, 8, busy.Dials())
 	cancel()
 	for range 20 {

@@ -14,10 +14,10 @@ type Gate interface {
 	Check(host string, s Script) error
 }
 
-// DryRunGate refuses everything that would change a host.
+// DryRunGate rejects everything that would change a host.
 type DryRunGate struct{}
 
-// Check refuses scripts that change the host, with ErrDryRun.
+// Check rejects scripts that change the host, with ErrDryRun.
 func (DryRunGate) Check(host string, s Script) error {
 	if !s.Mutates {
 		return nil

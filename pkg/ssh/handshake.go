@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// busyRetries is how often a connection is retried if the server dropped it before
-// its first answer: OpenSSH does that when too many clients connect at once (MaxStartups).
+// busyRetries is how often a connection is retried if the server dropped it before its first response: OpenSSH does that when too many clients
+// connect at once (MaxStartups).
 const busyRetries = 5
 
 // errHandshakeTimeout means that the server accepted TCP connections and then stopped responding.
@@ -44,7 +44,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 		case a.done:
 			return nil, a.error()
 		case a.begun && hungUp(err):
-			// Too many keys were refused: continue with the next one in a new connection.
+			// The server rejected too many keys: continue with the next key in a new connection.
 			if rounds++; rounds > maxAuthRounds || a.next >= len(a.steps) || a.next == first {
 				return nil, a.error()
 			}
@@ -60,8 +60,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 	}
 }
 
-// turn waits until another connection may be made: within the limit for all connections, and within the one for this
-// jump host.
+// turn waits until another connection may be made: within the limit for all connections, and within the limit for this jump host.
 func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(), err error) {
 	queues := []chan struct{}{c.dials}
 	if via != nil {
@@ -97,7 +96,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// attempt makes one TCP connection and one handshake on it.
+// attempt makes one TCP connection, followed by one handshake.
 func (c *Client) attempt(ctx context.Context, e *endpoint, via *conn, a *authenticator) (*ssh.Client, error) {
 	algorithms, err := c.hostKeys.algorithms(e)
 	if err != nil {
@@ -182,8 +181,8 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Silent reports whether a machine's address didn't answer: it is off, or the network to it is broken. If it returns false, the machine
-// answered with an error.
+// Silent reports whether a machine's address didn't respond: the machine is off, or the network in between is broken. If it returns false, the
+// machine responded with an error.
 func Silent(err error) bool {
 	if !errors.Is(err, ErrUnreachable) {
 		return false
@@ -223,11 +222,11 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	return hint.Errorf(remedy, "reach %s (%s)%s%s: %w: %w", e.name, e.address(), through, e.origin("HostName", "Port", "ProxyJump"), ErrUnreachable, err)
 }
 
-// missedKeepAlives is the number of unanswered requests after which a connection is considered lost.
+// missedKeepAlives is how many requests may stay without a response before a connection counts as lost.
 const missedKeepAlives = 3
 
-// keepAlive sends the server a request every interval to check that it is alive. It returns when the
-// connection has ended, by itself or after missedKeepAlives requests without an answer.
+// keepAlive sends the server a request every interval to check that it is alive. It returns when the connection has ended, by itself or after
+// missedKeepAlives requests without a response.
 func (c *conn) keepAlive(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

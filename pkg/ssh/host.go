@@ -17,7 +17,7 @@ type Script struct {
 	// "containerd/detect". It holds no secret.
 	Name string
 	Body string
-	// Mutates means that the script changes the host. A dry run's gate refuses it.
+	// Mutates means that the script changes the host. A dry run's gate rejects such a script.
 	Mutates bool
 	// User runs the script as the login user; otherwise it runs as root, through sudo
 	// if the login user is not root.
@@ -79,8 +79,8 @@ type Host interface {
 	// written beside its target, checked, then renamed. progress may be nil and is
 	// called with the bytes sent so far; calls are never concurrent.
 	Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error)
-	// Missing returns those of files that Upload would send now, and prepares their folders. It is for callers that transfer a file to
-	// the host by other means.
+	// Missing returns the files that Upload would send now, and prepares their folders. It is for callers that transfer a file to the host by other
+	// means.
 	Missing(ctx context.Context, files []File) ([]Missing, error)
 	Close() error
 }

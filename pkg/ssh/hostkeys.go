@@ -33,11 +33,11 @@ type knownFiles struct {
 	check ssh.HostKeyCallback
 	// originals maps the path of the parsed copy to the original path.
 	originals map[string]string
-	// authorities are the lines that name a certificate authority, as path:line.
+	// authorities are the lines that name a CA, as path:line.
 	authorities map[string]bool
 }
 
-// load reads the files; missing ones are empty.
+// load reads the files; missing files count as empty.
 func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,8 @@ func (h *hostKeys) recall(e *endpoint) ssh.PublicKey {
 	return h.accepted[acceptedKey(e)]
 }
 
-// algorithms returns the host key algorithms to offer: those of the known keys first, so
-// that a host with keys of several types shows one that can be compared.
+// algorithms returns the host key algorithms to offer: the algorithms of the known keys first, so that a host with keys of several types presents a
+// key that can be compared.
 func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
 	k, err := h.load(e.knownHosts)
 	if err != nil {
@@ -119,7 +119,7 @@ func preferred(types, all []string) []string {
 	return first
 }
 
-// verify accepts or refuses a key that a host presented.
+// verify accepts or rejects a key that a host presented.
 func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	if known := h.recall(e); known != nil {
 		return h.compare(e, known, key)
@@ -171,7 +171,7 @@ func cutLine(where string) int {
 	return len(where)
 }
 
-// unknown accepts an unknown key, asks a person, or refuses it, according to the policy.
+// unknown accepts an unknown key, asks a person, or rejects the key, according to the policy.
 func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
 		return h.refuse(e, key)

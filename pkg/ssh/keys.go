@@ -25,7 +25,7 @@ type questions struct {
 	answers map[string]secret.String
 }
 
-// get returns the answer, from memory if it was given before.
+// get returns the answer to a question, from memory if the question was asked before.
 func (q *questions) get(question string) (secret.String, error) {
 	if q.ask == nil {
 		return "", errNoTerminal

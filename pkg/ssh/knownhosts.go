@@ -53,8 +53,8 @@ func readKnownHosts(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// sanitizeKnownHosts blanks the lines that cannot be parsed and returns the numbers of
-// those that name a certificate authority. The number of lines stays the same.
+// sanitizeKnownHosts blanks the lines that cannot be parsed and returns the numbers of the lines that name a CA. The number of lines stays the
+// same.
 func sanitizeKnownHosts(text []byte) (clean []byte, authorities []int) {
 	lines := bytes.Split(text, []byte("\n"))
 	for i, line := range lines {

@@ -30,11 +30,11 @@ import (
 // openssh is a real sshd on loopback, with users that it made for the test.
 type openssh struct {
 	target ssh.Target // as root, by key
-	root   string     // stands for the host's file system, see PAICTL_ROOT
+	root   string     // the root of the host's file system, see PAICTL_ROOT
 	known  string
 }
 
-// startOpenSSH starts sshd. It needs root, because only root may log other users in.
+// startOpenSSH starts sshd. It needs root, because only root can start a login of other users.
 func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	t.Helper()
 	tier.More(t, "a real sshd")
@@ -47,7 +47,7 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 		t.Skip("needs root: sshd logs users in")
 	}
 	require.NoError(t, os.MkdirAll("/run/sshd", 0o755))
-	// Users without rights log in here, and t.TempDir lets only its owner in.
+	// Users without rights log in here, and only the owner may enter the folder of t.TempDir.
 	dir, err := os.MkdirTemp("", "paictl-sshd-") //nolint:usetesting // see above
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
@@ -92,8 +92,8 @@ func startOpenSSH(t *testing.T, settings ...string) *openssh {
 	}
 }
 
-// freeAddress returns an address that no other process gets by chance before it is used: its port is below the range from which
-// the kernel allocates ports.
+// freeAddress returns an address that no other process gets by chance before it is used: its port is below the range that the kernel allocates
+// ports from.
 func freeAddress(t *testing.T) *net.TCPAddr {
 	t.Helper()
 	for range 100 {

@@ -11,14 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// HostKeyPolicy defines how to treat a host whose key is unknown. A key that
-// differs from the known one is refused under every policy.
+// HostKeyPolicy defines how to treat a host whose key is unknown. A key that differs from the known key is rejected under every policy.
 type HostKeyPolicy int
 
 const (
-	// HostKeyAsk shows the fingerprint to Options.Confirm, and refuses the key without it.
+	// HostKeyAsk shows the fingerprint to Options.Confirm, and rejects the key if Confirm is nil.
 	HostKeyAsk HostKeyPolicy = iota
-	// HostKeyStrict refuses unknown hosts.
+	// HostKeyStrict rejects unknown hosts.
 	HostKeyStrict
 	// HostKeyAcceptNew accepts and remembers unknown hosts.
 	HostKeyAcceptNew
@@ -30,9 +29,9 @@ const None = "none"
 // Options are the settings of a Client. The zero value behaves like ssh on this machine:
 // ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
 type Options struct {
-	// Home is the folder that contains .ssh and that ~ stands for; the user's home if empty.
+	// Home is the folder that contains .ssh, and the value of ~ in paths; the user's home if empty.
 	Home string
-	// LocalUser is the login name for hosts for which neither the target nor the configuration names one.
+	// LocalUser is the login name for hosts if neither the target nor the configuration names a user.
 	LocalUser string
 	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config if empty, or None.
 	ConfigFile string
@@ -57,7 +56,7 @@ type Options struct {
 	Warn func(text string)
 
 	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
-	KeepAlive     time.Duration // three missed answers end the connection; 15 s if zero
+	KeepAlive     time.Duration // three missed replies end the connection; 15 s if zero
 	ScriptTimeout time.Duration // the timeout of scripts without a timeout; 10 min if zero
 
 	Dials        int   // connections being made at a time; 64 if zero

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// person records when a person at the terminal was last asked, so that the time until the answer
-// doesn't count against any limit.
+// person records when a person at the terminal was last asked, so that waiting for a person doesn't count against any limit.
 type person struct {
 	now func() time.Time
 

@@ -36,7 +36,7 @@ type process struct {
 	stop   sync.Once
 }
 
-// access defines the rights with which a command runs.
+// access defines the rights of a command.
 type access struct {
 	root     bool
 	user     string
@@ -184,8 +184,8 @@ type output struct {
 	failed error // the error of the writer to
 }
 
-// Write keeps b, or passes it on. If the limit is reached or the writer fails, it returns an error and calls full,
-// which ends the session.
+// Write keeps b, or writes it to another writer. If the limit is reached or the writer fails, it returns an error and calls full, which ends the
+// session.
 func (o *output) Write(b []byte) (int, error) {
 	if o.to != nil {
 		return o.pass(b)
@@ -202,7 +202,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// pass passes b to the writer to. Calls aren't concurrent, and may take long; passed can be read during a call.
+// pass writes b to the writer to. Calls aren't concurrent, and may take long; passed can be read during a call.
 func (o *output) pass(b []byte) (int, error) {
 	if _, err := o.sent(); err != nil {
 		return 0, err

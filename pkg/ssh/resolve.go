@@ -40,8 +40,7 @@ type endpoint struct {
 	configured map[string]string // the settings in use, by key
 }
 
-// origin names the settings of OpenSSH's configuration from which a value comes, for messages; "" if it doesn't come
-// from there.
+// origin names the settings of OpenSSH's configuration that a value comes from, for messages; "" if it has another origin.
 func (e *endpoint) origin(keys ...string) string {
 	var parts []string
 	for _, key := range keys {

@@ -108,7 +108,7 @@ func abandon(started <-chan *process, failed <-chan error) {
 	}
 }
 
-// check refuses scripts that must not be sent.
+// check rejects scripts that must not be sent.
 func (h *host) check(s Script) error {
 	if err := h.client.o.Gate.Check(h.name, s); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (h *host) check(s Script) error {
 	return nil
 }
 
-// access returns the rights to run a command with.
+// access returns the rights for a command.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
 	if h.client.o.Prompt != nil && !as.password.IsSet() {

@@ -24,8 +24,8 @@ const (
 	// writesInFlight is the number of 32 KiB packets of one file that are sent without waiting for replies. With
 	// one, 16 MiB take 52 s at 100 ms of delay; with 64, 1.2 s.
 	writesInFlight = 64
-	// resumeFrom is the size from which an unfinished file is resumed. resumeBack is how far before
-	// its end the transfer restarts: packets arrive out of order, so the end may have holes.
+	// resumeFrom is the minimum size of an unfinished file that is resumed. resumeBack is how far before its end the transfer restarts: packets
+	// arrive out of order, so the end may have holes.
 	resumeFrom = 8 << 20
 	resumeBack = 4 << 20
 )
@@ -93,8 +93,8 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 	return group.Wait()
 }
 
-// cutOff reports whether an error of a transfer means that the connection was lost. The kind of the error depends on
-// which part notices it first: sftp, the end of the stream, or the socket itself.
+// cutOff reports whether an error of a transfer means that the connection was lost. The kind of the error depends on which part first notices the
+// loss: sftp, the end of the stream, or the socket itself.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)
 	return socket || errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
@@ -133,7 +133,7 @@ func (p pending) write(client *sftp.Client, root string, meter *meter) (err erro
 	return nil
 }
 
-// resumeAt returns the offset at which to continue an earlier attempt.
+// resumeAt returns the offset where the next attempt continues.
 func (p pending) resumeAt() int64 {
 	if p.part < resumeFrom || p.part > p.Size {
 		return 0

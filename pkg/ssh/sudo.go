@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// sudoPatience limits the wait for sudo's next output: PAM delays a refusal by some seconds, and a prompt for something other than
-// a password would never be answered.
+// sudoPatience limits the wait for sudo's next output: PAM delays an error by some seconds, and a prompt for something other than a password would
+// never be answered.
 const sudoPatience = 30 * time.Second
 
 // sudoFront reads standard error until the command has started as root: before that, the output is
@@ -27,7 +27,7 @@ type sudoFront struct {
 
 	mu      sync.Mutex
 	said    []byte
-	printed []byte // on standard output, if a login shell refuses
+	printed []byte // on standard output, if a login shell rejects the command
 	passed  bool
 	prompts int
 	changed chan struct{} // one token after each change
@@ -102,8 +102,8 @@ func (f *sudoFront) words() string {
 	return lastWords(strings.ReplaceAll(string(f.said), string(f.prompt), ""))
 }
 
-// shellWords returns the message of a login shell that refused the command before sudo ran, and whether that happened: sudo never exits
-// without a message.
+// shellWords returns the message of a login shell that rejected the command before sudo ran, and whether that happened: sudo never exits without a
+// message.
 func (f *sudoFront) shellWords() (string, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,8 +118,8 @@ func lastWords(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// becomeRoot waits until the command runs as root and answers sudo's question once. The
-// password is written only after sudo has asked, so that it never reaches a script.
+// becomeRoot waits until the command runs as root, and replies to sudo's prompt once. The password is written only after sudo has asked, so that it
+// never reaches a script.
 func (p *process) becomeRoot(ctx context.Context, as access) error {
 	answered := 0
 	for {

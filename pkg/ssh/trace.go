@@ -42,7 +42,7 @@ type Tracer interface{ Trace(Event) }
 // Tracers passes each event to all its elements.
 type Tracers []Tracer
 
-// Trace passes e on.
+// Trace passes e to all tracers.
 func (ts Tracers) Trace(e Event) {
 	for _, t := range ts {
 		t.Trace(e)

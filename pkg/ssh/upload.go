@@ -201,7 +201,7 @@ func (u *upload) corrupted(f File, got string) error {
 		"upload %s to %s: corrupted in transit: got %s, want %s", f.Path, u.h.name, got, f.SHA256)
 }
 
-// run runs one of the scripts as root and returns the lines of its answer.
+// run runs one of the scripts as root and returns the lines of its output.
 func (u *upload) run(ctx context.Context, name, manifest, script string) ([]string, error) {
 	limit := u.h.client.o.ScriptTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError(limit))
@@ -248,7 +248,7 @@ func hashOf(f File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// checkFiles refuses files that the scripts could not handle.
+// checkFiles rejects files that the scripts could not handle.
 func checkFiles(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {

@@ -260,7 +260,7 @@ func assertNoRemains(t *testing.T, root string) {
 	}))
 }
 
-// A caller that brings a file in another way puts it where Upload would, and resumes from an upload's partial content.
+// A caller that transfers a file by other means puts it into the folder that Upload would use, and resumes from an upload's partial content.
 func TestMissingFilesAreThoseThatUploadWouldSend(t *testing.T) {
 	root := t.TempDir()
 	h, _, counter := dial(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})

@@ -84,7 +84,7 @@ func (f *Follower) ask(ctx context.Context, a *asker) {
 		f.mu.Lock()
 		a.asked = f.now()
 		if f.lost == nil || !isSilence(err) {
-			a.err = err // an error from before the API server stopped answering is still valid
+			a.err = err // an error from before the API server stopped responding is still valid
 		}
 		if err == nil {
 			a.heard, a.fresh = a.asked, true
@@ -157,7 +157,7 @@ func (f *Follower) askServices(ctx context.Context) (func(), error) {
 	rows, namespaces := make([]Service, len(all)), sets.New(kube.SystemNamespace)
 	for i := range all {
 		rows[i] = Service{all[i]}
-		if all[i].Namespace != "" { // a service of which only the name is known
+		if all[i].Namespace != "" { // without a namespace, only the service's name is known
 			namespaces.Insert(all[i].Namespace)
 		}
 	}

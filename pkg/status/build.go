@@ -15,7 +15,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// many is the number of changes from which a list is rebuilt instead of updated one by one.
+// many is the minimum number of changes for which a list is rebuilt: fewer changes are applied one by one.
 const many = 256
 
 // refresh rebuilds the changed parts. The results share all other parts with earlier results.
@@ -137,7 +137,7 @@ func (b *tables) expires(name, address string) time.Time {
 	return first
 }
 
-// gpus returns the GPUs of a machine: those that its agent publishes and reports, or the configured ones if the agent reports no GPUs.
+// gpus returns the GPUs of a machine: the GPUs that its agent publishes and reports, or the configured GPUs if the agent reports none.
 func (b *tables) gpus(name string, n *nodeRow, l *layoutRow) []GPU {
 	found := map[int32]*GPU{}
 	at := func(index int32) *GPU {
@@ -228,8 +228,7 @@ func (b *tables) own(name string, found map[int32]*GPU) {
 	}
 }
 
-// owner returns a pod as the owner of GPUs. It compares the UID, because a new pod may have the name of the pod that
-// the claim was for.
+// owner returns a pod as the owner of GPUs. It compares the UID, because a new pod may have the name of the claim's pod.
 func (b *tables) owner(pod, uid string) *Owner {
 	o := &Owner{Pod: pod}
 	p := b.pods[pod]

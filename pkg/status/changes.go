@@ -147,8 +147,7 @@ func (m *Machine) state() string {
 	return strings.Join(append(words, m.PressureWords()...), ", ")
 }
 
-// gpus adds the GPUs whose health changed. For a machine that doesn't answer it adds nothing, because the change of the machine
-// itself is enough.
+// gpus adds the GPUs whose health changed. For a machine that doesn't respond it adds nothing, because the change of the machine itself is enough.
 func (d *differ) gpus(machine string, was, is []GPU) {
 	walk(was, is, func(a, b *GPU) int { return cmp.Compare(a.Index, b.Index) }, func(was, is *GPU) {
 		switch {
@@ -235,7 +234,7 @@ func (d *differ) jobs(was, is []*Job) {
 	})
 }
 
-// alerts adds the alerts that began, and the ones that ended. An alert is identified by all its labels.
+// alerts adds the alerts that began, and the alerts that ended. An alert is identified by all its labels.
 func (d *differ) alerts(was, is []Alert) {
 	state := func(a *Alert) string {
 		if a.Silenced {

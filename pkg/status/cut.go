@@ -90,8 +90,8 @@ func (t *Cutter) sees(title string) bool {
 	return ok && t.View.Names(user, name) != ""
 }
 
-// ownersAsCut reports whether the reader still sees the same owners of GPUs as when the machines were cut. That depends on the list of jobs, which may be
-// updated at another time than the machines.
+// ownersAsCut reports whether the reader still sees the same owners of GPUs as when the machines were cut. The owners also depend on the list of
+// jobs, which may be updated at another time than the machines.
 func (t *Cutter) ownersAsCut() bool {
 	for title, saw := range t.owners {
 		if t.sees(title) != saw {
@@ -108,7 +108,7 @@ func (t *Cutter) seesAlert(a *Alert) bool {
 	return user != "" && name != "" && t.View.Names(user, name) != ""
 }
 
-// labelInstance is the label with the address from which Prometheus read a value.
+// labelInstance is the label with the address of the target that Prometheus read a value from.
 const labelInstance = "instance"
 
 func withoutAddress(a Alert) Alert {

@@ -60,7 +60,7 @@ type Delta struct {
 	At      time.Time `json:"at"`
 	Verdict *Verdict  `json:"verdict,omitempty"`
 	Counts  *Counts   `json:"counts,omitempty"`
-	// Machines and Jobs are the new and changed elements, GoneMachines (names) and GoneJobs (UIDs) the removed ones.
+	// Machines and Jobs are the new and changed elements; GoneMachines (names) and GoneJobs (UIDs) are the removed elements.
 	Machines     []Machine `json:"machines,omitempty"`
 	Jobs         []*Job    `json:"jobs,omitempty"`
 	GoneMachines []string  `json:"goneMachines,omitempty"`
@@ -106,7 +106,7 @@ func changed[T any](was, is []T) *[]T {
 	return &is
 }
 
-// each returns the elements that are new or have changed, and the keys of the removed ones.
+// each returns the elements that are new or have changed, and the keys of the removed elements.
 func each[T any](was, is []T, key func(*T) string) (news []T, gone []string) {
 	if same(was, is) {
 		return nil, nil

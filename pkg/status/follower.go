@@ -41,7 +41,7 @@ type Options struct {
 	Every time.Duration
 	// Metrics is how often Prometheus and Alertmanager are queried; 0 means 15 s.
 	Metrics time.Duration
-	// Patience is how long Once waits for the answers of all sources; 0 means 10 s.
+	// Patience is how long Once waits for the responses of all sources; 0 means 10 s.
 	Patience time.Duration
 }
 
@@ -66,9 +66,9 @@ type Follower struct {
 
 	mu         sync.Mutex
 	b          *tables
-	lostAt     time.Time // when it last failed to answer
-	lost       error     // why the API server doesn't answer; nil while it does
-	heard      time.Time // when it last answered
+	lostAt     time.Time // when it last failed to respond
+	lost       error     // why the API server doesn't respond; nil while it responds
+	heard      time.Time // when it last responded
 	release    string    // the release of Kubernetes
 	name       string    // the name of the configuration
 	namespaces sets.Set[string]
@@ -79,8 +79,7 @@ type Follower struct {
 const (
 	// every is the default of Options.Every.
 	every = 100 * time.Millisecond
-	// onceEvery is the maximum interval for Once, and for every follower until all sources have answered: readers wait
-	// for the last answer.
+	// onceEvery is the maximum interval for Once, and for every follower until all sources have responded: readers wait for the last response.
 	onceEvery = 10 * time.Millisecond
 )
 
@@ -238,8 +237,8 @@ func (f *Follower) set(apply func()) {
 // patience is the default of Options.Patience.
 const patience = 10 * time.Second
 
-// Once returns a model as soon as each source has answered or is known to be unavailable, or after Options.Patience. The error
-// explains why Kubernetes can't be queried at all; the returned model has the same explanation.
+// Once returns a model as soon as each source has responded or is known to be unavailable, or after Options.Patience. The error explains why
+// Kubernetes can't be queried at all; the returned model has the same explanation.
 func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	f.o.Every = min(f.o.Every, onceEvery)
 	run, stop := context.WithCancel(ctx)
@@ -269,8 +268,8 @@ func (f *Follower) Once(ctx context.Context) (*Cluster, error) {
 	}
 }
 
-// unanswered returns a model in which sources that are still loading after this time have failed. If one part of a source is missing,
-// its message names that part.
+// unanswered returns a model that marks sources as failed if they are still loading after this time. If one part of a source is missing, its
+// message names that part.
 func unanswered(c *Cluster, after time.Duration) *Cluster {
 	late := *c
 	late.Sources = slices.Clone(c.Sources)
@@ -299,7 +298,7 @@ func (c *Cluster) Knows(name string) bool {
 	return s != nil && (s.State == StateCurrent || s.State == StateStale)
 }
 
-// Loading reports whether a source hasn't answered yet and still may.
+// Loading reports whether a source hasn't responded yet and may still respond.
 func (c *Cluster) Loading() bool {
 	for i := range c.Sources {
 		if c.Sources[i].State == StateLoading {
@@ -309,7 +308,7 @@ func (c *Cluster) Loading() bool {
 	return false
 }
 
-// unreachable returns why no data of a cluster is known, or nil if some is.
+// unreachable returns why no data of a cluster is known, or nil if some data is known.
 func (f *Follower) unreachable(c *Cluster) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

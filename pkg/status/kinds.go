@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Names of the kinds for which it matters whether no objects exist or the objects aren't known.
+// Names of the kinds for which the model distinguishes "no objects exist" from "the objects aren't known".
 const (
 	kindPods  = "pods"
 	kindNodes = "nodes"
@@ -51,7 +51,7 @@ func try[T any](e *everywhere, ask func(namespace string) (T, error)) (T, error)
 	return out, other
 }
 
-// source lists and watches in all namespaces, or in one.
+// source lists and watches in all namespaces, or in one namespace.
 func (e *everywhere) source(in func(namespace string) watch.Source) watch.Source {
 	return watch.Source{
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -97,7 +97,7 @@ func kindOf(path string) (func(int) any, int) {
 func nodeName(i int) string { return fmt.Sprintf("gpu-%03d", i) }
 func jobName(i int) string  { return v1.ObjectName("user", strconv.Itoa(i)) }
 
-// bulk returns annotations like those that Kubernetes and other programs write on all objects.
+// bulk returns annotations like the annotations that Kubernetes and other programs write on all objects.
 func bulk(n int) map[string]string {
 	return map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("text ", n/5)}
 }

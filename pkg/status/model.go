@@ -59,7 +59,7 @@ type Problem struct {
 	Message string `json:"message"` // one line
 	// Hint is what to do about it: a sentence, or a command of paictl.
 	Hint string `json:"hint,omitempty"`
-	// Others are how many more objects have the same problem.
+	// Others is the number of other objects with the same problem.
 	Others int `json:"others,omitempty"`
 }
 
@@ -75,23 +75,23 @@ const (
 
 // States of a source.
 const (
-	StateLoading = "loading" // the first answer hasn't arrived
+	StateLoading = "loading" // the first response hasn't arrived
 	StateCurrent = "current"
-	StateStale   = "stale"  // it answered, but no longer does: the data shown is from Since
+	StateStale   = "stale"  // it no longer responds: the data shown is from Since
 	StateAbsent  = "absent" // the cluster doesn't have it, such as before the first "service start"
-	StateFailed  = "failed" // it never answered, or refuses
+	StateFailed  = "failed" // it never responded, or denies access
 )
 
-// Source is where a part of the model comes from.
+// Source is a source of data for a part of the model.
 type Source struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Since is when it last answered if it is stale, otherwise when it got into its state.
+	// Since is when it last responded if it is stale, otherwise when it entered its state.
 	Since time.Time `json:"since,omitzero"`
-	// Message explains why it isn't current, Hint what to do about it.
+	// Message explains why the source isn't current, and Hint is the remedy.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
-	// Refused: it answers, but refuses this user.
+	// Refused: the source responds, but denies this user access.
 	Refused bool `json:"refused,omitempty"`
 	// Updated is when it last changed.
 	Updated time.Time `json:"updated,omitzero"`
@@ -138,7 +138,7 @@ type Machine struct {
 	Certificates time.Time `json:"certificatesExpire,omitzero"`
 	CPU          Amount    `json:"cpu"`            // thousandths of a processor; Used is the sum of the pods' requests
 	Memory       Amount    `json:"memory"`         // MiB
-	Pods         int       `json:"pods"`           // running ones
+	Pods         int       `json:"pods"`           // running pods
 	GPUs         []GPU     `json:"gpus,omitempty"` // by index
 }
 
@@ -211,7 +211,7 @@ type Job struct {
 	job.Row
 	// Why is one sentence that explains why a waiting job waits, or why a failed one failed.
 	Why string `json:"why,omitempty"`
-	// Nodes are the machines that its tasks are on.
+	// Nodes are the machines that run its tasks.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
@@ -233,7 +233,7 @@ type Event struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Message   string `json:"message"`
-	// Job is user/name of the job whose pod it is about.
+	// Job is user/name of the job that owns the pod in question.
 	Job string `json:"job,omitempty"`
 }
 

@@ -21,7 +21,7 @@ const (
 	records = "owner=helm"
 )
 
-// versionRow is an object of which only changes matter.
+// versionRow is an object whose content doesn't matter; only its changes do.
 type versionRow struct{ namespace, version string }
 
 func newVersionRow(m *metav1.PartialObjectMetadata) *versionRow {
@@ -55,7 +55,7 @@ func (f *Follower) platformKind(resource schema.GroupVersionResource, labels str
 	return k
 }
 
-// servicesWatch is a kind of object whose changes affect services, and the namespaces in which it is watched.
+// servicesWatch is a kind of object whose changes affect services, and the namespaces to watch.
 type servicesWatch struct {
 	kind  *kind
 	where *everywhere

@@ -38,7 +38,7 @@ const (
 // expiry is when the first certificate of a machine expires.
 type expiry time.Time
 
-// sample is one value of Prometheus' answer.
+// sample is one value of Prometheus' response.
 type sample struct {
 	Metric struct {
 		Metric string `json:"__name__"`
@@ -117,7 +117,7 @@ func addUse(use map[string]map[int32]*Use, s *sample) {
 	}
 }
 
-// query sends a query to Prometheus and passes each value to each while it is read: an answer may have megabytes.
+// query sends a query to Prometheus and passes each value to each while it reads the response: a response may have megabytes.
 func (f *Follower) query(ctx context.Context, text string, each func(*sample)) error {
 	body, err := f.o.Web(ctx, servicePrometheus, "/api/v1/query", url.Values{"query": {text}})
 	if err != nil {

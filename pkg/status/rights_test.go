@@ -80,7 +80,7 @@ func grant(t *testing.T, c *kube.Cluster, user, roles string) {
 	}
 }
 
-// refusing notes which requests an API server refuses.
+// refusing notes which requests an API server rejects.
 type refusing struct {
 	c     *kube.Cluster
 	inner http.Handler
@@ -117,8 +117,8 @@ func (r *refusing) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// portForward answers as an API server to which the kubelet doesn't: the test's front can't pass such connections on. By WebSocket, which
-// begins with a GET, it takes both rights.
+// portForward responds like an API server that can't reach the kubelet: the test's front can't forward such connections. By WebSocket, which begins
+// with a GET, it takes both rights.
 func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	verbs := []string{"create"}
 	if req.Method == http.MethodGet {
@@ -138,7 +138,7 @@ func (r *refusing) portForward(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-// take returns the refusals since its last call.
+// take returns the rejected requests since its last call.
 func (r *refusing) take() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

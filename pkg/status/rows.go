@@ -123,7 +123,7 @@ type podRow struct {
 	held                       string
 	// indices are the GPUs that its annotation names, if it has no claim.
 	indices []int32
-	// shown holds the fields that the state of a service depends on.
+	// shown holds the fields that determine the state of a service.
 	shown string
 }
 
@@ -154,7 +154,7 @@ func newPodRow(p *corev1.Pod) *podRow {
 	return r
 }
 
-// shownOf returns a text that changes with the fields on which a service's state depends.
+// shownOf returns a text that changes with the fields that determine a service's state.
 func shownOf(p *corev1.Pod) string {
 	text := string(p.UID) + string(p.Status.Phase)
 	for i := range p.Status.ContainerStatuses {
@@ -252,7 +252,7 @@ func newClaimRow(c *resourceapi.ResourceClaim) *claimRow {
 	return &claimRow{node: at.Node, pod: c.Namespace + "/" + c.Status.ReservedFor[0].Name, uid: string(uid), indices: at.Indices}
 }
 
-// eventRow is an event, and the name of the Framework whose pod it may be about.
+// eventRow is an event, and the name of the Framework that may own its pod.
 type eventRow struct {
 	Event
 	uid string

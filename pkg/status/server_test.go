@@ -382,7 +382,7 @@ func TestAnAPIServerThatIsAwayLeavesTheLastModelWithItsAge(t *testing.T) {
 	w.forget(object)
 	w.job("away", "other")
 	w.node("away-1", condition(corev1.ConditionFalse, "KubeletNotReady", "container runtime is down"))
-	// One that starts refuses everyone until it has read its roles.
+	// An API server that starts rejects all requests until it has read its roles.
 	var refused atomic.Int32
 	starting := http.Handler(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if refused.Add(1) > 15 {
@@ -494,7 +494,7 @@ func TestPeopleWithFewRightsSeeWhatTheyMay(t *testing.T) {
 	assert.Empty(t, stranger.Jobs)
 }
 
-// once returns the model of a cluster when all of its sources have answered, however slow the machine is.
+// once returns the model of a cluster when all of its sources have responded, however slow the machine is.
 func once(t *testing.T, c *kube.Cluster) (*Cluster, error) {
 	t.Helper()
 	o := options(t, c)
@@ -513,7 +513,7 @@ func TestOnceSaysWhyNothingIsKnown(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 }
 
-// A web server at the address answers 404 to each request, and so does a load balancer.
+// A web server or a load balancer at the address responds with 404 to each request.
 func TestAServerThatIsNoAPIServerIsNotHealthy(t *testing.T) {
 	d := newDoor(t, http.NotFoundHandler())
 	c, err := once(t, through(t, d.address, ""))
@@ -523,8 +523,7 @@ func TestAServerThatIsNoAPIServerIsNotHealthy(t *testing.T) {
 	assert.Equal(t, LevelCritical, c.Verdict.Level)
 }
 
-// An API server that accepts connections and doesn't respond counts as one that doesn't answer, even if the deadline expires before the
-// client reports it.
+// An API server that accepts connections and doesn't respond counts as silent, even if the deadline expires before the client reports it.
 func TestOnceSaysThatAServerHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -538,7 +537,7 @@ func TestOnceSaysThatAServerHangs(t *testing.T) {
 	require.ErrorContains(t, err, "has not answered in 1ms")
 }
 
-// platformed answers as the services of the platform do.
+// platformed returns the services of the platform, with fixed responses.
 func platformed(t *testing.T, w *world) jobtest.Services {
 	t.Helper()
 	return jobtest.Services{

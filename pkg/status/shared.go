@@ -31,7 +31,7 @@ type leader struct {
 	news    chan struct{} // closed when there is a newer model; the lock of Shared guards it
 }
 
-// Run stops the follower when ctx ends. Models can't be read after that.
+// Run stops the follower when ctx ends. After that, models can't be read.
 func (s *Shared) Run(ctx context.Context) error {
 	<-ctx.Done()
 	s.mu.Lock()
@@ -115,8 +115,8 @@ func (s *Shared) next(l *leader) (*Cluster, <-chan struct{}) {
 	return l.Current(), l.news
 }
 
-// Read returns the model as soon as each source has answered or is known to be unavailable. The error explains why Kubernetes can't
-// be queried at all.
+// Read returns the model as soon as each source has responded or is known to be unavailable. The error explains why Kubernetes can't be queried at
+// all.
 func (s *Shared) Read(ctx context.Context) (*Cluster, error) {
 	l, err := s.join()
 	if err != nil {

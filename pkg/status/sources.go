@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Intervals of the check whether the API server answers at all.
+// Intervals between checks whether the API server responds at all.
 const (
 	probeEvery  = 5 * time.Second
 	probeAgain  = time.Second // while it doesn't
@@ -27,8 +27,7 @@ const (
 	probeMisses = 2 // how many responses may be missing before the API server counts as unavailable; a refused connection counts at once
 )
 
-// probe requests the API server's version repeatedly, because an idle connection doesn't show whether the API server still
-// answers.
+// probe requests the API server's version repeatedly, because an idle connection doesn't show whether the API server still responds.
 func (f *Follower) probe(ctx context.Context) {
 	for missed := 0; ctx.Err() == nil; {
 		asked, cancel := context.WithTimeout(ctx, probeLimit)
@@ -71,8 +70,7 @@ func (f *Follower) setRelease(body []byte) {
 	}
 }
 
-// answered records that the API server has answered. If it didn't answer before, all requests through it are sent
-// again.
+// answered records that the API server has responded. If it didn't respond before, all requests through it are sent again.
 func (f *Follower) answered() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +84,7 @@ func (f *Follower) answered() {
 	}
 }
 
-// silent records that the API server doesn't answer. Watches that may hang on a dead connection are closed.
+// silent records that the API server doesn't respond. Watches that may hang on a dead connection are closed.
 func (f *Follower) silent(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,13 +142,12 @@ func (f *Follower) down(k *kind, err error) {
 	f.stir()
 }
 
-// startingFor is how long an API server that has just started may refuse requests that it allows later, after it has read its
-// roles.
+// startingFor is how long an API server that has just started may reject requests that it allows later, after it has read its roles.
 const startingFor = 30 * time.Second
 
 var errStarting = errors.New("the API server has just started")
 
-// starting reports whether an error is that of an API server that hasn't read its roles. The caller holds the lock.
+// starting reports whether an error comes from an API server that hasn't read its roles. The caller holds the lock.
 func (f *Follower) starting(err error) bool {
 	return isRefused(err) && !f.heard.IsZero() && !f.lostAt.IsZero() && f.now().Sub(f.lostAt) < startingFor
 }
@@ -248,7 +245,7 @@ func (f *Follower) watchedSource(name string) Source {
 	case len(failing) > 0:
 		s = Source{State: StateFailed, Message: fmt.Sprintf("the API server doesn't list the %s: %v", strings.Join(failing, ", "), reason), Hint: hint.Of(f.cluster.Explain(reason))}
 	}
-	if len(loading) > 0 { // the complete message names all kinds that are refused or fail
+	if len(loading) > 0 { // the complete message names all kinds that are forbidden or fail
 		s.State = StateLoading
 		if len(loading) < kinds {
 			s.Message = strings.TrimPrefix(s.Message+"; ", "; ") + "the " + strings.Join(loading, ", ") + " have not been listed"
@@ -265,7 +262,7 @@ func refusal(err error) string {
 	return ""
 }
 
-// away marks a source as not available because the API server doesn't answer.
+// away marks a source as not available because the API server doesn't respond.
 func (f *Follower) away(s Source) Source {
 	err := f.cluster.Explain(f.lost)
 	s.Message, s.Hint = err.Error(), hint.Of(err)

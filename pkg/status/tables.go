@@ -15,8 +15,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// tables are all rows, the indices between them, and the parts of the last model with marks for those that must be rebuilt. The
-// follower's lock guards them.
+// tables are all rows, the indices between them, and the parts of the last model with marks for parts that must be rebuilt. The follower's lock
+// guards them.
 type tables struct {
 	nodes  map[string]*nodeRow
 	pods   map[string]*podRow
@@ -255,7 +255,7 @@ func (b *tables) knowNodes() {
 	}
 }
 
-// setQueue stores the scheduler's answers. Only jobs whose place in the queue changed are rebuilt.
+// setQueue stores the scheduler's responses. Only jobs whose place in the queue changed are rebuilt.
 func (b *tables) setQueue(queue *schedulerapi.Queue, owners *schedulerapi.VirtualClusters) {
 	was, is := b.waiting, job.NewQueue(queue)
 	if queue == nil {
@@ -280,7 +280,7 @@ func (b *tables) setLayout(l map[string]*layoutRow) {
 	}
 }
 
-// setUse stores measurements, and deletes those of machines that no longer have any.
+// setUse stores measurements, and deletes the measurements of machines that no longer have any.
 func (b *tables) setUse(use map[string]map[int32]*Use, expires map[string]expiry) {
 	for node := range b.use {
 		b.dirtyMachines.Insert(node)

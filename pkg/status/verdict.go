@@ -110,7 +110,7 @@ func judge(c *Cluster) Verdict {
 	case len(f.problems) > 0:
 		v.Level = f.problems[0].Level
 	case c.Loading():
-		v.Level = LevelUnknown // a source that hasn't answered yet isn't a problem
+		v.Level = LevelUnknown // a source that hasn't responded yet isn't a problem
 	}
 	return v
 }

@@ -81,11 +81,10 @@ func follow[O runtime.Object, R any](f *Follower, k *kind, from watch.Source, ro
 	return k
 }
 
-// isRefused reports whether the API server refuses the request of this user: because it doesn't know the user, or
-// because the user isn't allowed.
+// isRefused reports whether the API server rejects the request of this user: because it doesn't know the user, or because the user isn't allowed.
 func isRefused(err error) bool { return watch.Refused(err) }
 
-// isSilence reports whether the API server didn't answer at all.
+// isSilence reports whether the API server didn't respond at all.
 func isSilence(err error) bool {
 	var said apierrors.APIStatus
 	var silent net.Error // also url.Error

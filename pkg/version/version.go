@@ -12,7 +12,7 @@ import (
 // Version is set by the linker: -X github.com/openpai/paictl/pkg/version.Version=v1.2.3.
 var Version = "v0.1.0-dev"
 
-// Kubernetes is the release that this paictl installs and is tested with.
+// Kubernetes is the release that this paictl installs, and that its tests use.
 const Kubernetes = "v1.36.3"
 
 // Tag returns the version as a tag of an image, which may hold no "+": v0.1.0-dev+1a2b becomes

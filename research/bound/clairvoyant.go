@@ -108,7 +108,7 @@ func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	return h.cost
 }
 
-// stateOf returns the state of the model that a history has led to.
+// stateOf returns the model's state after a history.
 func (c *Clairvoyant) stateOf(s *Solver, h *history) state {
 	var st state
 	for _, r := range h.running {
@@ -308,7 +308,7 @@ func (c *Clairvoyant) sameEmpty(free []int, p int) bool {
 	return p > 0 && free[p] == c.places[p] && c.places[p-1] == c.places[p] && free[p-1] == free[p] //nolint:gosec // p > 0
 }
 
-// victims lists the sets of jobs of lower priority in a place that are enough and none of which could stay.
+// victims lists the sets of jobs of lower priority in a place that free enough GPUs and that need all of their jobs.
 func (c *Clairvoyant) victims(h *history, place int8, priority, missing int) [][]int16 {
 	var lower []int16
 	for _, r := range h.running {

@@ -16,10 +16,9 @@ type Share struct {
 // Occupied counts the GPUs that guaranteed jobs hold at some time, and the nodes of these GPUs.
 type Occupied struct{ GPUs, Nodes int }
 
-// Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a
-// cost. Those of a node or more run on idle nodes, the largest first, smaller ones on all other idle GPUs.
-// If Steady is set, they start in order of arrival, as soon as there is room, and run until they finish or until
-// guaranteed jobs take their nodes, the youngest first; only moves have no cost then.
+// Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a cost. Jobs of a node or more run
+// on idle nodes, the largest first; smaller jobs run on all other idle GPUs. If Steady is set, they start in order of arrival, as soon as there is
+// room, and run until they finish or until guaranteed jobs take their nodes, the youngest first; only moves have no cost then.
 //
 // Its guaranteed jobs either keep the placement of another scheduler, or are ideal, too: the jobs of each
 // virtual cluster use its share in order of priority, packed into as few nodes as possible at every

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Model is one virtual cluster without others. Jobs arrive at random (Poisson) and last for an exponential time with
-// the same mean for all sizes, so that the running jobs alone determine the future, and a policy doesn't need a memory.
+// Model is a virtual cluster on its own. Jobs arrive at random (Poisson) and last for an exponential time with the same mean for all sizes, so that
+// the running jobs alone determine the future, and a policy doesn't need a memory.
 type Model struct {
-	// Places are the GPUs of the cells that the virtual cluster owns, in order of size; a job runs in one of them.
+	// Places are the GPUs of the cells that the virtual cluster owns, in order of size; each job runs in one place.
 	Places []int
 	// Sizes are the numbers of GPUs that jobs request, Shares their frequencies.
 	Sizes  []int
 	Shares []float64
 	// Load is the offered work as a part of all GPUs.
 	Load float64
-	// Queue is how many jobs of each size can wait; further ones are lost. A shorter queue means a lower load.
+	// Queue is how many jobs of each size can wait; further jobs are lost. A shorter queue means a lower load.
 	Queue int
 }
 
@@ -47,8 +47,8 @@ const (
 // content is a number of jobs by size.
 type content [maxSizes]int8
 
-// state holds the jobs that run in each place, and those that wait. Places of equal capacity are interchangeable,
-// so their contents are sorted. A job that fits doesn't wait.
+// state holds the running jobs of each place, and the waiting jobs. Places of equal capacity are interchangeable, so their contents are sorted. A
+// job that fits doesn't wait.
 type state struct {
 	at    [maxPlaces]content
 	queue content
@@ -62,7 +62,7 @@ type event struct {
 	to     []int32
 }
 
-// Solver holds the states of a model and the transitions between them.
+// Solver holds the states of a model and the transitions between these states.
 type Solver struct {
 	Model
 	states []state

@@ -158,7 +158,7 @@ func ofKind(all []figure) (out []figure) {
 	return out
 }
 
-// withFigures runs Prometheus with figures, and returns a reader of them.
+// withFigures runs Prometheus with figures, and returns a reader of these figures.
 func withFigures(t *testing.T, begin time.Time, all []figure) *metrics.Reader {
 	t.Helper()
 	program, dir, port := prometheus(t), t.TempDir(), freePort(t)
@@ -272,7 +272,7 @@ func TestNamedQueriesReadWhatTheExportersMeasure(t *testing.T) {
 	}
 }
 
-// The names are those that the agent exports, and that the chart's Prometheus stores of the kubelets' measurements.
+// The names are the names of the metrics that the agent exports, and of the kubelets' metrics that the chart's Prometheus stores.
 func TestNamedQueriesAskForWhatIsStored(t *testing.T) {
 	var mu sync.Mutex
 	var asked strings.Builder

@@ -16,7 +16,7 @@ const (
 	ruleFolder = "../../templates/charts/prometheus/files/rules"
 	manual     = "../../docs/alerts.md"
 	runbook    = "https://github.com/openpai/paictl/blob/main/docs/alerts.md#"
-	heartbeat  = "Heartbeat" // always fires, so it has no test in which it doesn't
+	heartbeat  = "Heartbeat" // always fires, so no test expects it to be silent
 )
 
 type rule struct {
@@ -111,7 +111,7 @@ func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
 			continue
 		}
 		checked++
-		now := overTime.ReplaceAllString(r.Expr, "") // of the other selectors, those of a past time aren't meant either
+		now := overTime.ReplaceAllString(r.Expr, "") // selectors of a past time don't count either
 		now = regexp.MustCompile(`\w+(\{[^}]*\})?( offset |\[)`).ReplaceAllString(now, "")
 		require.True(t, slices.ContainsFunc(long, func(m []string) bool { return regexp.MustCompile(`\b` + m[1] + `\b`).MatchString(now) }),
 			"%s asks only for past values: it fires for series that ended", r.Alert)
@@ -119,7 +119,7 @@ func TestARuleOverTimeCountsOnlySeriesThatLive(t *testing.T) {
 	require.Greater(t, checked, 10)
 }
 
-// lasting finds the conditions that something lasted for more than 20 minutes, or that it continues as it did.
+// lasting finds conditions that something lasted for more than 20 minutes, or predictions that a trend continues.
 var lasting = regexp.MustCompile(`(?s)min_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)[^\]]*\]\) >|avg_over_time\([^\[]*\[(?:\d+[hd]|[2-9]\d+m)\]|predict_linear\(`)
 
 // A range selector of a series that has just begun returns its few samples: a new machine or task would have had the problem all the time.
@@ -150,7 +150,7 @@ type suite struct {
 	}
 }
 
-// suites reads the tests by the group that they are about.
+// suites reads the tests by their group.
 func suites(t *testing.T) map[string]suite {
 	t.Helper()
 	files, err := filepath.Glob("*_test.yaml")

@@ -135,7 +135,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// ask returns the code and the body of an answer.
+// ask returns the code and the body of a response.
 func ask(t *testing.T, method, url, password string, body string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -195,7 +195,7 @@ type monitoring struct {
 	access string            // folder of the Secret with the password
 }
 
-// startMonitoring runs them until the test ends. more are values of each chart, beside those that paictl adds.
+// startMonitoring runs the monitoring services until the test ends. more are values of each chart, in addition to the values that paictl adds.
 func startMonitoring(t *testing.T, more map[string]string) monitoring {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -265,7 +265,7 @@ func (m *monitoring) alerting(t *testing.T) {
 	})
 }
 
-// Requests without the password are refused everywhere; Prometheus, which has it, scrapes and alerts.
+// Requests without the password are rejected everywhere; Prometheus, which has it, scrapes and alerts.
 func TestMonitoringAnswersOnlyWhoKnowsThePassword(t *testing.T) {
 	m := startMonitoring(t, nil)
 	at := m.at

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// One error of a GPU is one alert: GpuXidFatal has all that make a GPU sick, and GpuXidOther none of them. GpuUnhealthy is silent
+// One error of a GPU is one alert: GpuXidFatal covers all errors that make a GPU sick, and GpuXidOther covers the rest. GpuUnhealthy is silent
 // while GpuXidFatal fires.
 func TestEachXIDHasOneAlert(t *testing.T) {
 	exprs := map[string]string{}

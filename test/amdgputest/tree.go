@@ -108,7 +108,7 @@ func MI300X(index int) Card {
 	}
 }
 
-// MI250 returns one of the two dies of a card, each of which is a separate GPU.
+// MI250 returns one of the two dies of a card; each die is a separate GPU.
 func MI250(index int) Card {
 	return Card{
 		Bus: fmt.Sprintf("0000:%02x:00.0", 0x29+3*index), Device: "740c", Class: "0x038000", UniqueID: fmt.Sprintf("f86ee7b4d0c3%04x", index), Minor: 128 + index,

@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// target is a program that answers everyone who can connect.
+// target is a program that accepts requests of everyone who can connect.
 type target struct {
 	chart string // its limit is in the chart's values
 	pid   int
-	url   string // of something that it answers without a password
+	url   string // of something that it serves without a password
 }
 
 // The kernel ends a program that takes more, in the middle of its work.
@@ -126,7 +126,7 @@ func (o target) limit(t *testing.T) int64 {
 	return q.Value()
 }
 
-// free returns an address on which nothing listens.
+// free returns an address that no program listens on.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// started waits until a program answers.
+// started waits until a program responds.
 func started(t *testing.T, chart string, p *programs.Process, url string) target {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -43,8 +43,8 @@ func (w *world) made(name string) (frameworks int, whole bool) {
 	return frameworks, err == nil
 }
 
-// A server that is killed between two writes of a submission has lost nothing and made nothing twice: the submission is sent again, with its
-// key, to the one that comes after it.
+// If a server is killed between two writes of a submission, nothing is lost and nothing is made twice: the client sends the submission again, with
+// its key, to the next server.
 func TestASubmissionOutlivesTheServersEnd(t *testing.T) {
 	w := open(t)
 	token := w.SignIn("ann")
@@ -119,7 +119,7 @@ func TestAStreamGoesOnAfterTheServersEnd(t *testing.T) {
 	assert.Subset(t, names, []string{"ann/before", "ann/after"})
 }
 
-// away asserts that a request is answered with 503 and when to come back.
+// away asserts that a response has status 503 and says when to try again.
 func away(t *testing.T, a *servertest.Answer) {
 	t.Helper()
 	assert.Equal(t, 503, a.Status, a.Body)

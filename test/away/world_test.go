@@ -43,8 +43,8 @@ type world struct {
 	t          *testing.T
 	cluster    *kube.Cluster
 	controller *controller
-	// before, if it is set, is called before a request is forwarded to the API server; after, if it is set, is called when the API
-	// server has answered it and before the answer is forwarded.
+	// before, if it is set, is called before a request is forwarded to the API server; after, if it is set, is called when the API server has
+	// responded and before the response is forwarded.
 	mu            sync.Mutex
 	before, after func(*http.Request)
 }
@@ -179,7 +179,7 @@ func apiServer(t *testing.T, c *kube.Cluster) int {
 	return 0
 }
 
-// startAgain starts a program again as it was, after it was killed by the function that this returns.
+// startAgain returns a function that kills a program, and a function that starts the program again with the same arguments and environment.
 func startAgain(t *testing.T, pid int) (kill, start func()) {
 	t.Helper()
 	read := func(name string) []string {

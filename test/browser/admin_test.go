@@ -31,7 +31,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// judge answers for pai-scheduler: a change takes the guarantee of a job, and one that deletes speech leaves a job inside.
+// judge responds for pai-scheduler: a change takes the guarantee of a job, and a change that deletes speech leaves a job inside.
 func judge(w http.ResponseWriter, r *http.Request) {
 	text, _ := io.ReadAll(r.Body)
 	out := api.Validation{Valid: true,
@@ -132,7 +132,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	w.administer()
 	s := store.New(w.cluster.Client)
 
-	// Others see the server's refusal.
+	// Other users see the server's error.
 	b.signIn(w, "/admin/people", "ann")
 	b.has(".problem", "ForbiddenUserError")
 	b.shows("!document.querySelector('.side').innerText.includes('Administration') && !document.querySelector('.people')")
@@ -247,7 +247,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.press(".tabs a", "Alerts")
 	b.has(".problem", "NotImplementedError")
 
-	// The audit has all of it.
+	// The audit log has all changes.
 	const changed = "/api/v3/audit?kind=virtual-cluster&outcome=done"
 	w.Eventually("the records are kept", func() bool { return strings.Count(w.Ask("GET", changed, w.tokens["root"], "").Body, `"id":`) == 3 })
 	b.press(".tabs a", "Audit")
@@ -271,7 +271,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	b.fine()
 }
 
-// alertmanager answers with alerts that fire, and keeps silences.
+// alertmanager serves alerts that fire, and keeps silences.
 func alertmanager(t *testing.T) string {
 	t.Helper()
 	since := time.Now().Add(-40 * time.Minute).UTC().Format(time.RFC3339)

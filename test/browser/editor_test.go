@@ -106,7 +106,7 @@ func TestTheEditorOfJobFiles(t *testing.T) {
 	b.shows("document.querySelector('.cm-content') && !document.querySelector('textarea')")
 	b.run(remembers)
 
-	// A text that a person doesn't change stays as it is, to the byte, and also after a change that is undone.
+	// A text that a person doesn't change stays identical, to the byte, and also after a change that is undone.
 	for _, text := range []string{
 		"name: a\r\ntype: job\r\n", "name: a\r\ntype: job", "name: a\r\ntype: job\nversion: 2\r", "\tname:\ta \n\n\n", "no end of line", "#\n\n", "#\r\n\r\n",
 		"name: <img src=x onerror=alert(1)> </textarea><script>alert(1)</script>\n# \u202egnp.exe \u0000\u001b[31m \u2028 é 👩‍🔬 \ufffd\n",

@@ -21,7 +21,8 @@ var (
 	instancesLine = regexp.MustCompile(`(?m)^(  ([\w-]+):(?:\n    .*)*?\n    instances: )(\d+)`)
 )
 
-// Each of our examples stays as it is, to the byte, while the form shows it. A change edits one line, and changing it back restores the same bytes.
+// Each of our examples stays identical, to the byte, while the form shows it. A change edits one line, and changing it back restores the same
+// bytes.
 func TestExamplesInTheFormOfAJob(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -201,7 +202,7 @@ func TestAFormOfAWholeJob(t *testing.T) {
 	b.fine()
 }
 
-// A document that the form can't read stays a text, and a part that the form can't change leads to it.
+// A document that the form can't read is shown as text, and for a part that the form can't change, the form leads to the text.
 func TestDocumentsThatAFormCannotShow(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)

@@ -57,7 +57,7 @@ func TestTheLogOfATaskByPosition(t *testing.T) {
 	}
 	b.shows(visible("line 20000."))
 
-	// A cut line is shown when a person asks for it.
+	// A truncated line is shown when the user asks for the whole line.
 	b.shows("!document.querySelector('.screen').innerText.includes('the end of a long line')")
 	b.press(".screen .l button", "Show all of this line")
 	b.has(".screen", "the end of a long line")

@@ -18,8 +18,8 @@ import (
 
 var framework = regexp.MustCompile(`pod=~"([0-9a-f]+)-\(?(\w+)`)
 
-// prometheus answers queries with curves, in the form of Prometheus' own answers: GPUs that are idle most of the time while the processors of their tasks
-// are full.
+// prometheus responds to queries with curves, in the format of Prometheus' own responses: GPUs that are idle most of the time while the processors
+// of their tasks are full.
 func prometheus(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/api/v1/query_range" { // the status asks for the present use
 		fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
@@ -122,7 +122,7 @@ func TestUseOverTime(t *testing.T) {
 	b.shows("document.querySelectorAll('.plot canvas').length === document.querySelectorAll('.plot').length && document.querySelectorAll('.plot').length === 9")
 	b.shows("document.querySelectorAll('.plot')[0].querySelectorAll('.lines li').length === 8")
 	b.has(".plot:nth-child(4)", "Lowest of 8") // processors: more tasks than lines
-	// The style sheet of the charts is in force, and nothing was refused.
+	// The style sheet of the charts is applied, and the browser blocked nothing.
 	b.shows("getComputedStyle(document.querySelector('.u-wrap')).position === 'relative' && document.querySelector('.uplot').clientHeight === 150")
 	b.run("document.querySelector('.metrics details summary').click()")
 	b.has(".metrics details table", "Worker_1[0] GPU 0")

@@ -80,7 +80,7 @@ func TestAScriptInAProxiedPageGetsNoAnswerFromTheAPI(t *testing.T) {
 		assert.NotContains(t, line, "pai-", "the service gets no cookie of the server")
 	}
 
-	// The session is unchanged, and the server's own page gets the answer.
+	// The session is unchanged, and the server's own page gets the response.
 	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(s.URL+"/sign-in"), chromedp.WaitVisible(chromedp.CSS("#out"))))
 	assert.Equal(t, "browser-wilma", script[string](t, ctx, `fetch("/api/v3/whoami").then(r => r.json()).then(a => a.name)`))
 

@@ -50,7 +50,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	stored := "/(typed|very)-secret/.test(JSON.stringify(sessionStorage) + JSON.stringify(localStorage) + location.href)"
 	b.shows("!" + stored)
 
-	// Other pages and the way back.
+	// Other pages, and back.
 	b.press(".side a", "Jobs")
 	b.shows("location.pathname === '/jobs'")
 	b.run("history.back()")
@@ -61,7 +61,7 @@ func TestWhatAPersonWritesIsKept(t *testing.T) {
 	b.run("history.back()")
 	b.has(".cm-content", "very-secret")
 
-	// After a reload, secrets are masked, and everything else is as it was.
+	// After a reload, secrets are masked, and everything else is unchanged.
 	b.leaves()
 	b.do(chromedp.Navigate(w.URL+"/jobs"), chromedp.Navigate(w.URL+at))
 	b.has(".note", "This is what you wrote here before.")

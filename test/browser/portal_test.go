@@ -112,7 +112,7 @@ func (b *tab) console() []string {
 	return append([]string{}, b.said...)
 }
 
-// signIn opens a page, and signs a person in on the way.
+// signIn opens a page, and signs a person in before the page is shown.
 func (b *tab) signIn(w *world, page, name string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(w.URL+page), chromedp.WaitVisible(chromedp.CSS(`input[name="username"]`)),
@@ -233,7 +233,7 @@ func TestAResearchersDay(t *testing.T) {
 	b.fine()
 }
 
-// fine asserts that the console has no errors. The browser also writes there that an answer wasn't successful, which pages expect.
+// fine asserts that the console has no errors. The browser also logs there that a response had an error status, which pages expect.
 func (b *tab) fine() {
 	b.t.Helper()
 	for _, m := range b.console() {

@@ -68,7 +68,7 @@ func TestProfile(t *testing.T) {
 	b.has(".rows", "this session")
 	b.narrow(w, "/profile")
 
-	// A wrong password is refused with the server's sentence. A new one ends the session.
+	// A wrong password is rejected with the server's sentence. A new password ends the session.
 	b.fill(`input[name="old"]`, "wrong")
 	b.fill(`input[name="new"]`, "another horse battery")
 	b.fill(`input[name="again"]`, "another horse")

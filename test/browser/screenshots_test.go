@@ -18,7 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPagesAndTheirScreenshots shows all pages: light, dark, and on a phone. axe-core must find no serious fault in one. If PAICTL_SCREENSHOTS names a folder, the test writes pictures into it.
+// TestPagesAndTheirScreenshots shows all pages: light, dark, and on a phone. axe-core must find no serious fault on any page. If PAICTL_SCREENSHOTS
+// names a folder, the test writes pictures into it.
 func TestPagesAndTheirScreenshots(t *testing.T) {
 	b := openTab(t)
 	w := newWorld(t)
@@ -70,7 +71,8 @@ func (w *world) copied() {
 	}, `,"clonedFrom":{"job":"ann/whole"}`))
 }
 
-// pictures examines a page, and writes pictures of it: light, dark, and on a phone. The page shows something at first, does something, and shows more after it.
+// pictures examines a page, and writes pictures of it: light, dark, and on a phone. The page first shows one text, then the script does runs, and
+// then the page shows the texts of after.
 func (b *tab) pictures(w *world, name, path, shows, does string, after ...string) {
 	b.t.Helper()
 	folder, axe := os.Getenv("PAICTL_SCREENSHOTS"), axeCore(b.t)

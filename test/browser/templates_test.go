@@ -179,7 +179,7 @@ func TestTemplates(t *testing.T) {
 	b.fine()
 }
 
-// Built-in templates are after those of people. They can be used, starred and copied, and not changed, even by an administrator.
+// Built-in templates come after other people's templates. They can be used, starred and copied, and not changed, even by an administrator.
 func TestTheCatalogueOfTemplates(t *testing.T) {
 	b := openTab(t)
 	builtIn, err := template.BuiltIn()

@@ -76,7 +76,7 @@ func TestUsage(t *testing.T) {
 	b.press(".top button", "CSV")
 	b.shows("/^day,gpuHours,guaranteed,opportunistic,preempted,failed\\r\\n\\d{4}-\\d\\d-\\d\\d,16,16,0,0,0\\r\\n/.test(window.saved)")
 
-	// Those of a virtual cluster have no names of others: the server refuses that.
+	// The figures of a virtual cluster contain no names of other users: the server denies the request.
 	b.do(chromedp.Navigate(w.URL + "/usage?of=vc:speech"))
 	b.has(".totals", "116.0")
 	b.press(".segments button", "Person")

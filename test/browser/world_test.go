@@ -33,7 +33,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// world is a server whose jobs the test makes up: no program runs in them.
+// world is a server whose jobs the test makes up: their tasks run no program.
 type world struct {
 	*servertest.Server
 	t       *testing.T
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, change ...func(*servertest.Options)) *world {
 	t.Helper()
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	// The virtual clusters own more GPUs than those of other tests.
+	// The virtual clusters own more GPUs than in other tests.
 	larger, err := json.Marshal(map[string]any{"data": map[string]string{"hivedscheduler.yaml": strings.Replace(servertest.Teams, "childCellNumber: 2", "childCellNumber: 64", 1)}})
 	require.NoError(t, err)
 	_, err = c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Patch(t.Context(), "scheduler-configuration", types.MergePatchType, larger, metav1.PatchOptions{})
@@ -122,7 +122,7 @@ func (w *world) empty() {
 	}
 }
 
-// kubelet answers requests for the log of a pod, as the API server does with the kubelet's help.
+// kubelet serves the log of a pod, as the API server does with the kubelet's help.
 func (w *world) kubelet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/log") {
@@ -167,7 +167,7 @@ func training() []string {
 	return out
 }
 
-// scheduler answers for pai-scheduler.
+// scheduler responds for pai-scheduler.
 func scheduler() http.Handler {
 	answers := map[string]any{
 		"/v1/virtualclusters": api.VirtualClusters{Items: []api.VirtualCluster{
@@ -196,7 +196,7 @@ func scheduler() http.Handler {
 	})
 }
 
-// outlook answers as a scheduler was recorded to: gangs of one task start.
+// outlook returns recorded responses of a scheduler: gangs of one task start.
 func outlook(w http.ResponseWriter, r *http.Request) {
 	var q api.OutlookQuery
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil || len(q.Pods) != 1 {
@@ -294,7 +294,7 @@ func (w *world) pod(object, role, name, node string, index int32) {
 // gpusOfMachine is how many GPUs a machine has.
 const gpusOfMachine = 8
 
-// machines makes machines with GPUs, gpu-1 and so on, of which the last one isn't ready.
+// machines makes machines with GPUs, gpu-1 and so on; the last machine isn't ready.
 func (w *world) machines(n int) {
 	w.t.Helper()
 	config := rest.CopyConfig(w.cluster.Config)

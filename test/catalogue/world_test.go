@@ -42,7 +42,7 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 2}]
 `
 
-// world is a platform with two people: an operator, who has a kubeconfig, and ann, who is signed in.
+// world is a platform with two users: an operator, who has a kubeconfig, and ann, who is signed in.
 type world struct {
 	*platform.Platform
 	t             *testing.T

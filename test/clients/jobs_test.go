@@ -58,7 +58,7 @@ func (v *visitor) json(body string) (out any) {
 	return out
 }
 
-// get returns the value at a place of an answer.
+// get returns the value at a place of a response.
 func (v *visitor) get(path, place string) any {
 	v.t.Helper()
 	status, body := v.ask("GET", path, "")

@@ -17,22 +17,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// request is a request that a client sends, and the checks of its answer.
+// request is a request that a client sends, and the checks of the response.
 type request struct {
 	// Why the client sends it.
 	Why  string `yaml:"why"`
 	Send string `yaml:"send"` // METHOD PATH
-	// Headers are all that it sends beside those of its HTTP library.
+	// Headers are all headers that it sends, except the headers of its HTTP library.
 	Headers map[string]string `yaml:"headers"`
 	Body    string            `yaml:"body"`
-	// Status are those that the client takes for success, or expects.
+	// Status are the codes that the client takes for success, or expects.
 	Status []int  `yaml:"status"`
 	Type   string `yaml:"type"` // how Content-Type begins; "" is any
 	// Read are values that the client reads, by their place in the JSON. "*" is any value that isn't empty.
 	Read map[string]any `yaml:"read"`
 	// Keep puts a value into the requests that follow.
 	Keep map[string]string `yaml:"keep"`
-	// Until repeats the request until the value at a place is one of these.
+	// Until repeats the request until the value at a place is in the list.
 	Until map[string][]string `yaml:"until"`
 }
 
@@ -100,7 +100,7 @@ func compare(t *testing.T, q *request, want, got any, place string) {
 	assert.Equal(t, want, got, "%s: %s: %s", q.Why, q.Send, place)
 }
 
-// ask sends the request and returns the JSON of the answer, or its text.
+// ask sends the request and returns the JSON of the response, or its text.
 func (r *replay) ask(t *testing.T, q *request) any {
 	t.Helper()
 	method, path, _ := strings.Cut(r.fill(q.Send), " ")

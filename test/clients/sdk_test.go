@@ -25,7 +25,7 @@ type seen struct {
 	steps map[string]json.RawMessage
 }
 
-// get returns the part of a step's value at a place; "" is all of it.
+// get returns the part of a step's value at a place; "" is the whole value.
 func (s *seen) get(step, place string) any {
 	s.t.Helper()
 	text, there := s.steps[step]
@@ -35,7 +35,7 @@ func (s *seen) get(step, place string) any {
 	return at(value, place)
 }
 
-// at returns the part of a JSON value at a place: keys with dots between them.
+// at returns the part of a JSON value at a place, which is a list of keys separated by dots.
 func at(value any, place string) any {
 	for key := range strings.SplitSeq(place, ".") {
 		switch v := value.(type) {

@@ -1,6 +1,6 @@
-// Package clients drives pai-server with programs that people use: OpenPAI's JavaScript SDK itself, and the requests of others, one by one.
+// Package clients drives pai-server with programs that users run: OpenPAI's JavaScript SDK itself, and single requests of other clients.
 // In: etcd and an API server, and pai-controller, pai-scheduler, pai-server and pai-runtime as processes; only the kubelet is played.
-// Out: the answers that the clients read.
+// Out: the responses that the clients read.
 package clients
 
 import (

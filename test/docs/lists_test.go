@@ -60,7 +60,7 @@ func TestEveryServiceIsInTheDocuments(t *testing.T) {
 	}
 }
 
-// An entry becomes a part of the notes of a release as it is.
+// An entry becomes a part of the notes of a release without changes.
 func TestEveryEntryOfTheChangelogSaysWhatKindOfChangeItIs(t *testing.T) {
 	kinds := map[string]bool{"Breaking": true, "Security": true, "Bugfix": true, "Enhancement": true}
 	seen := 0

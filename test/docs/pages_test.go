@@ -42,7 +42,7 @@ func everyPage(t *testing.T) []page.Page {
 	return pages
 }
 
-// within returns the pages of a folder, without those of folders in it.
+// within returns the pages of a folder, without the pages of its subfolders.
 func within(pages []page.Page, folder string) []page.Page {
 	return slices.DeleteFunc(slices.Clone(pages), func(p page.Page) bool { return path.Dir(p.Name) != folder })
 }
@@ -91,7 +91,7 @@ func TestEveryPageBeginsWithWhatItIsFor(t *testing.T) {
 	}
 }
 
-// A how-to page answers one question on one screen.
+// A how-to page solves one task on one screen.
 func TestHowToPagesAreShort(t *testing.T) {
 	pages := within(everyPage(t), "docs/how-to")
 	assert.Greater(t, len(pages), 10, "the pages are found")

@@ -89,7 +89,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// People copy the examples. Only values that depend on a cluster, such as names of its machines, may be wrong in one.
+// People copy the examples. Only values that depend on a cluster, such as names of its machines, may be wrong in an example.
 func TestTheExamplesOfTheDocumentsAreValid(t *testing.T) {
 	found := examples(t)
 	for _, e := range found {
@@ -161,7 +161,7 @@ func indented(by, text string) string {
 	return strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n"+by) + "\n"
 }
 
-// sectionsOf returns those that services-configuration.yaml may have.
+// sectionsOf returns the sections that services-configuration.yaml may have.
 func sectionsOf(t *testing.T) []string {
 	t.Helper()
 	entries, err := fs.ReadDir(templates.Charts(), "charts")
@@ -189,7 +189,7 @@ func noErrors(t *testing.T, found strictyaml.Findings) {
 	}
 }
 
-// checkFolder puts a file into a configuration that is right without it.
+// checkFolder adds a file to a configuration that is valid without the file.
 func checkFolder(t *testing.T, name, text string) {
 	t.Helper()
 	dir := t.TempDir()

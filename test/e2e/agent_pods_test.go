@@ -138,7 +138,7 @@ taskRoles:
 	j.ended(t, "whole", "stopped", "")
 }
 
-// submitOrdinary makes a pod whose containers c0, c1, … request a GPU each, as in any pod, and print the ones that they see.
+// submitOrdinary makes a pod whose containers c0, c1, … request a GPU each, as in any pod, and print the GPUs that they see.
 func (a *agents) submitOrdinary(name, scheduler string, containers int) {
 	a.t.Helper()
 	var all strings.Builder
@@ -171,7 +171,7 @@ func (a *agents) seesIn(pod, container string) (files []string) {
 	return files
 }
 
-// waitsOrdinary waits until a pod's condition reports that no GPU is free for it.
+// waitsOrdinary waits until a pod's condition reports that no GPU is free for the pod.
 func (a *agents) waitsOrdinary(name string) {
 	a.t.Helper()
 	eventually(a.t, time.Minute, name+" waits", func() bool {

@@ -133,7 +133,8 @@ func encode(t testing.TB, v any) string {
 	return string(b)
 }
 
-// cuda is a pod that prints its device files, the results of opening those of both GPUs, and whether the driver's library is found and answers.
+// cuda is a pod that prints its device files, the results of opening the device files of both GPUs, and whether the driver's library is found and
+// works.
 const cuda = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceClaim

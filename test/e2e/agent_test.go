@@ -161,7 +161,7 @@ func TestTheAgentHandsOutGPUs(t *testing.T) {
 // agents are the agents of the shared cluster.
 type agents struct {
 	*services
-	worker string // the node on which pods run
+	worker string // the node that runs pods
 }
 
 // deviceClass is a class whose claims kube-scheduler fills with GPUs. The scheduler's chart, which isn't started here, makes the

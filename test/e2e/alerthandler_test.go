@@ -23,10 +23,10 @@ import (
 // change nothing.
 func TestTheAlertHandlerActs(t *testing.T) {
 	h := newHandled(t)
-	// The idle job is first: its alert and its grace take minutes, in which the rest happens.
+	// The idle job is first: its alert and its grace period take minutes, and the other tests run meanwhile.
 	h.submitAs("ida", idles)
 	h.submitAs("mia", steady)
-	// Both gangs need two whole machines of four, and ida's job has a GPU of a third one.
+	// Both gangs need two whole machines of four, and ida's job has a GPU of a third machine.
 	h.submit(t, jobFile(t, fmt.Sprintf(gangOfTwo, "moves", "echo ready; sleep 1000000")))
 
 	t.Run("a mail server that comes back sends the notice", h.ownerIsTold)
@@ -68,7 +68,7 @@ func newHandled(t *testing.T) *handled {
 	})
 	j.set("alert-handler", map[string]any{
 		"policies": []any{
-			// ann's gangs use their GPUs as little as all simulated ones.
+			// ann's gangs use their GPUs as little as all simulated GPUs.
 			map[string]any{"name": "idle-jobs", "alerts": map[string]any{"alertname": "JobGpusIdle"}, "exempt": map[string]any{"tags": []any{"keep"}, "users": []any{"ann"}},
 				"dryRun": false, "steps": []any{map[string]any{"do": "stop-job", "grace": grace.String()}}},
 			map[string]any{"name": "broken-gpus", "alerts": map[string]any{"alertname": "GpuXidFatal|GpuMemoryErrors"}, "dryRun": false,
@@ -186,7 +186,7 @@ func (h *handled) stateOf(t *testing.T, who, name string) string {
 	return job.State
 }
 
-// posting sends requests: an address, a value for Authorization, and a body, for each. It prints the answers' codes.
+// posting sends requests: an address, a value for Authorization, and a body, for each. It prints the status codes of the responses.
 const posting = `import sys, urllib.error, urllib.request
 for at, login, body in zip(*[iter(sys.argv[1:])] * 3):
   try: print(urllib.request.urlopen(urllib.request.Request(at, data=body.encode(), headers={'Content-Type': 'application/json', 'Authorization': login}), timeout=20).status)
@@ -270,7 +270,7 @@ func (h *handled) runs(t *testing.T, name string) string {
 	return h.hostsOf(t, name)[0]
 }
 
-// avoids reports whether a gang runs on machines other than one.
+// avoids reports whether a gang runs on other machines than the given machine.
 func (h *handled) avoids(t *testing.T, name, machine string) bool {
 	t.Helper()
 	at := h.hostsOf(t, name)
@@ -392,7 +392,7 @@ func (h *handled) shareHolds(t *testing.T) {
 	ok(t, "sandbox", "fault", "gpu", "--dir", h.dir, second, "1", "clear")
 }
 
-// personReturnsIt restarts the machine, which ends the fault, and leaves the cluster as it was.
+// personReturnsIt restarts the machine, which ends the fault, and returns the cluster to its former state.
 func (h *handled) personReturnsIt(t *testing.T) {
 	require.NotEmpty(t, h.out)
 	ok(t, "sandbox", "fault", "gpu", "--dir", h.dir, h.out, "5", "clear")
@@ -405,7 +405,7 @@ func (h *handled) personReturnsIt(t *testing.T) {
 	assert.NotContains(t, ok(t, "node", "list", "-p", h.cluster).stdout, "policy broken-gpus")
 }
 
-// showsNoSecret looks for the password of the mail server and the address of the webhook in objects and logs.
+// showsNoSecret searches objects and logs for the password of the mail server and the address of the webhook.
 func (h *handled) showsNoSecret(t *testing.T) {
 	shown := h.kubectl("get configmaps,pods,deployments,events,actions.paictl.openpai.org -A -o yaml") + h.kubectl("-n pai-system logs --tail=-1 -l app.kubernetes.io/name=alert-handler")
 	assert.NotContains(t, shown, mailLogin)

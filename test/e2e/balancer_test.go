@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// balance starts a TCP load balancer on this machine in front of the first hosts' API servers, on the address
-// of the sandbox's bridge. It tries the hosts in turn, and skips one that refuses. It returns its address.
+// balance starts a TCP load balancer on this machine in front of the first hosts' API servers, on the address of the sandbox's bridge. It tries the
+// hosts in turn, and skips a host that rejects the connection. balance returns the balancer's address.
 func (l *lab) balance(hosts int) string {
 	l.t.Helper()
 	var backends []string

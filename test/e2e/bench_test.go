@@ -46,8 +46,8 @@ func BenchmarkClusterUp(b *testing.B) {
 	})
 }
 
-// BenchmarkFacts50LightHosts asks 50 hosts for all their hardware facts, and, for comparison, runs
-// "true" on each by a bare SSH exec: dial and authentication are part of both.
+// BenchmarkFacts50LightHosts gets all hardware facts of 50 hosts, and, for comparison, runs "true" on each by a bare SSH exec: both include dial
+// and authentication.
 func BenchmarkFacts50LightHosts(b *testing.B) {
 	l := newLab(b, "e2ef", 50, "--light")
 	q, _, err := config.LoadQuickStart(filepath.Join(l.dir, "quick-start.yaml"))

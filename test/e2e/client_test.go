@@ -75,7 +75,7 @@ func (c *client) ends() {
 	c.lab.on(c.host, "rm -f /root/client.run /root/client.conf")
 }
 
-// successes returns the times at which it read its written value, in seconds.
+// successes returns when it read its written value, in seconds.
 func (c *client) successes() []float64 {
 	c.t.Helper()
 	var out []float64

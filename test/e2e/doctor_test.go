@@ -52,7 +52,7 @@ func (s *sick) ask(t *testing.T, code int, flags ...string) *report {
 	return out
 }
 
-// ofHosts returns all findings but those of the disk of the machine that the hosts share, which may be nearly full.
+// ofHosts returns all findings except findings about the disk of the machine that the hosts share, which may be nearly full.
 func (r *report) ofHosts() []string {
 	return slices.DeleteFunc(r.found(""), func(f string) bool {
 		return strings.HasPrefix(f, "disk-space: ") && (strings.Contains(f, ": / is full") || strings.Contains(f, ": /var is full"))
@@ -117,7 +117,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("on a cluster that paictl did not install the API is looked at beside the folder", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "existing")
 		ok(t, "config", "generate", "--from-kubeconfig", s.kubeconfig, "-o", dir)
-		// The pushed folder is that of the cluster that paictl did install.
+		// The pushed folder belongs to the cluster that paictl did install.
 		r := run(t, "doctor", "-p", dir, "--kubeconfig", s.kubeconfig, "--skip", "configuration,alerts-firing")
 		assert.Equal(t, 0, r.code, "%s", r)
 		assert.Contains(t, r.stdout, "connect to its machines")

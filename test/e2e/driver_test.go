@@ -403,7 +403,7 @@ func TestDriverUpgrade(t *testing.T) {
 	upgrade(0, "--yes", "--to", "570.172.08")
 	assert.Equal(t, inService, state())
 
-	// If packages break, the earlier ones are restored, and the machine stays cordoned until an operator checks it.
+	// If packages break, the earlier packages are restored, and the machine stays cordoned until an operator checks it.
 	d.on(d.host, "touch /fake/broken-580.65.06")
 	assert.Contains(t, upgrade(1, "--yes", "--to", "580.65.06"), "the earlier ones are restored")
 	assert.Equal(t, "570.172.08\n570.172.08-1 hi", d.driver())

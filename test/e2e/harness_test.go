@@ -87,7 +87,7 @@ func enter(t testing.TB, hosts int) {
 	t.Cleanup(func() { room.Release(int64(hosts)) })
 }
 
-// besides lets a test run in parallel with others.
+// besides lets a test run in parallel with other tests.
 func besides(t testing.TB) {
 	if t, ok := t.(*testing.T); ok {
 		t.Parallel()
@@ -154,7 +154,7 @@ func ok(t testing.TB, args ...string) result {
 	return r
 }
 
-// lab is a sandbox of full hosts and the configuration made for them.
+// lab is a sandbox of full hosts and its configuration.
 type lab struct {
 	t        testing.TB
 	dir      string // the sandbox's folder
@@ -163,8 +163,8 @@ type lab struct {
 	machines *hosts
 }
 
-// newLab makes hosts beside those of other tests; they are gone when the test ends. With PAICTL_E2E_DIR they stay, and the next
-// run of the test continues with them; "paictl sandbox down --dir DIR/NAME/sandbox" ends them.
+// newLab makes hosts beside the hosts of other tests; its hosts are removed when the test ends. With PAICTL_E2E_DIR they stay, and the next run of
+// the test continues with them; "paictl sandbox down --dir DIR/NAME/sandbox" ends them.
 func newLab(t testing.TB, name string, hosts int, flags ...string) *lab {
 	t.Helper()
 	besides(t)
@@ -317,7 +317,7 @@ func (l *lab) start(flags ...string) (*exec.Cmd, *output) {
 	return cmd, out
 }
 
-// patience is the factor by which work may take longer beside other tests than alone on the machine.
+// patience is how many times longer work may take beside other tests than alone on the machine.
 const patience = 4
 
 // eventually repeats a check until it succeeds, at growing intervals: others need the cores, too. The limit is meant for a

@@ -26,7 +26,7 @@ type hosts struct {
 	clients   map[string]*ssh.Client
 }
 
-// answersWithin is how long a host may take to start a command: a host that is off doesn't answer.
+// answersWithin is how long a host may take to start a command: a host that is off doesn't respond.
 const answersWithin = 20 * time.Second
 
 // address returns a host's address.
@@ -88,7 +88,7 @@ func watched(ctx context.Context, client *ssh.Client, over <-chan struct{}) erro
 	}
 }
 
-// within limits the wait for an answer.
+// within limits the wait for ask.
 func within(ask func() error) error {
 	answer := make(chan error, 1)
 	go func() { answer <- ask() }()

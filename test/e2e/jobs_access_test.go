@@ -185,7 +185,7 @@ func (j *jobs) takesFiles(t *testing.T, name string) {
 	assert.Equal(t, "to stderr", strings.TrimSpace(stderr.String()))
 }
 
-// forwards runs "job port-forward" until the test ends, and returns the address on which it listens.
+// forwards runs "job port-forward" until the test ends, and returns the address that it listens on.
 func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // until it gets the signal to end
@@ -207,7 +207,7 @@ func (j *jobs) forwards(t *testing.T, name, port string, flags ...string) string
 	return at
 }
 
-// acceptsLogins logs in with the user's key, runs a command, and is refused with another key.
+// acceptsLogins logs in with the user's key, runs a command, and checks that a login with another key fails.
 func acceptsLogins(t *testing.T, at string, signer ssh.Signer) {
 	config := &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, Timeout: 20 * time.Second,
 		HostKeyCallback: ssh.InsecureIgnoreHostKey()} // the connection goes through the API server

@@ -244,7 +244,7 @@ func (j *jobs) runsAgain(t *testing.T, name, pod string) {
 	t.Log(j.why(t, name))
 }
 
-// refused submits a file that must be refused, and checks that the file leaves no objects.
+// refused submits a file that must be rejected, and checks that the file leaves no objects.
 func (j *jobs) refused(t *testing.T, path string) result {
 	t.Helper()
 	before := j.kubectl("-n pai-jobs get frameworks,secrets -o name")

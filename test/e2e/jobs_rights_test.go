@@ -15,7 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// sleepers is a job that waits to be looked at. Tasks of a job of two are given a token, with which they ask for each other's addresses.
+// sleepers is a job that does nothing, so that tests can inspect it. Tasks of a job with two tasks get a token, which they need to request each
+// other's addresses.
 const sleepers = `
 protocolVersion: 2
 name: %s

@@ -27,9 +27,9 @@ func BenchmarkJobStart(b *testing.B) {
 	}
 }
 
-// startsSoon measures the time from the call of "job submit" to the first line of the user's program, and
-// the same for a bare pod with that program, one after the other. Both are timed by the container's log,
-// whose clock is this machine's. The figures are printed, not asserted, since they depend on the machine.
+// startsSoon measures the time from the call of "job submit" to the first line of the user's program, and the same for a bare pod with that
+// program, one after the other. Both times come from the container's log, whose clock is this machine's clock. The figures are printed, not
+// asserted, since they depend on the machine.
 func (j *jobs) startsSoon(t testing.TB, rounds int) {
 	var jobs, pods []time.Duration
 	for i := range rounds {
@@ -87,8 +87,8 @@ func (j *jobs) copiesItsRuntime(t *testing.T) {
 	}
 }
 
-// bareOf returns a pod like that of a job, as a user would write it by hand: the same image,
-// resources and scheduler, and the program itself as its command.
+// bareOf returns a pod like a job's pod, as a user would write it by hand: the same image, resources and scheduler, and the program itself as its
+// command.
 func bareOf(of *corev1.Pod) *corev1.Pod {
 	p := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// areSeenAtALook runs a job with GPUs and looks for it in all parts of "paictl status".
+// areSeenAtALook runs a job with GPUs and finds the job in all parts of "paictl status".
 func (j *jobs) areSeenAtALook(t *testing.T) {
 	j.forget(t, "gpu")
 	j.submit(t, example(t, "gpu"))
@@ -97,7 +97,7 @@ func (j *jobs) isOnTheScreen(t *testing.T, name string) {
 		defer mu.Unlock()
 		return ansi.Strip(seen.String())
 	}
-	// The view redraws only its changes, so the test looks for words, not for lines.
+	// The view redraws only its changes, so the test searches for words, not for lines.
 	shows := func(key string, words ...string) {
 		t.Helper()
 		before := len(text())

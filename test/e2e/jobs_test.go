@@ -200,7 +200,7 @@ func (j *jobs) waitsForGPUs(t *testing.T, name string) {
 	}
 }
 
-// givesWay takes all GPUs without a guarantee; a job with a guarantee takes back the ones that it needs.
+// givesWay takes all GPUs without a guarantee; a job with a guarantee takes back the GPUs that it needs.
 func (j *jobs) givesWay(t *testing.T, name string) {
 	j.forget(t, "gpu")
 	j.submit(t, example(t, name, "instances: 2", "instances: 4"))

@@ -157,7 +157,7 @@ func TestMastersGetNewSettings(t *testing.T) {
 	})
 }
 
-// threeMasters makes a cluster of three masters and a worker, with the object for which keeps looks.
+// threeMasters makes a cluster of three masters and a worker, with the object that keeps checks.
 func threeMasters(t testing.TB, name string) *lab {
 	t.Helper()
 	l := newLab(t, name, 4)
@@ -256,7 +256,7 @@ func withoutMachine(t testing.TB, text, name string) string {
 	return strings.Join(out, "")
 }
 
-// masters makes the configuration, with those hosts as masters behind the balancer; "" means without one.
+// masters makes the configuration, with those hosts as masters behind the balancer; "" means no balancer.
 func (l *lab) masters(balancer string, hosts ...int) {
 	l.t.Helper()
 	quick := filepath.Join(filepath.Dir(l.cluster), "quick-start.yaml")
@@ -303,7 +303,7 @@ func (l *lab) keeps(i int) {
 	}
 }
 
-// etcd returns the list of etcd's members according to one of them. The API has its pod a moment after it runs.
+// etcd returns the list of etcd's members according to one member. The API has its pod a moment after it runs.
 func (l *lab) etcd(i int) []string {
 	l.t.Helper()
 	var out string

@@ -15,8 +15,7 @@ import (
 func (l *lab) lostNode(t *testing.T) {
 	worker := l.names[1]
 	l.on(l.names[0], "KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'EOM'\n"+read(t, "../../examples/demo/netcheck.yaml")+"EOM\n")
-	// podsRun waits until the worker's pod answers at an address of the node's subnet when the
-	// other machine asks it: its route has followed.
+	// podsRun waits until the worker's pod responds to the other machine at an address of the node's subnet: only then is the route up to date.
 	podsRun := func(but string) string {
 		t.Helper()
 		subnet := ""

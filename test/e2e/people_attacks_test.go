@@ -59,7 +59,7 @@ func (th *siege) getsNothing(t *testing.T) {
 	}
 }
 
-// world returns their tokens, and worthless ones.
+// world returns the people's tokens, and worthless tokens.
 func (th *siege) world(t *testing.T) *attacks.World {
 	t.Helper()
 	signedIn := map[string]*login.Cluster{}

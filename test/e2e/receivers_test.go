@@ -173,8 +173,7 @@ type webhook struct {
 	url string
 }
 
-// newWebhook starts a receiver. It doesn't encrypt: the handler trusts only the authorities of its image, which are public
-// ones.
+// newWebhook starts a receiver. It doesn't encrypt: the handler trusts only the CAs of its image, which are public CAs.
 func newWebhook(t testing.TB, host string) *webhook {
 	t.Helper()
 	h := &webhook{}

@@ -135,7 +135,7 @@ func (g *gpus) movesAMachine(t *testing.T) {
 	assert.Equal(t, 16, g.virtualCluster("nlp").Guaranteed)
 }
 
-// gpus is a cluster of one master and workers with GPUs, on which the scheduler runs.
+// gpus is a cluster of one master and workers with GPUs that runs the scheduler.
 type gpus struct {
 	*services
 	cellType string // the type of a worker
@@ -224,7 +224,7 @@ func (g *gpus) remove(name string) {
 // pod holds the relevant fields of a pod of a gang.
 type pod struct{ Name, Gang, Node, Phase, Devices string }
 
-// pods returns the pods that aren't being deleted; if gang isn't "", only those of the gang.
+// pods returns the pods that aren't being deleted; if gang isn't "", only the pods of the gang.
 func (g *gpus) pods(gang string) []pod {
 	g.t.Helper()
 	var list struct {
@@ -304,7 +304,7 @@ func (g *gpus) events(name string) string {
 	return g.kubectl("-n pai-jobs get events --field-selector involvedObject.name=" + name + ` -o jsonpath='{range .items[*]}{.reason}: {.message}{"\n"}{end}'`)
 }
 
-// api sends a request to the scheduler, and returns "" if it doesn't answer.
+// api sends a request to the scheduler, and returns "" if the scheduler doesn't respond.
 func (g *gpus) api(path string) string { return string(g.ask("scheduler:9096", path)) }
 
 // virtualCluster returns a line of "vc list".

@@ -343,7 +343,7 @@ func (s *services) query(promql string, at time.Time) []any {
 		path += "&time=" + strconv.FormatInt(at.Unix(), 10)
 	}
 	var answer struct{ Data struct{ Result []any } }
-	_ = json.Unmarshal(s.ask("prometheus:9090", path), &answer) // an empty answer counts, too
+	_ = json.Unmarshal(s.ask("prometheus:9090", path), &answer) // an empty response counts, too
 	return answer.Data.Result
 }
 
@@ -358,7 +358,7 @@ func (s *services) alerts() []string {
 	return names
 }
 
-// secretsStayHidden looks for the password in everything that others can read.
+// secretsStayHidden searches everything that others can read for the password.
 func (s *services) secretsStayHidden(t *testing.T) {
 	holders := s.kubectl(`get secrets -A -o json`)
 	var list struct {

@@ -13,9 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shared is the cluster for the tests that need a running one; they use it one after the other. It has a
-// master, and four workers that pretend to have eight GPUs each. It takes as long to make as many of the tests
-// take. It ends with the last of them.
+// shared is the cluster for the tests that need a running one; they use it one after the other. It has a master, and four workers that pretend to
+// have eight GPUs each. It takes as long to make as many of the tests take. It ends with the last of these tests.
 var (
 	shared     *services
 	sharedTurn = newTurns("TestJobs", "TestTheSchedulerSharesGPUsBetweenTwoTeams", "TestTheAgentHandsOutGPUs")
@@ -93,8 +92,8 @@ func endShared() {
 	shared = nil
 }
 
-// turns lets tests run one after the other: first the ones that it names, in that order, and then the others in the order of their
-// arrival. So a run with a time limit has run the most important tests.
+// turns lets tests run one after the other: first the tests that it names, in that order, and then the others in the order of their arrival. So a
+// run with a time limit has run the most important tests.
 type turns struct {
 	first   []string
 	mu      sync.Mutex

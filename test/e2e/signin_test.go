@@ -115,7 +115,7 @@ func (a *accounts) login(who, stdin string, flags ...string) {
 	require.Equal(a.t, 0, r.code, "%s: %s", who, r)
 }
 
-// authority returns the PEM of the server's authority, as a person's paictl stores it.
+// authority returns the PEM of the server's CA, as a person's paictl stores it.
 func (o *sitesOwn) authority(who string) string {
 	o.t.Helper()
 	var kept struct {
@@ -147,7 +147,7 @@ func (o *sitesOwn) background(env []string, flags ...string) (said *output, end 
 	return said, func() { require.NoError(o.t, cmd.Wait(), "%s", said) }
 }
 
-// post sends a request as a page of the server does, and returns the answer.
+// post sends a request as a page of the server does, and returns the response.
 func (o *sitesOwn) post(b *providertest.Browser, path string, body any) map[string]any {
 	o.t.Helper()
 	text, err := json.Marshal(body)

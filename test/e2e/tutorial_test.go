@@ -27,7 +27,7 @@ func tutorial(t *testing.T, name, dir string, env ...string) (*page.Session, []p
 	return s, pages[0].Steps()
 }
 
-// The tutorials of the newcomer and of the researcher are for one cluster, that of "make demo". It runs before the parallel tests, since
+// The tutorials of the newcomer and of the researcher share one cluster, which "make demo" creates. The test runs before the parallel tests, since
 // "make demo" updates the bundle, under another version if the checkout has changed: they use the same bundle.
 func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(sandbox.DefaultDir, "sandbox.json")); err == nil {

@@ -58,7 +58,7 @@ func TestJobsSurviveAnUpgrade(t *testing.T) {
 	z, a := strings.Index(queue, "waits-z"), strings.Index(queue, "waits-a")
 	assert.True(t, z > 0 && z < a, "those that wait have their places: %s", queue)
 
-	// A job submitted now runs beside the running ones, on other GPUs.
+	// A job submitted now runs beside the running jobs, on other GPUs.
 	j.submit(t, jobFile(t, fmt.Sprintf(sleeper, "small", 1, 4)))
 	j.is(t, "small", "running")
 	users := map[string]string{}

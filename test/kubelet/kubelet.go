@@ -1,6 +1,6 @@
 // Package kubelet plays the kubelets of a cluster in tests: it runs the containers of pods as processes of this machine, in namespaces.
 // In: an API server, and the program of each image that starts automatically.
-// Out: nodes, the statuses of their pods, and logs, for which the API server asks it over HTTPS as it asks a real kubelet.
+// Out: nodes, the statuses of their pods, and logs, which the API server requests over HTTPS as from a real kubelet.
 package kubelet
 
 import (
@@ -85,7 +85,7 @@ func (k *Kubelet) watch() <-chan struct{} {
 	return stopped
 }
 
-// saw starts the pods of its nodes, and stops the ones that are being deleted.
+// saw starts the pods of its nodes, and stops the pods that are being deleted.
 func (k *Kubelet) saw(p *corev1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -160,5 +160,5 @@ func (k *Kubelet) check(p *corev1.Pod, err error) {
 	}
 }
 
-// again is how long the kubelet waits before it looks again for a Secret that a pod needs.
+// again is how long the kubelet waits before it checks again for a Secret that a pod needs.
 const again = 50 * time.Millisecond

@@ -163,7 +163,7 @@ func (r *run) ended(s *corev1.PodStatus, e end) {
 	setConditions(s, corev1.ConditionFalse)
 }
 
-// setConditions sets those that a kubelet sets.
+// setConditions sets the conditions that a kubelet sets.
 func setConditions(s *corev1.PodStatus, ready corev1.ConditionStatus) {
 	values := map[corev1.PodConditionType]corev1.ConditionStatus{corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: ready, corev1.PodReady: ready}
 	now := metav1.NewTime(time.Now())

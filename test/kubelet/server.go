@@ -37,14 +37,14 @@ func (k *Kubelet) serveLog(w http.ResponseWriter, r *http.Request) {
 	asked.send(w, r, of.log)
 }
 
-// asked is which part of a log a client asks for.
+// asked is the part of a log that a client requests.
 type asked struct {
 	follow, timestamps bool
 	tail               int // -1: all lines
 	since              time.Time
 }
 
-// parse reads the options of a request. It refuses options that this kubelet doesn't know.
+// parse reads the options of a request. It returns an error for options that this kubelet doesn't know.
 func parse(q url.Values) (asked, error) {
 	a := asked{tail: -1}
 	for key := range q {
@@ -72,7 +72,7 @@ func parse(q url.Values) (asked, error) {
 	return a, nil
 }
 
-// send writes the lines of a log so far, and those that follow if the client follows it.
+// send writes the existing lines of a log, and then the new lines if the client follows the log.
 func (a asked) send(w http.ResponseWriter, r *http.Request, l *log) {
 	sent := 0
 	if lines, _, _ := l.from(0); a.tail >= 0 {

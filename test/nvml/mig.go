@@ -29,7 +29,8 @@ func state(root string) string {
 	return filepath.Join(root, "usr/lib/x86_64-linux-gnu/nvidia/current")
 }
 
-// cardSize is the size of a GPU in the library's file, and modeSize that of its MIG mode, which is all that a start of the machine leaves.
+// cardSize is the size of a GPU in the library's file, and modeSize is the size of its MIG mode, which is the only part that survives a start of
+// the machine.
 const (
 	modeSize = 2 * 4
 	cardSize = modeSize + 8*11*4

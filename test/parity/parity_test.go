@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// cleaned are tests after which no program is left.
+// cleaned are tests that leave no program running.
 type cleaned struct{ kubetest.M }
 
 // Run runs them.
@@ -54,7 +54,7 @@ func (m cleaned) Run() int {
 	return m.M.Run()
 }
 
-// history answers for the job controller as in the scripts' other run.
+// history responds for the job controller, as in the other run of the scripts.
 func history(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch {
@@ -83,7 +83,7 @@ func scheduler(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, `{"items":[{"name":"vision","guaranteed":2}]}`)
 }
 
-// both is a cluster with its two ways in.
+// both is a cluster with two entrances: the server, and a kubeconfig.
 type both struct {
 	t       *testing.T
 	cluster *kube.Cluster

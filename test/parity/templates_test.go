@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// Templates by the server, for people who see different ones, and past it by a kubeconfig.
+// The test uses templates through the server, as people who see different templates, and directly with a kubeconfig.
 func TestTemplatesAreKeptAndUsedBothWays(t *testing.T) {
 	builtIn, err := template.BuiltIn()
 	require.NoError(t, err)

@@ -93,7 +93,7 @@ func (m *machine) agentPod() *corev1.Pod {
 		Status: corev1.PodStatus{PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}}
 }
 
-// taskPod returns the one of a job's task.
+// taskPod returns the pod of a job's task.
 func (m *machine) taskPod(c *kube.Cluster, t *testing.T, user, job string) *corev1.Pod {
 	t.Helper()
 	f := jobtest.Framework(t, c, fv1.ObjectName(user, job))

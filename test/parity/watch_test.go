@@ -34,7 +34,7 @@ func (g *growing) last() string {
 	return passing.ReplaceAllString(text[max(0, strings.LastIndex(text, "NAME")):], "TIME")
 }
 
-// watching runs "paictl job list --watch" until the test ends it, which returns the error that it exits with.
+// watching runs "paictl job list --watch" until the test calls end, which returns the command's error.
 func (b *both) watching(t *testing.T, args []string, env ...string) (out *growing, end func() error) {
 	t.Helper()
 	out = &growing{}

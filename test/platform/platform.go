@@ -64,7 +64,7 @@ type Platform struct {
 	People  *people.Directory
 	// Kubeconfig is the operator's.
 	Kubeconfig string
-	// URL is the address of pai-server. CA is a file with the authority of its certificate, and Pool holds it.
+	// URL is the address of pai-server. CA is a file with the CA of its certificate, and Pool holds this CA.
 	URL, CA string
 	Pool    *x509.CertPool
 	// Gates is a folder that jobs see, too.
@@ -114,7 +114,7 @@ func (p *Platform) configure(data map[string]string) {
 	require.NoError(p.t, err)
 }
 
-// proxy forwards to a service for the API server, which refuses to connect to loopback addresses itself.
+// proxy forwards to a service for the API server, which can't connect to loopback addresses itself.
 func (p *Platform) proxy(to string) http.Handler {
 	p.t.Helper()
 	u, err := url.Parse(to)
@@ -141,7 +141,7 @@ func (p *Platform) serve(host, history, scheduler string) {
 	require.NoError(p.t, os.WriteFile(p.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority.Raw}), 0o600))
 }
 
-// free returns an address on which no program listens.
+// free returns an address that no program listens on.
 func (p *Platform) free(host string) string {
 	p.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(p.t.Context(), "tcp", net.JoinHostPort(host, "0"))

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ResetPeak makes Peak count from now on.
+// ResetPeak restarts the measurement of Peak.
 func ResetPeak(t testing.TB, pid int) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0))

@@ -30,8 +30,8 @@ func TestAJobGoesFromItsSubmissionToItsLogs(t *testing.T) {
 	t.Run("a person who has signed in follows a job that others don't see", func(t *testing.T) { follows(t, w) })
 }
 
-// meets runs a job of two roles: a task gets its code from the controller, and knows the addresses of its peers from the runtime, which
-// waits for all of them.
+// meets runs a job of two roles: a task gets its code from the controller, and gets the addresses of its peers from the runtime, which waits for
+// all peers.
 func meets(t *testing.T, w *world) {
 	o := w.operator(t)
 	code := t.TempDir()

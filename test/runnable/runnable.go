@@ -1,4 +1,4 @@
-// Package runnable writes programs that a test runs, and looks for those of the machine.
+// Package runnable writes programs that a test runs, and finds programs of the machine.
 package runnable
 
 import (
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Write writes a program. While it is open no process of this one is started, which would hold it open until it has become
-// another program: Linux refuses to run a file that is open for writing ("text file busy").
+// Write writes a program. While the file is open, this process starts no other process. A new process would hold the file open until it has become
+// another program: Linux doesn't run a file that is open for writing ("text file busy").
 func Write[T string | []byte](t testing.TB, file string, content T) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -20,8 +20,8 @@ func Write[T string | []byte](t testing.TB, file string, content T) {
 	}
 }
 
-// Need returns the path of a program of the machine, and skips the test without it. hack/packages.sh installs those that the
-// gate needs, which fails if one of its tests is skipped.
+// Need returns the path of a program of the machine, and skips the test without it. hack/packages.sh installs the programs for the gate, which
+// fails if one of its tests is skipped.
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -66,8 +66,8 @@ func eachWay(b *testing.B, sizes []int) {
 	}
 }
 
-// BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs of 1 to 8 tasks are accepted, eight at a time, and the processor time of
-// one. No controller runs, since it would run the jobs on the same processors.
+// BenchmarkSubmissions measures how fast PAICTL_SCALE_JOBS jobs of 1 to 8 tasks are accepted, eight at a time, and the processor time of a
+// submission. No controller runs, since it would run the jobs on the same processors.
 func BenchmarkSubmissions(b *testing.B) {
 	n := number(b, "PAICTL_SCALE_JOBS", 100)
 	for range b.N {
@@ -173,7 +173,7 @@ func (w *jobsWorld) measure(b *testing.B, way way, sizes []int) {
 	b.Logf("and to remove them: %s", w.requests().since(requests))
 }
 
-// requests returns the counts of the requests that the API server has answered, without watches and requests for leases and nodes.
+// requests returns the counts of the requests that the API server has handled, without watches and requests for leases and nodes.
 func (w *jobsWorld) requests() calls {
 	return w.callsThat(func(verb, resource, _ string) bool {
 		return resource != "" && verb != "WATCH" && resource != "leases" && resource != "nodes"
@@ -210,7 +210,7 @@ func indexedPod(node string) corev1.PodTemplateSpec {
 	}
 }
 
-// submitIndexed makes a Job of Kubernetes with a Service through which its tasks find each other.
+// submitIndexed makes a Job of Kubernetes with a Service that its tasks need to find each other.
 func (w *jobsWorld) submitIndexed(name string, tasks int) error {
 	ctx := w.t.Context()
 	n, mode := int32(tasks), batchv1.IndexedCompletion

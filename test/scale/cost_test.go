@@ -97,7 +97,7 @@ func some(list []*schedulertest.Gang, n int) []*schedulertest.Gang {
 
 func templateOf(gpus int) string { return fmt.Sprintf("gpus-%d", gpus) }
 
-// publishPeers gives each node eight devices of another driver, and makes the objects through which pods request them.
+// publishPeers gives each node eight devices of another driver, and makes the objects that pods need to request these devices.
 func (w *world) publishPeers() {
 	w.t.Helper()
 	api := w.c.Client.ResourceV1()

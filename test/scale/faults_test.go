@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters has etcd answer after 200 ms, kills the leader, and stops the API server for longer than a
-// lease lasts, while gangs arrive all the time. It counts the GPUs in claims.
+// TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters makes etcd respond only after 200 ms, kills the leader, and stops the API server for longer than
+// a lease lasts, while gangs arrive all the time. It counts the GPUs in claims.
 func TestNoGPUIsGivenTwiceWhereTheControlPlaneFalters(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	if out, err := exec.CommandContext(t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {
@@ -87,7 +87,7 @@ func (w *world) away(program string) (back func()) {
 	return func() { signal(syscall.SIGCONT) }
 }
 
-// slow makes a program of the control plane take longer to answer, until the caller calls the returned function.
+// slow makes a program of the control plane take longer to respond, until the caller calls the returned function.
 func (w *world) slow(program string, by time.Duration) (fast func()) {
 	w.t.Helper()
 	pid := w.pid(program)

@@ -245,7 +245,7 @@ type program struct {
 	seconds float64 // processor time that it has used
 }
 
-// programs returns this process and those that it started.
+// programs returns this process and the processes that it started.
 func programs() (out []program) {
 	self := os.Getpid()
 	entries, err := os.ReadDir("/proc")

@@ -60,7 +60,7 @@ func (w *written) has(text string) bool { return bytes.Contains(w.bytes(), []byt
 
 func (w *written) size() int { return len(w.bytes()) }
 
-// start starts the controller and waits until it answers.
+// start starts the controller and waits until it responds.
 func (w *jobsWorld) start() {
 	w.t.Helper()
 	program := build.Program(w.t, "pai-controller")
@@ -68,7 +68,7 @@ func (w *jobsWorld) start() {
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	require.NoError(w.t, clientcmd.WriteToFile(w.c.Raw, kubeconfig))
 	cmd := exec.CommandContext(context.WithoutCancel(w.t.Context()), program, "--kubeconfig="+kubeconfig, "--database="+w.archive, "--listen="+cmp.Or(w.host, "127.0.0.1")+":0", "--code-listen=127.0.0.1:0", "--leader-election=false")
-	// The controller's own setting is measured, not the one that compiles faster.
+	// The test measures the controller's own setting, not the setting that compiles faster.
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOGC=") })
 	// It ends with this process, too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -112,7 +112,7 @@ func (w *jobsWorld) memory() int64 { return max(w.peak, w.controller.memory()) }
 // memory returns the most memory that the process has used, in MiB.
 func (c *controller) memory() int64 { return peak(c.cmd.Process.Pid) }
 
-// address returns an address on which it listens, according to its log, or "" before.
+// address returns an address that the controller listens on, according to its log, or "" before it listens.
 func (c *controller) address(key string) string {
 	_, rest, found := strings.Cut(string(c.output.bytes()), " "+key+"=")
 	address, _, whole := strings.Cut(rest, " ")

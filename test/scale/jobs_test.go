@@ -52,8 +52,8 @@ func number(t testing.TB, variable string, few int) int {
 	return n
 }
 
-// TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the
-// controller is killed ten times. Every task runs once, and the archive has all of them.
+// TestJobsSubmittedAsFastAsAcceptedAllFinish submits jobs of 1 to 8 tasks, PAICTL_SCALE_JOBS of them, while the controller is killed ten times.
+// Every task runs once, and the archive has all tasks.
 func TestJobsSubmittedAsFastAsAcceptedAllFinish(t *testing.T) {
 	tier.More(t, "etcd, an API server and controllers")
 	n := number(t, "PAICTL_SCALE_JOBS", 30)
@@ -202,7 +202,7 @@ type jobsWorld struct {
 	c          *kube.Cluster
 	client     *job.Client
 	archive    string // the controller's database
-	host       string // the address on which it listens; empty means the loopback address
+	host       string // the address that it listens on; empty means the loopback address
 	runs       string // how long tasks run
 	controller *controller
 	peak       int64 // MiB of ended controllers
@@ -479,7 +479,7 @@ func (w *jobsWorld) handle(ctx context.Context, i cache.SharedIndexInformer, not
 	require.True(w.t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
 }
 
-// calls counts requests that the API server has answered, by verb and resource.
+// calls counts requests that the API server has handled, by verb and resource.
 type calls map[string]int
 
 // calls counts the controller's requests: only the controller creates and deletes pods. It leaves

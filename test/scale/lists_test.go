@@ -88,8 +88,8 @@ func outside(t testing.TB) string {
 	return ""
 }
 
-// serves makes the controller the service that paictl asks for. The API server forwards requests only to the addresses of pods, so
-// serves makes a pod with the controller's address.
+// serves makes the controller the service that paictl calls. The API server forwards requests only to the addresses of pods, so serves makes a pod
+// with the controller's address.
 func (w *jobsWorld) serves() {
 	w.t.Helper()
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(w.controller.url, "http://"))
@@ -169,6 +169,6 @@ func (w *jobsWorld) list(b *testing.B, program, kubeconfig string) time.Duration
 	out, err := cmd.CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	require.NotContains(b, string(out[:min(len(out), 200)]), "not shown", "the controller answers")
-	require.Equal(b, 52, strings.Count(string(out), "\n")) // a header, 50 jobs, and a line about further ones
+	require.Equal(b, 52, strings.Count(string(out), "\n")) // a header, 50 jobs, and a line about further jobs
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }

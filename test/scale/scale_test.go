@@ -24,8 +24,7 @@ func TestGangsOfALargeClusterAreBound(t *testing.T) {
 	w.run(func(text string) { t.Log(text) })
 }
 
-// run makes all gangs and only then starts the scheduler, so that it never waits for them. It reports how long
-// that took, and where the time went.
+// run makes all gangs and only then starts the scheduler, so that it never waits for gangs. It reports how long that took, and where the time went.
 func (w *world) run(report func(string)) (perSecond float64) {
 	w.t.Helper()
 	list := gangs(w.nodes)

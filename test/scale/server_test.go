@@ -265,8 +265,8 @@ func (w *jobsWorld) changing(b *testing.B, perSecond int) (stop func() int) {
 	}
 }
 
-// load requests lists at a rate that doesn't depend on the answers, and returns their times, counted from when each was due. late is the
-// number of requests that began a tenth of a second too late, since this process had no time; half is the memory in the middle.
+// load requests lists at a rate that doesn't depend on the responses, and returns their times, counted from when each was due. late is the number
+// of requests that began a tenth of a second too late, since this process had no time; half is the memory in the middle.
 func (s *served) load(b *testing.B, rate int, d time.Duration) (times []time.Duration, late, half int) {
 	b.Helper()
 	var mu sync.Mutex

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/scheduler/schedulertest"
 )
 
-// In these cases the scheduler once allocated GPUs twice, kept them from all pods, or let the wrong pods wait. Each is tested with the real
+// In these cases the scheduler once allocated GPUs twice, kept them from all pods, or let the wrong pods wait. Each case is tested with the real
 // API server and kube-scheduler; the tests of pkg/scheduler/gangs have the corner cases.
 
 // gone waits until the pods no longer exist.
@@ -42,7 +42,7 @@ func (s *stage) end(name string) {
 	}
 }
 
-// used is how many GPUs the scheduler knows users of.
+// used is the number of GPUs with users that the scheduler knows.
 func used(p *schedulertest.Scheduler) (n int, err error) {
 	code, text, err := p.Get("/v1/virtualclusters")
 	if err != nil || code != 200 {
@@ -63,7 +63,7 @@ func used(p *schedulertest.Scheduler) (n int, err error) {
 	return n, nil
 }
 
-// Freed GPUs go to the first gang of the queue, not to the one that kube-scheduler tries first.
+// Freed GPUs go to the first gang of the queue, not to the gang that kube-scheduler tries first.
 func TestWhatBecomesFreeGoesToTheFirstOfTheQueue(t *testing.T) {
 	s := newStage(t, "order")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

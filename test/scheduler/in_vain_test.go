@@ -57,7 +57,7 @@ func TestAGangThatNoNodeAdmitsEndsNoOthers(t *testing.T) {
 	assert.Equal(t, 3, s.survivors(15*time.Second))
 }
 
-// A volume that doesn't exist: the gang can run nowhere. kube-scheduler says so before anything ends for it.
+// A volume that doesn't exist: the gang can run nowhere. kube-scheduler reports this before any pod ends for the gang.
 func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	s := newStage(t, "no-volume")
 	schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})
@@ -69,7 +69,7 @@ func TestAGangWithoutItsVolumeEndsNoOthers(t *testing.T) {
 	assert.Equal(t, 3, s.survivors(20*time.Second))
 }
 
-// Two gangs on one node, each of which fits without the other: the second must not preempt pods without starting.
+// Two gangs on one node that fit only one at a time: the second gang must not preempt pods without starting.
 func TestAGangThatDoesNotFitBesideAnotherEndsNoOthers(t *testing.T) {
 	s := newStage(t, "beside")
 	sched := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -333,7 +333,7 @@ func TestANewDivisionStartsWhatWaits(t *testing.T) {
 	assert.Contains(t, text, "pai_scheduler_config_generation 2")
 }
 
-// replicas starts two pairs that elect one of them. It skips the test if a process can't have its own host name.
+// replicas starts two pairs, which elect a leader. It skips the test if a process can't have its own host name.
 func (s *stage) replicas() (leader, standby *schedulertest.Scheduler) {
 	s.t.Helper()
 	if out, err := exec.CommandContext(s.t.Context(), "unshare", "--uts", "--map-root-user", "hostname", "x").CombinedOutput(); err != nil {

@@ -1,12 +1,12 @@
 // Package tier keeps tests out of the gate that "make test" runs.
-// In: a test and the reason. Out: a skip under "go test -short", which only the gate passes. CONTRIBUTING.md says which
-// tier a test belongs to.
+// In: a test and the reason. Out: a skip under "go test -short", which only the gate passes. CONTRIBUTING.md explains how to choose the tier of a
+// test.
 package tier
 
 import "testing"
 
-// SkipMore and SkipHosts are the beginnings of the skip reasons of tests that a later tier runs. hack/tier counts these skips and
-// refuses any others in the gate, so that the gate runs the same tests on every machine.
+// SkipMore and SkipHosts are the beginnings of the skip reasons of tests that a later tier runs. hack/tier counts these skips and fails at any
+// other skip in the gate, so that the gate runs the same tests on every machine.
 const (
 	SkipMore  = "make test-more runs it: "
 	SkipHosts = "make test-hosts runs it: "

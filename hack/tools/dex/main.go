@@ -30,7 +30,7 @@ type settings struct {
 	// Cert and Key are the files of the server's certificate.
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
-	// Clients are programs to which people sign in.
+	// Clients are programs that users sign in to.
 	Clients []struct {
 		ID           string   `json:"id"`
 		Secret       string   `json:"secret"`
@@ -89,7 +89,7 @@ func run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	// A repeated request gets a new answer.
+	// A repeated request gets a new token instead of the same response.
 	policy, err := tokens.NewRefreshTokenPolicy(log, false, "", "", "0s")
 	if err != nil {
 		return err

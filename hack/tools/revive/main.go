@@ -92,7 +92,7 @@ func read(file string) (*lint.Config, error) {
 	return conf, nil
 }
 
-// folders reads lines of a folder and the names of its files, with tabs between them. Each line is a package.
+// folders reads lines that contain a folder and the names of its files, separated by tabs. Each line is a package.
 func folders(in io.Reader) (packages [][]string, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)

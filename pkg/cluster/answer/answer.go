@@ -19,8 +19,7 @@ type Answer struct {
 	Failed string
 }
 
-// maxLine is the maximum length of a line of an answer, in bytes. The longest lines contain images
-// and files; a node of the cluster takes some hundred bytes.
+// maxLine is the maximum length of a line, in bytes. The longest lines contain images and files; a node of the cluster takes some hundred bytes.
 const maxLine = 1 << 26
 
 // Sections splits the output of a script into its sections, by name.
@@ -62,7 +61,7 @@ func Parse(out []byte) (Answer, error) {
 	return sections["answer"], err
 }
 
-// Row returns the fields after the given ones in the first line that begins with them, and whether such a line exists.
+// Row returns the fields after the given prefix in the first line that begins with the prefix, and whether such a line exists.
 func (a Answer) Row(prefix ...string) ([]string, bool) {
 next:
 	for _, r := range a.Rows {
@@ -79,7 +78,7 @@ next:
 	return nil, false
 }
 
-// Value returns the field after the given ones, or "".
+// Value returns the field after the given prefix, or "".
 func (a Answer) Value(prefix ...string) string {
 	r, ok := a.Row(prefix...)
 	if !ok || len(r) == 0 {
@@ -88,7 +87,7 @@ func (a Answer) Value(prefix ...string) string {
 	return r[0]
 }
 
-// All returns the fields after the kind, for each line of that kind.
+// All returns the fields after the kind, for each line of this kind.
 func (a Answer) All(kind string) [][]string {
 	var out [][]string
 	for _, r := range a.Rows {

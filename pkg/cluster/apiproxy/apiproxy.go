@@ -34,11 +34,11 @@ const (
 	checkEvery   = 2 * time.Second
 	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is unavailable
 	dialTimeout  = 2 * time.Second
-	// silence is the time without acknowledgements after which connections to a master are closed. A master that has
-	// lost power doesn't close them itself.
+	// silence is how long a connection to a master may go without acknowledgements before it is closed. A master that has lost power doesn't close
+	// them itself.
 	silence = 5 * time.Second
-	// verifyAfter is the number of checks after which a new connection is made and the certificate verified again. Verifying more
-	// often would use a whole processor on each master of a large cluster.
+	// verifyAfter is the number of checks before a new connection is made and the certificate is verified again. Verifying more often would use a
+	// whole processor on each master of a large cluster.
 	verifyAfter = 30
 	// leaveAfter is how long a master may be not ready before connections to it are closed, if another master is ready. An API
 	// server whose etcd is unavailable keeps its connections, and a kubelet that can't report for 50 seconds is considered dead. A
@@ -46,7 +46,7 @@ const (
 	leaveAfter = 8 * time.Second
 )
 
-// A master that answers but isn't ready is used if no other is ready: its answer is better than a closed connection.
+// A master that responds but isn't ready is used if no other master is ready: its response is better than a closed connection.
 const (
 	tierReady upstream.Tier = iota
 	tierAnswers
@@ -137,7 +137,7 @@ func (p *proxy) resolve(addresses []string) []*server {
 	return out
 }
 
-// readServers reads the lines of a file, and skips blank ones and comments (#).
+// readServers reads the lines of a file, and skips blank lines and comments (#).
 func readServers(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -183,8 +183,7 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// The chain is verified below, against the current authority, because the file is written only when the
-			// machine joins.
+			// The chain is verified below, against the current CA, because the file is written only when the machine joins.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -201,16 +200,16 @@ func acknowledged(_, _ string, c syscall.RawConn) error {
 	return cmp.Or(err, set)
 }
 
-// verify accepts the same certificates as the clients: they must be signed by the cluster's authority, because an address may by now
-// belong to a machine of another cluster, and have the name that clients use, which a master's certificate has only after its settings
-// have changed.
+// verify accepts the same certificates as the clients: the cluster's CA must have signed the certificate, because an address may by now belong to a
+// machine of another cluster, and the certificate must contain the name that clients use, which a master's certificate contains only after its
+// settings have changed.
 func (s *server) verify(c tls.ConnectionState) error {
 	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(s.ca)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // not joined yet: kubeadm itself checks the authority
+		return nil // not joined yet: kubeadm itself checks the CA
 	}
 	if err != nil {
 		return err
@@ -299,7 +298,7 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
 	}
-	// This includes 403: an API server without etcd can't read its rules, so it refuses all anonymous requests.
+	// This includes status 403: an API server without etcd can't read its rules, so it rejects all anonymous requests.
 	return tierAnswers, res.Status, nil
 }
 

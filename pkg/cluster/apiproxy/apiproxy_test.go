@@ -28,7 +28,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// authority signs the certificates of the tests' API servers.
+// authority is the CA that signs the certificates of the tests' API servers.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -87,7 +87,7 @@ func (a *authority) master(t *testing.T, name string, ips ...string) *master {
 
 func (m *master) address() string { return m.Listener.Addr().String() }
 
-// running is a proxy with its files, and a client that trusts the authority and makes a connection for each request.
+// running is a proxy with its files, and a client that trusts the CA and makes a connection for each request.
 type running struct {
 	t      *testing.T
 	listen string
@@ -123,7 +123,7 @@ func (p *running) servers(addresses ...string) {
 	require.NoError(p.t, os.WriteFile(p.file, []byte("# masters\n"+strings.Join(addresses, "\n")+"\n"), 0o600))
 }
 
-// ask returns the name of the master that answers, or "".
+// ask returns the name of the master that responds, or "".
 func (p *running) ask() string {
 	res, err := p.client.Get("https://" + p.listen + "/")
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *running) ask() string {
 	return string(b)
 }
 
-// only waits until that master alone answers ten requests.
+// only waits until ten requests in a row reach only the named masters.
 func (p *running) only(names ...string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -157,10 +157,10 @@ func TestConnectionsGoToMastersThatAreReady(t *testing.T) {
 	m1.status.Store(http.StatusInternalServerError) // its etcd is unavailable
 	p.only("m2")
 	m2.status.Store(http.StatusInternalServerError)
-	p.only("m1", "m2") // their answer is better than a closed connection
+	p.only("m1", "m2") // their response is better than a closed connection
 	m1.status.Store(http.StatusOK)
 	p.only("m1")
-	m2.status.Store(http.StatusForbidden) // anonymous requests are refused
+	m2.status.Store(http.StatusForbidden) // anonymous requests are rejected
 	p.only("m1", "m2")
 
 	m1.Close()

@@ -1,8 +1,7 @@
-// Package apivip assigns the virtual address of the Kubernetes API to one of the masters: the one that holds a lease and whose own API server is
-// ready.
+// Package apivip assigns the virtual address of the Kubernetes API to the master that holds a lease and whose own API server is ready.
 // In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// Each of these programs uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel gets the
+// The program on each master uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel gets the
 // address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
 package apivip
 
@@ -37,7 +36,7 @@ type timing struct {
 	tick                time.Duration // between two checks of the address
 	lifetime            time.Duration // the lifetime of the address in the kernel, in whole seconds
 	check               time.Duration // between two requests to the API server, and how long one may take
-	failures            int           // consecutive unanswered requests after which the API server counts as not ready
+	failures            int           // how many consecutive requests may fail before the API server counts as not ready
 }
 
 var usual = timing{
@@ -74,7 +73,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// A later answer would have no use, because another machine would have the lease by then.
+	// A later response would have no use, because another machine would have the lease by then.
 	config.UserAgent, config.Timeout = Name, usual.renew
 	client, err := coordclient.NewForConfig(config)
 	if err != nil {

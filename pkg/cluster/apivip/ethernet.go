@@ -81,8 +81,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove checks all interfaces, because the address may be on another interface than the one that would be chosen now. It only
-// removes an address with a lifetime, and leaves one that a person configured.
+// remove checks all interfaces, because the address may be on another interface than link would choose now. It only removes an address with a
+// lifetime, and leaves one that a person configured.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {

@@ -56,8 +56,8 @@ func TestTheInterfaceIsTheOneWhoseNetworkHasTheAddress(t *testing.T) {
 	}
 }
 
-// twoMachines makes two network namespaces with a cable between them, 10.99.0.1 and 10.99.0.2. Each function that it returns runs
-// its argument in one of them.
+// twoMachines makes two network namespaces with a cable between them, 10.99.0.1 and 10.99.0.2. Each of the two returned functions runs its argument
+// in one of the namespaces.
 func twoMachines(t *testing.T) [2]func(func()) {
 	t.Helper()
 	tier.More(t, "network namespaces")
@@ -101,7 +101,7 @@ func twoMachines(t *testing.T) [2]func(func()) {
 	return in
 }
 
-// until waits on this thread, which is the one in the namespace.
+// until waits on this thread, because this thread is in the namespace.
 func until(t *testing.T, happened func() bool) {
 	t.Helper()
 	ticks := time.NewTicker(200 * time.Millisecond)

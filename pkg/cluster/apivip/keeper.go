@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// link is the interface to which the address is added.
+// link is the interface that gets the address.
 type link interface {
 	// put adds the address to the interface, or extends its lifetime.
 	put() error
@@ -16,8 +16,8 @@ type link interface {
 	remove() error
 	// announce announces to the machines of the network that this machine has the address.
 	announce() error
-	// other searches the network for another machine that answers at the address, and returns its hardware address, or "" if no other machine
-	// answers.
+	// other searches the network for another machine that responds at the address, and returns its hardware address, or "" if no other machine
+	// responds.
 	other(ctx context.Context) (string, error)
 }
 
@@ -36,7 +36,8 @@ type keeper struct {
 	failing  time.Time // the time since which this machine has had the lease but not the address; zero if it has both
 }
 
-// Ticks between two announcements of the address, and between two searches for another claim on it. The first announcements may be lost.
+// Ticks between two announcements of the address, and between two searches for another machine with the address. The first announcements may be
+// lost.
 const (
 	announceOften = 4
 	announceEvery = 10
@@ -127,13 +128,13 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep
-// the address: until then another machine may answer although this one works.
+// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep the address:
+// until then another machine may respond although this machine works.
 func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }
 
-// failed records the time at which setting the address first failed.
+// failed records when setting the address first failed.
 func (k *keeper) failed() {
 	if k.failing.IsZero() {
 		k.failing = time.Now()
@@ -174,8 +175,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.since++
 }
 
-// claimed reports whether another machine answers at the address: a foreign one, or a master that had the address and
-// hangs.
+// claimed reports whether another machine responds at the address: a foreign machine, or a master that had the address and hangs.
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the lease in the cluster. Like the API server it refuses a write by a client that hasn't read the last version.
+// lease is the lease in the cluster. Like the API server, it rejects a write by a client that hasn't read the last version.
 type lease struct {
 	mu      sync.Mutex
 	record  resourcelock.LeaderElectionRecord
 	version int
 }
 
-// access is one machine's view of the lease; down means that its API server doesn't answer.
+// access is one machine's view of the lease; down means that its API server doesn't respond.
 type access struct {
 	*lease
 	node string
@@ -102,7 +102,7 @@ func (s *segment) holder() string {
 type port struct {
 	*segment
 	node  string
-	stuck atomic.Bool // the kernel refuses to remove the address
+	stuck atomic.Bool // the kernel doesn't remove the address
 	cut   atomic.Bool // the interface has no link
 }
 

@@ -72,8 +72,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 // largest is the maximum size of a request, in bytes. A kubelet's request has about 500 bytes.
 const largest = 16 << 10
 
-// slim drops the fields of a request that the decision doesn't need. If a request is too large, its content is dropped, and it is denied
-// because of that.
+// slim drops the fields of a request that the decision doesn't need. If a request is too large, slim drops its content, and the request is denied
+// because the content is missing.
 func slim(csr *certv1.CertificateSigningRequest) (*certv1.CertificateSigningRequest, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
 	if len(csr.Spec.Request) > largest {

@@ -182,7 +182,7 @@ func TestSeveralApproversDecideEachRequestOnce(t *testing.T) {
 	}
 }
 
-// cuttable is a transport that can cut watches, and refuse new ones.
+// cuttable is a transport that can cut watches, and reject new watches.
 type cuttable struct {
 	next http.RoundTripper
 

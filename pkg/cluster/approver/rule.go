@@ -93,7 +93,7 @@ func parse(data []byte) (*x509.CertificateRequest, error) {
 	return req, nil
 }
 
-// checkSubject requires the requester's own name and the group of nodes, and refuses all other names.
+// checkSubject requires the requester's own name and the group of nodes, and rejects all other names.
 func checkSubject(req *x509.CertificateRequest, username string) error {
 	if req.Subject.CommonName != username {
 		return fmt.Errorf("common name %q: only the requester's, %q, is allowed", req.Subject.CommonName, username)
@@ -121,7 +121,7 @@ func checkUsages(usages []certv1.KeyUsage) error {
 	return nil
 }
 
-// checkContent refuses content that a kubelet never requests: the rights of an authority, and names of types that can't be checked.
+// checkContent rejects content that a kubelet never requests: the rights of a CA, and names of types that can't be checked.
 func checkContent(req *x509.CertificateRequest) error {
 	seen := false
 	for _, e := range req.Extensions {
@@ -144,7 +144,7 @@ func checkContent(req *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkNames refuses all names except the node's own.
+// checkNames rejects all names except the node's own names.
 func checkNames(req *x509.CertificateRequest, node string) error {
 	if len(req.EmailAddresses)+len(req.URIs) > 0 {
 		return errors.New("email addresses and URIs are not allowed")

@@ -1,7 +1,6 @@
-// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the
-// format of etcd's API; and which archives of a folder are kept.
-// In: readers of the parts, keys. Out: an archive, and the parts of one.
-// Package pkg/cluster collects the parts, and restores them.
+// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the format of
+// etcd's API; and which archives of a folder are kept.
+// In: readers of the parts, keys. Out: an archive, and the parts of an archive. Package pkg/cluster collects the parts, and restores them.
 package backup
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Format is the version of archives that this package writes. It can't read newer ones.
+// Format is the version of archives that this package writes. It can't read newer versions.
 const Format = 1
 
 // The names of files in an archive that aren't parts: the first and the last.
@@ -73,7 +72,7 @@ type Missing struct {
 type Writer struct {
 	manifest Manifest
 	tar      *tar.Writer
-	ends     []io.Closer // the writers below tar, in the order in which they are closed
+	ends     []io.Closer // the writers below tar, in the order of closing
 	err      error
 }
 
@@ -136,7 +135,7 @@ func (w *Writer) put(name string, size int64, r io.Reader) error {
 	return w.err
 }
 
-// Close writes the manifest and ends the archive, which is invalid without it.
+// Close writes the manifest and ends the archive, which is invalid without a manifest.
 func (w *Writer) Close() (*Manifest, error) {
 	if w.err != nil {
 		return nil, w.err

@@ -363,7 +363,7 @@ func TestClustersOfOneNameAreToldApart(t *testing.T) {
 	assert.ElementsMatch(t, []string{first, twin, ""}, gone, "of each the latest stays")
 }
 
-// TestABackupWithTheHistoryOfJobsIsNotPushedOut has a controller that doesn't answer for longer than backups are kept.
+// TestABackupWithTheHistoryOfJobsIsNotPushedOut has a controller that doesn't respond for longer than backups are kept.
 func TestABackupWithTheHistoryOfJobsIsNotPushedOut(t *testing.T) {
 	var all []backup.File
 	for day := range 40 {

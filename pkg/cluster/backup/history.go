@@ -14,15 +14,15 @@ const history = "the history of jobs"
 // noHistory is the note of a cluster whose backups never had the history of jobs.
 const noHistory = "never"
 
-// Reasons for which a backup doesn't need the history of jobs.
+// Reasons why a backup doesn't need the history of jobs.
 var (
-	// ErrHistoryElsewhere: the history is in a database server. A backup is complete without it.
+	// ErrHistoryElsewhere: the history is in a database server. A backup is complete without the history.
 	ErrHistoryElsewhere = errors.New("it is in PostgreSQL, which is backed up separately")
 	// ErrNoController: the cluster has no job controller. Earlier backups may have a history.
 	ErrNoController = errors.New("there is no job controller")
 )
 
-// NoHistoryError is the reason for which the history of jobs couldn't be read.
+// NoHistoryError is the reason why the history of jobs couldn't be read.
 type NoHistoryError struct{ Err error }
 
 // Error implements error.

@@ -12,7 +12,7 @@ import (
 
 // File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
-	// Path is its location, in the form in which commands take it: a path on this machine, ssh://..., s3://....
+	// Path is its location, in the format that commands accept: a path on this machine, ssh://..., s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
 	// ID distinguishes clusters of the same name; older archives don't have it.
@@ -54,8 +54,7 @@ func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory returns the name of an archive in which the history of jobs is missing. It is in the name because lists
-// don't open archives.
+// NameWithoutHistory returns the name of an archive that lacks the history of jobs. The name shows this because lists don't open archives.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }
@@ -83,13 +82,14 @@ func Sort(files []File) {
 	})
 }
 
-// Keep defines which archives of a cluster are kept: the latest ones, and the last one of each of the last days and weeks that have one.
+// Keep defines which archives of a cluster are kept: the latest archives, and the last archive of each of the last days and weeks that have an
+// archive.
 type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns the files that aren't kept. files belong to one cluster, in the order of Sort. The latest file is always kept, and
-// so is the latest one with the history of jobs: newer ones without it don't replace it.
+// Expired returns the files that aren't kept. files belong to one cluster, in the order of Sort. The latest file is always kept. The latest file
+// with the history of jobs is also kept: newer files without the history don't replace it.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// authorities are the authorities of KeyFiles: each has a certificate, or two while it is rotated, and a key.
+// authorities are the CAs of KeyFiles: each has a certificate, or two while it is rotated, and a key.
 var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
 
 // longestKey limits the number of bytes that are read of each file.
@@ -35,8 +35,8 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has finished", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities returns an error if an authority's key, in the format of PartKeys, doesn't belong to any of its certificates: a cluster can't be
-// created from such keys.
+// CheckAuthorities returns an error if a CA's key, in the format of PartKeys, doesn't belong to any of its certificates: a cluster can't be created
+// from such keys.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -46,9 +46,9 @@ func CheckAuthorities(keys []byte) error {
 	return err
 }
 
-// OneCertificateEach returns keys, in the format of PartKeys, in which each authority has only the certificate of its key. If a backup is made
-// while authorities are rotated, a file has two certificates, and their order doesn't show which key is in use; kube-controller-manager
-// accepts only one.
+// OneCertificateEach returns keys, in the format of PartKeys, with only one certificate for each CA: the certificate of its key. If a backup is
+// made while CAs are rotated, a file has two certificates, and their order doesn't show which key is in use; kube-controller-manager accepts only
+// one.
 func OneCertificateEach(keys []byte) ([]byte, error) {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -85,8 +85,8 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ownCertificates returns the certificates that belong to the authorities' keys, by the names of their files. It omits an authority without a
-// certificate, because missing files are detected in another check.
+// ownCertificates returns the certificates that belong to the CAs' keys, by the names of their files. It omits a CA without a certificate, because
+// another check detects missing files.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

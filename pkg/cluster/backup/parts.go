@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Names of the parts of a backup; those of the configuration folder's files begin with FolderConfig.
+// Names of the parts of a backup; the names of the configuration folder's files begin with FolderConfig.
 const (
 	PartEtcd = "etcd.db"
 	PartKeys = "keys.tar"
@@ -22,7 +22,7 @@ const (
 	Note           = "backup"
 	// NoteHistory is the key of the time of the last backup with the history of jobs.
 	NoteHistory = "backup-history"
-	// NoteRestored is the key of the time and place at which the cluster was restored from a backup.
+	// NoteRestored is the key of the note that says when and where the cluster was restored from a backup.
 	NoteRestored = "restored"
 )
 
@@ -30,6 +30,6 @@ var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.k
 	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
 	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
 
-// KeyFiles returns the files in PartKeys, as paths from the root of a machine of the control plane: those that can't be created again. They
-// are complete, because all other keys and certificates are signed by these.
+// KeyFiles returns the files in PartKeys, as paths from the root of a machine of the control plane: the files that can't be created again. They are
+// complete, because these keys sign all other keys and certificates.
 func KeyFiles() []string { return slices.Clone(keyFiles) }

@@ -14,7 +14,7 @@ import (
 // dropped is the result of an edit that removes a file.
 const dropped = "\x00dropped"
 
-// retag writes a plain archive again, with other files in it.
+// retag writes a plain archive again, with other files.
 func retag(t *testing.T, archive []byte, edit func(name, text string) string) []byte {
 	t.Helper()
 	unpacked, err := zstd.NewReader(bytes.NewReader(archive))

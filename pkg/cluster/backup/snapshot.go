@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// Snapshot reads etcd's database in the format in which its API streams it: POST /v3/maintenance/snapshot answers with lines of JSON, each
-// with a piece of the database in base64 and the number of remaining bytes, and finally the SHA-256 of the whole. Read returns the
-// database followed by the checksum, which is the format of etcd's own tools, and an error if it isn't complete.
+// Snapshot reads etcd's database in the format of etcd's streaming API: POST /v3/maintenance/snapshot returns lines of JSON, each with a piece of
+// the database in base64 and the number of remaining bytes, and finally the SHA-256 of the whole database. Read returns the database followed by
+// the checksum, which is the format of etcd's own tools, and an error if it isn't complete.
 type Snapshot struct {
 	in    *json.Decoder
 	size  int64

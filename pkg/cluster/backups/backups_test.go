@@ -122,7 +122,8 @@ func (s *site) machine(root string) string {
 	return strconv.Itoa(state.API.Ports.Etcd)
 }
 
-// mount gives the pod the chart's mounts of the machine: a folder, or one file as it is when the pod starts, even if it is replaced later.
+// mount gives the pod the chart's mounts of the machine: a folder, or one file, which keeps the content that it has when the pod starts, even if it
+// is replaced later.
 func (s *site) mount() {
 	s.t.Helper()
 	text, err := os.ReadFile("../../../templates/testdata/golden/cluster-backup.plain.yaml")
@@ -301,7 +302,7 @@ func TestAClusterSavesItself(t *testing.T) {
 	own := backup.Of("pai", backup.ID(string(ns.UID), ""))
 	old := backup.Name(own, time.Now().AddDate(0, 0, -9))
 	ofOthers := []string{backup.Name("other", time.Now().AddDate(0, 0, -30))}
-	for day := range 3 { // a twin's, and those of before there were IDs, which may be another's
+	for day := range 3 { // a twin's backups, and backups from before IDs existed, which may belong to another cluster
 		ofOthers = append(ofOthers, backup.Name(backup.Of("pai", backup.ID(string(ns.UID), "elsewhere")), time.Now().AddDate(0, 0, -20-day)), backup.Name("pai", time.Now().AddDate(0, 0, -20-day)))
 	}
 	for _, name := range append([]string{old, backup.Name(own, time.Now().AddDate(0, 0, -1))}, ofOthers...) {
@@ -348,8 +349,8 @@ func TestAClusterSavesItself(t *testing.T) {
 	assert.Empty(t, left)
 }
 
-// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone makes the real etcd that of another master. The machine's own one is off, or separated from the
-// others, with the error of etcd 3.6.
+// TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone makes the real etcd the etcd of another master. The machine's own etcd is off, or separated
+// from the others, with the error of etcd 3.6.
 func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
 	const own = "127.0.0.2"
 	for name, c := range map[string]struct {
@@ -379,7 +380,7 @@ func TestTheEtcdOfAnotherMasterIsSavedWhereTheOwnIsNone(t *testing.T) {
 	}
 }
 
-// member is a member of etcd at an address, with a certificate that the machine's authority vouches for.
+// member is a member of etcd at an address, with a self-signed certificate that it adds to the machine's CA certificates.
 func (s *site) member(host string, answer http.HandlerFunc) {
 	s.t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
@@ -416,7 +417,7 @@ func TestAKeyThatIsReplacedMeanwhileIsNoticed(t *testing.T) {
 			assert.NoError(t, os.WriteFile(file+".new", []byte("another key"), 0o600))
 			assert.NoError(t, os.Rename(file+".new", file))
 		}
-		// A body that is still read when the answer begins ends etcd's connection.
+		// If the body is still being read when the response begins, etcd closes the connection.
 		body, err := io.ReadAll(r.Body)
 		assert.NoError(t, err)
 		r.Body = io.NopCloser(bytes.NewReader(body))

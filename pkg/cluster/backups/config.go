@@ -39,7 +39,7 @@ type Config struct {
 	} `json:"ssh"`
 }
 
-// Names of files in the folder of credentials, which the chart mounts. Each may be missing.
+// Names of files in the folder of credentials, which the chart mounts. Each of these files may be missing.
 const (
 	fileSecretKey    = "s3.secretAccessKey"
 	fileSessionToken = "s3.sessionToken"

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// answerTime limits the time until etcd begins its answer, and until the job controller has copied its history.
+	// answerTime limits the time until etcd begins its response; historyTime limits the time until the job controller has copied its history.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
 	// quorumTime limits the time until a member of etcd agrees with the others.
@@ -95,7 +95,8 @@ func (s *saver) keys() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addEtcd streams the database of the machine's own etcd. If that doesn't answer, or is separated from the other members, it uses another machine's.
+// addEtcd streams the database of the machine's own etcd. If this etcd doesn't respond, or is separated from the other members, it uses another
+// machine's etcd.
 func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string) error {
 	client, err := s.etcdClient()
 	if err != nil {
@@ -126,8 +127,8 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent returns nil if a member of etcd has the current state: a majority is needed to answer this request. A snapshot has the
-// data of one member, and could be outdated otherwise.
+// isCurrent returns nil if a member of etcd has the current state: the request succeeds only with a majority of members. A snapshot has the data of
+// one member, and could be outdated otherwise.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -154,7 +155,7 @@ func (s *saver) etcdClient() (*http.Client, error) {
 		return nil, fmt.Errorf("%s has no certificate", filepath.Join(pki, "ca.crt"))
 	}
 	return &http.Client{Transport: &http.Transport{
-		DialContext:     (&net.Dialer{Timeout: quorumTime}).DialContext, // a machine that is off doesn't answer at all
+		DialContext:     (&net.Dialer{Timeout: quorumTime}).DialContext, // a machine that is off doesn't respond at all
 		TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: answerTime,
 	}}, nil
 }
@@ -198,7 +199,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.text }
 
-// ask sends one request. The caller closes the answer; size is -1 if the server doesn't report it.
+// ask sends one request. The caller closes the response; size is -1 if the server doesn't report it.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

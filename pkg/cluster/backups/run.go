@@ -1,7 +1,7 @@
-// Package backups is the program cmd/pai-backup, with which a cluster makes its own backups, as "paictl cluster backup" does from
+// Package backups is the program cmd/pai-backup, which makes a cluster's own backups from inside the cluster, as "paictl cluster backup" does from
 // outside.
-// In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive at its target,
-// encrypted to keys that the cluster doesn't have; old ones are deleted; a note of the time.
+// In: settings, the files of a machine of the control plane, its etcd, the API server, the job controller. Out: an archive at its target, encrypted
+// to keys that the cluster doesn't have; a note of the time. It also deletes old archives.
 package backups
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// DefaultDir is the default folder in which commands look for a bundle, and create one.
+// DefaultDir is the default folder in which commands find or create a bundle.
 const DefaultDir = "dist/bundle"
 
 // Bundle is a folder of artifacts, opened for reading.

@@ -1,7 +1,5 @@
-// Package bundle has the artifacts from which a cluster is made: programs, CNI plugins and OCI
-// images, each with its checksum in one manifest.
-// In: source modules or upstream URLs. Out: a folder that can be listed, verified and opened, and
-// from which nodes get their files.
+// Package bundle has the artifacts of a cluster: programs, CNI plugins and OCI images, each with its checksum in one manifest.
+// In: source modules or upstream URLs. Out: a folder that can be listed, verified and opened, and that provides the files for nodes.
 package bundle
 
 import (
@@ -64,7 +62,7 @@ type Artifact struct {
 	Kind    string `yaml:"kind" json:"kind"`
 	// Path is relative to the bundle's folder, with slashes.
 	Path string `yaml:"path" json:"path"`
-	// Source is its origin: module@version, or the URL from which it was fetched.
+	// Source is its origin: module@version, or the URL that it was downloaded from.
 	Source string `yaml:"source" json:"source"`
 	SHA256 string `yaml:"sha256" json:"sha256"` // hex, of the file
 	Size   int64  `yaml:"size" json:"size"`     // bytes
@@ -90,9 +88,8 @@ func (a Artifact) id() string {
 	return a.Kind + "/" + a.Name
 }
 
-// NeededBy reports whether a machine needs the artifact. If it has no roles, every machine needs
-// it; otherwise those of the control plane ("master") or those on which jobs run ("worker"). A
-// machine may be both.
+// NeededBy reports whether a machine needs the artifact. If it has no roles, every machine needs it; otherwise machines of the control plane
+// ("master") or machines that run jobs ("worker") need it. A machine may be both.
 func (a Artifact) NeededBy(controlPlane, worker bool) bool {
 	return len(a.Roles) == 0 || controlPlane && slices.Contains(a.Roles, "master") || worker && slices.Contains(a.Roles, "worker")
 }
@@ -116,8 +113,8 @@ func PathOf(kind, name string) string {
 
 const driverDir = "driver/"
 
-// DriverPath returns the path of a package in a bundle: in a folder for its distribution, under the name that apt uses
-// for files, in which the colon of a version is escaped.
+// DriverPath returns the path of a package in a bundle: in a folder for its distribution, under apt's name for the file, which escapes the colon of
+// a version.
 func DriverPath(system, name, version, arch string) string {
 	return driverDir + system + "/" + name + "_" + strings.ReplaceAll(version, ":", "%3a") + "_" + arch + ".deb"
 }

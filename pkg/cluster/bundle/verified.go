@@ -79,8 +79,8 @@ func readStamps(file string) map[string]stamp {
 	return known
 }
 
-// addStamps adds stamps to the cache and removes those of deleted files, so that the cache doesn't
-// grow. If the write fails, the next run only hashes the files again, so that isn't an error.
+// addStamps adds stamps to the cache and removes the stamps of deleted files, so that the cache doesn't grow. If the write fails, the next run only
+// hashes the files again, so that isn't an error.
 func addStamps(file string, fresh map[string]stamp) {
 	if file == "" || len(fresh) == 0 || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return

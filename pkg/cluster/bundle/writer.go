@@ -49,7 +49,7 @@ type Writer struct {
 // made is an artifact of this run or an earlier one.
 type made struct {
 	Artifact Artifact `json:"artifact"`
-	// Inputs identifies all inputs from which the file was made.
+	// Inputs identifies all inputs of the build that made the file.
 	Inputs string `json:"inputs"`
 	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was moved to its place
 }
@@ -148,8 +148,7 @@ func (w *Writer) remove(a Artifact) error {
 	return err
 }
 
-// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and so does the
-// manifest until Commit.
+// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and the manifest stays until Commit.
 func Edit(dir string) (*Writer, *Bundle, error) {
 	if _, err := Open(dir); err != nil { // first, so that no folder is created that isn't a bundle
 		return nil, nil, err
@@ -213,7 +212,7 @@ func (w *Writer) Has(kind, name, inputs string) bool {
 	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
 }
 
-// Keep keeps an artifact for which Has returned true.
+// Keep keeps an artifact if Has has returned true for it.
 func (w *Writer) Keep(kind, name string) Artifact {
 	a := w.state[kind+"/"+name].Artifact
 	w.listed = append(w.listed, a)
@@ -306,7 +305,7 @@ func byKindThenName(a, b Artifact) int {
 	return cmp.Or(strings.Compare(a.System, b.System), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
 }
 
-// prune deletes files of earlier manifests, but only those in this Writer's state.
+// prune deletes files of earlier manifests, but only files in this Writer's state.
 func (w *Writer) prune(keep []Artifact) error {
 	want := map[string]bool{}
 	for _, a := range keep {

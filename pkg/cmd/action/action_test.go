@@ -23,14 +23,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// server is one where the user is signed in. Each look at an action shows its next state; the last one stays.
+// server is a pai-server that the user is signed in to. Each request for an action returns its next state; the last state stays.
 type server struct {
 	mu      sync.Mutex
 	states  []api.Action
 	asked   []string // method, path and query
 	sent    []map[string]any
 	refusal *api.Error
-	look    func() // is called before each answer to a look
+	look    func() // is called before each response with the action's state
 }
 
 func start(t *testing.T, states ...api.Action) *server {

@@ -54,8 +54,8 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// Run creates an action for an operation on a machine, and with --wait waits for its result. The result of a dry run is
-// available at once, so the command always waits for it.
+// Run creates an action for an operation on a machine, and with --wait waits for its result. The result of a dry run is available at once, so the
+// command always waits for the result.
 func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine string) error {
 	w, err := r.Connection.Open(r.Factory)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine strin
 	return nil
 }
 
-// show prints an action, or a text about it. If the action didn't succeed, the text is in the command's error.
+// show prints an action, or a text about the action. If the action didn't succeed, the text is in the command's error.
 func (r *Request) show(a *api.Action, text string) error {
 	if !r.Output.Is("text") {
 		return r.Output.Write(r.Factory.IO.Out, a, cmdutil.Table{})
@@ -94,7 +94,7 @@ func (r *Request) show(a *api.Action, text string) error {
 	return err
 }
 
-// undecided is the number of polls after which a user is notified that the action hasn't begun.
+// undecided is the number of polls before a user is notified that the action hasn't begun.
 const undecided = 15
 
 // follow shows the progress of an action until it has finished. Ctrl-C ends only the command.

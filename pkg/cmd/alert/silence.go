@@ -29,7 +29,7 @@ type SilenceOptions struct {
 	Matchers []api.Matcher
 }
 
-// defaultSilence is the duration of a silence without --for.
+// defaultSilence is the duration of a silence if --for is missing.
 const defaultSilence = 2 * time.Hour
 
 // NewCmdSilence returns "paictl alert silence".

@@ -1,5 +1,4 @@
-// Package bundle is the command "paictl bundle": build, check and show the folder of programs and
-// images from which clusters are installed.
+// Package bundle is the command "paictl bundle": build, check and show the folder of programs and images that clusters are installed from.
 // In: flags. Out: calls of pkg/cluster/bundle, and tables.
 package bundle
 

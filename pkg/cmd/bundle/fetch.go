@@ -94,7 +94,7 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 	return cmd
 }
 
-// complete reads the settings, chooses the source and refuses flags of other sources.
+// complete reads the settings, chooses the source and rejects flags of other sources.
 func (o *fetchOptions) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	settings, err := f.Settings()
 	if err != nil {

@@ -87,7 +87,7 @@ func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
 	return nil
 }
 
-// file returns the file to which kubectl would write, too.
+// file returns the file that kubectl would also write.
 func (opts *KubeconfigOptions) file() string {
 	if opts.File != "" {
 		return opts.File

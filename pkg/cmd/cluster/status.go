@@ -165,8 +165,8 @@ func componentTable(st *cluster.Status) cmdutil.Table {
 	return t
 }
 
-// writeCertificates groups certificates by name and day, because those of many machines expire
-// together. Those that expire first come first.
+// writeCertificates groups certificates by name and day, because the certificates of many machines expire together. Certificates that expire first
+// come first.
 func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) error {
 	if len(st.Certificates) == 0 {
 		return nil

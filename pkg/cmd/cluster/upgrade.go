@@ -154,7 +154,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	s.Options.Retry = func([]string) string { return s.Options.Command } // the upgrade continues where it stopped
 	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
-		// Write the release before the first machine is upgraded: otherwise another command would refuse the machines.
+		// Write the release before the first machine is upgraded: otherwise another command would reject the machines.
 		if err := s.Release.Write(); err != nil {
 			return err
 		}

@@ -193,14 +193,14 @@ func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (
 		return config.GenerateExisting(e, g)
 	case !opts.Offline:
 		d := opts.Dial(opts.AcceptNew, opts.Timeout)
-		defer func() { _ = d.Close() }() // all answers have arrived
+		defer func() { _ = d.Close() }() // all responses have arrived
 		g.Dialer = d
 	}
 	return config.Generate(ctx, g)
 }
 
-// progress shows machines as they answer: on a terminal in one line that is rewritten, otherwise
-// only failures (the error lists them again with remedies).
+// progress shows machines as they respond: on a terminal in one line that is rewritten, otherwise only failures (the error lists them again with
+// remedies).
 func progress(io *iostreams.IOStreams) func(done, total int, host string, err error) {
 	if !io.IsErrTTY() {
 		return nil

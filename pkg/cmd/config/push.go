@@ -194,8 +194,8 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return s.Push(ctx, d, e)
 }
 
-// introduce shows the cluster that gets its first configuration, and asks whether it is the right
-// one, because the cluster itself has no information about that.
+// introduce shows the cluster that gets its first configuration, and asks whether this is the right cluster, because the cluster itself doesn't
+// know that.
 func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft) error {
 	if opts.Yes {
 		return nil
@@ -210,7 +210,7 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return prompt.Confirm(opts.Factory.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
 }
 
-// describeCluster returns the number of nodes with the names of the first ones, and the version.
+// describeCluster returns the number of nodes, the names of the first nodes, and the version.
 func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version string, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -248,8 +248,8 @@ func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version strin
 	return nodes, version, err
 }
 
-// noteBase writes the revision to which the folder is now equal into the folder. After a forced push
-// of some files it isn't equal to the revision: its other files may be older than the cluster's.
+// noteBase writes the revision that the folder is now equal to into the folder. After a forced push of some files it isn't equal to the revision:
+// its other files may be older than the cluster's.
 func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *store.Draft, r store.Revision) {
 	current := d.First() || c.Base != nil && *c.Base == store.BaseOf(*d.Head)
 	if folder.Source != "" || len(opts.Only) > 0 && !current {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// run runs a command line at a terminal, with the answers of a user.
+// run runs a command line at a terminal, with the input of a user.
 func run(t *testing.T, answers string, args ...string) (code int, errOut string) {
 	t.Helper()
 	f := cmdutil.New("v0.0.0-test")

@@ -1,5 +1,4 @@
-// Package connection chooses how a command connects to a cluster: with a kubeconfig, or through the platform's server if the user has
-// signed in.
+// Package connection chooses how a command connects to a cluster: with a kubeconfig, or through the platform's server if the user is signed in.
 // In: flags, settings, the file of sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
 package connection
 
@@ -38,7 +37,7 @@ const (
 	EnvCA     = "PAICTL_CA"
 )
 
-// Connection is a server at which the user has signed in.
+// Connection is a server that the user is signed in to.
 type Connection struct {
 	// Name is the local name of the cluster, or "" if PAICTL_SERVER names a cluster that isn't stored.
 	Name   string
@@ -61,8 +60,8 @@ func (w *Connection) Address() string {
 	return w.Server.Host()
 }
 
-// Open returns the server for a command: the server where the user has signed in, or the one inside paictl if the command uses a
-// kubeconfig. as is the person for whom an operator acts; it may be "".
+// Open returns the server for a command: the server that the user is signed in to, or the server inside paictl if the command uses a kubeconfig. as
+// is the user on whose behalf an operator acts; it may be "".
 func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, error) {
 	w, err := Choose(f, k, server)
 	if err != nil || w != nil {

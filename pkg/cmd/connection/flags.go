@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Flags choose the cluster, and how to connect to it.
+// Flags choose the cluster, and the kind of connection.
 type Flags struct {
 	Kube   kube.Options
 	Server string
@@ -27,7 +27,7 @@ func (fl *Flags) Open(f *cmdutil.Factory) (*Connection, error) {
 	return Open(f, fl.Kube, fl.Server, "")
 }
 
-// Complete completes up to most arguments with words from an answer of the server: see cmdutil.Factory.Complete.
+// Complete completes up to most arguments with words from a response of the server: see cmdutil.Factory.Complete.
 func Complete[T any](f *cmdutil.Factory, fl *Flags, most int, read func(*client.Server, context.Context) (*T, error), words func(*T) []string) cobra.CompletionFunc {
 	return f.Complete(most, func(ctx context.Context, _ []string) ([]string, error) {
 		w, err := fl.Open(f)

@@ -1,6 +1,6 @@
 // Package docs is the command "paictl docs".
-// In: the tree of commands to which it belongs. Out: the reference of all commands as Markdown,
-// one page for each noun, and as man pages, one for each command.
+// In: the complete tree of commands. Out: the reference of all commands as Markdown, one page for each noun, and as man pages, one for each
+// command.
 package docs
 
 import (

@@ -90,7 +90,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 }
 
 func body(b *strings.Builder, c *cobra.Command) {
-	// A command gets its help flag only when it runs. The usage line must not depend on that.
+	// A command gets its help flag only when it runs, but the usage line must not depend on whether it has run.
 	use := c.UseLine()
 	if !strings.HasSuffix(use, "[flags]") && c.LocalNonPersistentFlags().HasAvailableFlags() && !strings.Contains(use, "--") {
 		use += " [flags]"

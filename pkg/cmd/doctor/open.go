@@ -79,8 +79,8 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// openAPI opens the API that was named, or the API of the folder's machines. It never opens the API of another cluster to which the
-// current kubeconfig happens to lead.
+// openAPI opens the API that was named, or the API of the folder's machines. If the current kubeconfig leads to another cluster, openAPI doesn't
+// open that cluster's API.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines engine.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)

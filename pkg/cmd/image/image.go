@@ -56,7 +56,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("config-path")
 }
 
-// registry returns the destination of images, and the credentials for it. It returns false if no registry was named.
+// registry returns the destination of images, and the destination's credentials. It returns false if no registry was named.
 func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
 	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
 	a := image.Access{Insecure: w.Insecure}
@@ -87,7 +87,7 @@ func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Acce
 	return d, a, true, nil
 }
 
-// configDir returns the given folder, that of paictl's settings, or "".
+// configDir returns the given folder, the folder in paictl's settings, or "".
 func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 	if w.Dir != "" || w.Registry != "" {
 		return w.Dir, nil

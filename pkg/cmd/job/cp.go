@@ -100,8 +100,8 @@ func (opts *CopyOptions) complete(source, destination string) error {
 	return nil
 }
 
-// remote splits NAME:PATH. If the text before the colon has a slash and isn't USER/NAME, the argument is a
-// file on this machine; so is C:\ on Windows.
+// remote splits NAME:PATH. If the text before the colon has a slash and isn't USER/NAME, the argument is a file on this machine; on Windows, C:\ is
+// also a file on this machine.
 func remote(s string) (name, at string, ok bool) {
 	name, at, ok = strings.Cut(s, ":")
 	if !ok || name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 || filepath.VolumeName(s) != "" {

@@ -54,7 +54,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jo
 	return target, err
 }
 
-// pick returns a running task: the one of a role and index, or with index -1 the first.
+// pick returns a running task: the task of a role and index, or the first task if the index is -1.
 func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
 	if err := job.CheckRole(j, role); err != nil { // before the cluster is contacted
 		return nil, err
@@ -159,7 +159,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *client.Jobs, j *job.Job, ta
 	return ended(c, j, target, c.Exec(ctx, target, e))
 }
 
-// terminalOf returns the terminal at which the user types.
+// terminalOf returns the user's terminal.
 func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	in, ok := io.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {

@@ -19,7 +19,7 @@ import (
 // Flags are the flags of all verbs on jobs of a cluster.
 type Flags struct {
 	Kube kube.Options
-	// Server is the name or address of a cluster where the user has signed in.
+	// Server is the name or address of a cluster that the user is signed in to.
 	Server string
 	// User is the owner of the jobs. If empty, the method user determines the owner.
 	User string
@@ -68,7 +68,7 @@ func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (
 	return fl.unsigned(f)
 }
 
-// maker returns the owner of a new job. Users who have signed in can't create jobs for others.
+// maker returns the owner of a new job. Users who are signed in can't create jobs for other users.
 func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	me, err := c.Me(ctx)
 	switch {
@@ -82,7 +82,7 @@ func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) 
 	return me, nil
 }
 
-// unsigned returns the owner of the jobs if the user has not signed in.
+// unsigned returns the owner of the jobs if the user isn't signed in.
 func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil

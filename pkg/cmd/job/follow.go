@@ -26,8 +26,8 @@ type followOptions struct {
 // errTimeout is the cause of a context that has timed out.
 var errTimeout = errors.New("timeout")
 
-// follow prints each state of a job, and why it stays in a state, until the job reaches a state for which the
-// caller waits, or finishes. Ctrl-C stops only the following, not the job.
+// follow prints each state of a job, and why it stays in a state, until the job finishes or reaches a state that the caller waits for. Ctrl-C stops
+// only the following, not the job.
 func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {

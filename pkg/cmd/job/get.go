@@ -27,7 +27,7 @@ type GetOptions struct {
 	Output           cmdutil.Output
 }
 
-// maxTasks is how many tasks a page shows. If a job has more, the page shows those that need attention.
+// maxTasks is how many tasks a page shows. If a job has more tasks, the page shows the tasks that need attention.
 const maxTasks = 40
 
 // maxFaults is the maximum number of tasks with GPU faults that a page names.
@@ -224,7 +224,7 @@ func stamp(at *time.Time, now time.Time) string {
 	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
 }
 
-// tasksTable returns the tasks of the latest attempt, those that need attention first, and the number of omitted tasks.
+// tasksTable returns the tasks of the latest attempt, beginning with the tasks that need attention, and the number of omitted tasks.
 func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left int) {
 	if len(d.Tasks) == 0 {
 		t.Header = []string{"ROLE", "TASKS", "IMAGE"}

@@ -22,13 +22,13 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// hostileName is also the name that a person has to type to look at the job.
+// hostileName is also the name that a user has to type to show the job.
 const hostileName = "raw\x1b[2J\x1b]0;name\a\nterm   mallory   running"
 
 // hostileLog is the output of its task: colours, a title, the clipboard, the cursor.
 const hostileLog = "\x1b[31mred\x1b[0m 10%\r20%\n\x1b]52;c;ZXZpbA==\a\x1b]0;pwn\a\x1b[2J\x1b[1;1Hdone\n"
 
-// withHostileJob returns a cluster with a job whose texts are written to harm those who look at it.
+// withHostileJob returns a cluster with a job whose texts try to harm users who view the job.
 func withHostileJob(t *testing.T, user string) (kubeconfig string) {
 	t.Helper()
 	cluster := kubetest.Start(t)

@@ -175,7 +175,7 @@ func sayWhy(ctx context.Context, io *iostreams.IOStreams, c *client.Jobs, j *job
 			io.Say("--- %s: %s ---", d.At().Text(time.Now()), w.Sentence)
 		}
 		return !job.Phase(d.State).Done()
-	}, func(error) {}) // Logs reports that the cluster doesn't answer
+	}, func(error) {}) // Logs reports that the cluster doesn't respond
 }
 
 // palette are colours that can be read on light and dark screens.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// --notify writes the protocol's words into the file, and refuses notices that the protocol has no words for.
+// --notify writes the protocol's words into the file, and rejects notices that have no word in the protocol.
 func TestNoticesOfAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		words []string

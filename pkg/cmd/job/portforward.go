@@ -74,7 +74,7 @@ func splitPort(s string) (local int, remote string, err error) {
 	return local, after, nil
 }
 
-// forwarded is a port on which the command listens.
+// forwarded is a port that the command listens on.
 type forwarded struct {
 	net.Listener
 	port int
@@ -130,7 +130,7 @@ func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Targe
 	err := c.Follow(ctx, j, func(d *job.Detail) bool {
 		end = endOf(d, j, target)
 		return end == nil
-	}, func(error) {}) // connections report that the cluster doesn't answer
+	}, func(error) {}) // connections report that the cluster doesn't respond
 	switch {
 	case end != nil:
 		return end

@@ -53,7 +53,7 @@ type gpuScheduler struct {
 	api     http.Handler
 }
 
-// noQueue stands for kube-scheduler's queue: no pod is bound.
+// noQueue replaces kube-scheduler's queue: no pod is bound.
 type noQueue struct{}
 
 func (noQueue) Activate([]*corev1.Pod)     {}

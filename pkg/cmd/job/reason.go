@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// reasonEvery is the time between two requests for the reason why a job waits. Each of them causes more work than a check of the
-// job's state.
+// reasonEvery is the time between two requests for the reason why a job waits. Each such request causes more work than a check of the job's state.
 const reasonEvery = 4 * time.Second
 
 // reasonAfter is how long a job must be in a state before the reason is reported.

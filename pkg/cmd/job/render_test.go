@@ -39,7 +39,7 @@ func paictl(t *testing.T, env map[string]string, args ...string) (out, errOut st
 	return stdout.String(), stderr.String(), err
 }
 
-// created notes the Framework that is created through a front, as it is sent.
+// created notes the Framework that is created through a front, exactly as it is sent.
 type created struct {
 	sync.Mutex
 	framework *v1.Framework

@@ -164,7 +164,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	return err
 }
 
-// complete sets values for which no flag was given.
+// complete sets values that no flag set.
 func (opts *RunOptions) complete(offer *job.Offer) {
 	d := &opts.Draft
 	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)

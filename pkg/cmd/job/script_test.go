@@ -76,7 +76,8 @@ func TestScriptsOnAServer(t *testing.T) {
 
 var framework = regexp.MustCompile(`pod=~"([0-9a-f]+)-`)
 
-// prometheus answers queries about the use of GPUs, in the form of Prometheus' own answers: the last value is 42. Other queries have no series.
+// prometheus responds to queries about the use of GPUs, in the format of Prometheus' own responses: the last value is 42. Other queries have no
+// series.
 func prometheus(w http.ResponseWriter, r *http.Request) {
 	query, series := r.FormValue("query"), ""
 	if strings.Contains(query, "DCGM_FI_DEV_GPU_UTIL") {

@@ -80,8 +80,8 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		assert.NotContains(t, text.String(), "continues")
 	}
 
-	// A terminal that is closed while a person works in the task. Only the one that controls the program
-	// sends a signal, and even that one is gone before its signal arrives.
+	// A terminal that is closed while a person works in the task. Only the terminal that controls the program sends a signal, and even this
+	// terminal is gone before its signal arrives.
 	for name, controls := range map[string]bool{"closed": true, "vanished": false} {
 		closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", name, "--", "cat")
 		closed.Env = env

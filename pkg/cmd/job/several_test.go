@@ -35,7 +35,8 @@ func TestACommandOnManyJobsHasOneClient(t *testing.T) {
 	assert.Same(t, first, second)
 }
 
-// stops returns a server at which bob is signed in. It answers stops once all jobs of names are being stopped, and refuses that of "two".
+// stops returns the number of stop requests on a server that bob is signed in to. The server responds to the requests once all jobs of names are
+// being stopped, and rejects the request for "two".
 func stops(t *testing.T, names ...string) (stopped *atomic.Int32) {
 	t.Helper()
 	stopped = &atomic.Int32{}

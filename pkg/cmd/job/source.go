@@ -28,7 +28,7 @@ import (
 // Source holds the options, besides the file, that determine the objects of a submission. submit and render
 // share its flags.
 type Source struct {
-	// Parameters override those of the files. Name overrides the name of the job; it is only for one file.
+	// Parameters override the parameters of the files. Name overrides the name of the job; it is only for one file.
 	Parameters []string
 	Name       string
 	// Notify are the notices that the file selects; nil leaves its selection unchanged.
@@ -73,13 +73,13 @@ func (s *Source) check() error {
 // noNotices is the value of --notify that selects none.
 const noNotices = "none"
 
-// noticeWords are the notices that a job file can select, with the protocol's words for them.
+// noticeWords maps the notices that a job file can select to the protocol's words.
 var noticeWords = map[string]jobv1.NotifyState{
 	string(peoplev1.NoticeStarted): jobv1.NotifyRunning, string(peoplev1.NoticeFinished): jobv1.NotifySucceeded, string(peoplev1.NoticeFailed): jobv1.NotifyFailed,
 	string(peoplev1.NoticeStopped): jobv1.NotifyStopped, string(peoplev1.NoticeRetried): jobv1.NotifyRetried,
 }
 
-// notices parses --notify. It refuses notices for which the job protocol has no word.
+// notices parses --notify. It rejects notices that have no word in the job protocol.
 func (s *Source) notices() (out []jobv1.NotifyState, err error) {
 	for _, word := range s.Notify {
 		state, known := noticeWords[word]
@@ -114,7 +114,7 @@ func (s *Source) group(f *cmdutil.Factory) string {
 	return settings.GetString("group")
 }
 
-// read reads files, and reports all mistakes in all of them.
+// read reads files, and reports all mistakes in all files.
 func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
 	var all []submission
 	for _, name := range files {
@@ -127,7 +127,7 @@ func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) 
 	return parse(f, all...)
 }
 
-// parse parses the texts of jobs, and reports all mistakes in all of them.
+// parse parses the texts of jobs, and reports all mistakes in all texts.
 func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
 	for i := range all {
@@ -147,7 +147,7 @@ func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	data, err := readJob(f.IO, name)
 	if err != nil || len(data) > protocol.MaxBytes {
-		return data, err // Parse refuses a file that is too long
+		return data, err // Parse rejects a file that is too long
 	}
 	return s.change(name, data)
 }
@@ -196,7 +196,7 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 // defaultCodeURL is the address of the code if the cluster isn't queried.
 const defaultCodeURL = tasksURL + "/code"
 
-// defaultPeersURL is the address at which tasks wait for each other's addresses if the cluster isn't queried.
+// defaultPeersURL is the URL that tasks get each other's addresses from, if the cluster isn't queried.
 const defaultPeersURL = tasksURL + "/peers"
 
 const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"

@@ -77,8 +77,7 @@ func TestScriptsWithTasks(t *testing.T) {
 	})
 }
 
-// makeJob makes a job of bob with two tasks, of which the first runs in a container, and the second has
-// ended. Without a container neither has begun.
+// makeJob makes a job of bob with two tasks: the first runs in a container, and the second has ended. Without a container neither has begun.
 func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 	t.Helper()
 	ctx, object := t.Context(), v1.ObjectName("bob", name)

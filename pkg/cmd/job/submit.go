@@ -33,7 +33,7 @@ type SubmitOptions struct {
 	Yes   bool
 	// After are names of jobs that have to succeed first.
 	After []string
-	// ClonedFrom is the name of the job from which these were cloned.
+	// ClonedFrom is the name of the job that was cloned.
 	ClonedFrom string
 	Output     cmdutil.Output
 	// aside prints outcomes on stderr. whole makes a submission that isn't interrupted halfway, so that its outcome is
@@ -264,8 +264,8 @@ func (opts *SubmitOptions) code(ctx context.Context, c *client.Jobs, owner strin
 	return opts.Source.pack(ctx, opts.Factory, send)
 }
 
-// follow waits for all jobs concurrently. The command's exit code is that of the first job, in the
-// order of submission, that did not succeed.
+// follow waits for all jobs concurrently. The command's exit code is the exit code of the first job, in the order of submission, that did not
+// succeed.
 func (opts *SubmitOptions) follow(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	errs := make([]error, len(all))
 	var wg sync.WaitGroup

@@ -23,7 +23,7 @@ type sent struct {
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
-// send submits all jobs. If one is refused, the jobs that were submitted before aren't stopped, and are reported.
+// send submits all jobs. If the server rejects a job, the jobs that were submitted before aren't stopped, and are reported.
 func (opts *SubmitOptions) send(ctx context.Context, c *client.Jobs, all []submission) error {
 	var done []sent
 	var failed error

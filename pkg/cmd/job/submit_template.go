@@ -35,7 +35,7 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// count records in the template that a job was made from it. If that fails, the job still exists.
+// count records in the template that a job was made from the template. If that fails, the job still exists.
 func (opts *SubmitOptions) count(ctx context.Context, c *client.Server, t *api.Template) {
 	if err := c.UseTemplate(ctx, t.ID); err != nil {
 		opts.Factory.Log.DebugContext(ctx, "count a job that was submitted from a template", "error", err)

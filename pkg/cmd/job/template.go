@@ -81,8 +81,8 @@ func authorOf(name, me string) (author, short string) {
 	return me, name
 }
 
-// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. If the user has no template of a name, it looks for a
-// built-in one.
+// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. If the user has no template with this name, it tries the built-in
+// templates.
 func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*api.Template, error) {
 	author, short := authorOf(name, me)
 	found, err := t.Templates(ctx, author, short, "")

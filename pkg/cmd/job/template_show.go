@@ -143,7 +143,7 @@ func templateShowRun(ctx context.Context, opts *TemplateShowOptions) error {
 	return nil
 }
 
-// writeTemplate prints a template for users. All of it is printed as plain text, because other people wrote it.
+// writeTemplate prints a template for users. The whole template is printed as plain text, because other people wrote it.
 func writeTemplate(out io.Writer, t *api.Template) error {
 	r := cmdutil.NewRows(out)
 	for _, row := range [][2]string{

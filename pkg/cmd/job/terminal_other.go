@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// resized calls tell periodically, because this system has no signal for it.
+// resized calls tell periodically, because this system sends no signal when a terminal's size changes.
 func resized(ctx context.Context, tell func()) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

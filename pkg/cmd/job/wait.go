@@ -84,7 +84,7 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)
 }
 
-// tellEnd explains why a job failed, and returns the job's exit code as that of the command.
+// tellEnd explains why a job failed, and returns the job's exit code as the command's exit code.
 func tellEnd(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, d *job.Detail, quiet bool) error {
 	if quiet || job.Phase(d.State) == job.Succeeded {
 		return exitOf(d)

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// pipes are connections within the process: a bubble of synctest waits for them.
+// pipes are connections within the process, so that a bubble of synctest waits for them.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -42,13 +42,13 @@ func (p pipes) Accept() (net.Conn, error) {
 func (pipes) Close() error   { return nil }
 func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// serve answers a client of jobs.
+// serve returns a client of jobs whose requests mux handles.
 func serve(t *testing.T, mux *http.ServeMux) *client.Jobs {
 	t.Helper()
 	return serveInside(t, mux, &client.Inside{})
 }
 
-// serveInside answers a client of jobs that enters tasks with the functions of in.
+// serveInside returns a client of jobs whose requests mux handles, and which enters tasks with the functions of in.
 func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jobs {
 	t.Helper()
 	l, srv := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
@@ -71,7 +71,7 @@ func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jo
 	return &client.Jobs{Server: s}
 }
 
-// send answers with values as lines of JSON.
+// send writes values as lines of JSON.
 func send[T any](w http.ResponseWriter, values ...T) {
 	for _, v := range values {
 		_ = json.NewEncoder(w).Encode(v) // a client that is gone fails the test itself

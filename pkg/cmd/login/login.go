@@ -1,5 +1,4 @@
-// Package login has the commands "paictl login", "logout" and "whoami", which sign in at the platform's server and show the user who is
-// signed in.
+// Package login has the commands "paictl login", "logout" and "whoami", which sign in to the platform's server and show the signed-in user.
 // In: the address of a server, a user name and a password. Out: tokens in a file of the user, and messages.
 package login
 
@@ -35,7 +34,7 @@ type Options struct {
 	User     string
 	Password bool
 	CA       string
-	// Fingerprint is the fingerprint of the authority which signs the server's certificate.
+	// Fingerprint is the fingerprint of the CA that signs the server's certificate.
 	Fingerprint string
 	// Device signs in with a browser on another machine. NoBrowser doesn't open a browser on this one.
 	Device    bool
@@ -110,7 +109,7 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 	return cmd
 }
 
-// target is the server at which the user signs in.
+// target is the server that the user signs in to.
 type target struct {
 	name string
 	url  *url.URL
@@ -168,7 +167,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// target finds the server at which the user signs in, and its name.
+// target finds the server that the user signs in to, and its name.
 func (opts *Options) target(file *login.File) (*target, error) {
 	at := cmp.Or(opts.At, file.Current)
 	if at == "" {
@@ -219,7 +218,7 @@ func (opts *Options) change(ctx context.Context, store login.Store, t *target) (
 	return true, err
 }
 
-// trust returns the authority that may sign the server's certificate. nil means the system's authorities.
+// trust returns the CA that may sign the server's certificate. nil means the system's CAs.
 func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error) {
 	if opts.CA != "" {
 		if ca, err = os.ReadFile(opts.CA); err != nil {

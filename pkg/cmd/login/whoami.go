@@ -20,7 +20,7 @@ type WhoamiOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// All lists all clusters at which the user is signed in.
+	// All lists all clusters that the user is signed in to.
 	All    bool
 	Output cmdutil.Output
 }
@@ -147,7 +147,7 @@ func (opts *WhoamiOptions) kubeconfig() error {
 	return err
 }
 
-// list shows the clusters at which the user signed in.
+// list shows the clusters that the user is signed in to.
 func (opts *WhoamiOptions) list() error {
 	file, err := connection.Store(opts.Factory).Read()
 	if err != nil {

@@ -73,8 +73,7 @@ func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
 	}
 }
 
-// take imports all jobs, and counts them by person. The report is nil if the program that reads them exited without
-// one.
+// take imports all jobs, and counts them by person. The report is nil if the program that reads the jobs exited without a report.
 func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
 	told := progress{io: opts.Factory.IO}
 	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say}

@@ -105,7 +105,7 @@ func openDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	return c, d, err
 }
 
-// openpaiRun imports people first, because jobs belong to them.
+// openpaiRun imports people before jobs, because each job belongs to a person.
 func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	j, err := openJobs(ctx, opts)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 // cells adjusts virtual clusters when the machines change, and records the changes.
 type cells struct {
 	takeFrom string
-	// asks is set if the command has --take-from.
+	// asks reports whether the command has --take-from.
 	asks bool
-	// decided means that the change can no longer be refused, because the machine has already left.
+	// decided means that the change can no longer be rejected, because the machine has already left.
 	decided bool
 	// former is the file from before another machine left. It is used again if it fits the current machines.
 	former []byte
@@ -65,7 +65,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// choose explains how to choose the virtual cluster that gives up cells. It returns "" if the error isn't about that.
+// choose explains how to choose the virtual cluster that gives up cells. It returns "" if the error has another cause.
 func (c *cells) choose(err error) string {
 	e, ok := errors.AsType[*vc.OwnersError](err)
 	switch {

@@ -192,7 +192,7 @@ func (opts *GPURepairOptions) add(cmd *cobra.Command) {
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 }
 
-// answerEvery is the time between two checks for the agent's answer.
+// answerEvery is the time between two checks for the agent's response.
 const answerEvery = 300 * time.Millisecond
 
 func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
@@ -248,8 +248,7 @@ func refusedHint(message string) string {
 	return ""
 }
 
-// awaitAnswer waits for the agent's answer. If the agent doesn't see a request in time, it may still execute it a little
-// later.
+// awaitAnswer waits for the agent's response. If the agent doesn't see a request in time, it may still execute it a little later.
 func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepairOptions, o repair.Request) (repair.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
 		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", repair.Valid),
@@ -258,7 +257,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepa
 	for {
 		n, err := client.CoreV1().Nodes().Get(limited, opts.Node, metav1.GetOptions{})
 		if err == nil {
-			answers, _ := repair.ReadAnswers(n) // the next answer may be readable
+			answers, _ := repair.ReadAnswers(n) // the next annotation may be readable
 			if i := slices.IndexFunc(answers, func(a repair.Answer) bool { return a.ID == o.ID }); i >= 0 {
 				return answers[i], nil
 			}

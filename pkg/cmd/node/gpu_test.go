@@ -30,7 +30,7 @@ func nodeWith(name, gpus string) corev1.Node {
 	return n
 }
 
-// serve makes the cluster of the nodes the one of KUBECONFIG.
+// serve starts an API server with the nodes, and makes KUBECONFIG lead there.
 func serve(t *testing.T, nodes ...corev1.Node) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

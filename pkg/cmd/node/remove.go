@@ -116,7 +116,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 		return err
 	}
 	cells.decided = true
-	s.Options.Retry = s.Again // machines are arguments here, and those that were removed are no longer in the layout
+	s.Options.Retry = s.Again // machines are arguments here, and removed machines are no longer in the layout
 	err = cluster.RemoveNodes(ctx, s.Spec, s.Options, cluster.RemoveOptions{
 		Force: opts.Force, DrainTimeout: opts.DrainTimeout,
 		Removed: func(n *engine.Node) error { return forget(&edit, s.Config.Dir, n.Hostname, cells) },

@@ -22,7 +22,7 @@ type ReplaceOptions struct {
 	Output  cmdutil.Output
 	// Dead is a host name of the layout, New an address or NAME=ADDRESS.
 	Dead, New string
-	// Roles are the roles of the new machine; empty means those of the dead one.
+	// Roles are the roles of the new machine; empty means the roles of the dead machine.
 	Roles      []string
 	Fix, Force bool
 }

@@ -1,4 +1,4 @@
-// Package notify has the commands "paictl notify ...", by which people choose the notices that they get about their jobs.
+// Package notify has the commands "paictl notify ...", which let users choose the notices that they get about their jobs.
 // In: flags, a sign-in or a kubeconfig, the address of a webhook. Out: the settings, as text or JSON.
 package notify
 

@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// server is one where ann is signed in.
+// server is a pai-server that ann is signed in to.
 type server struct {
 	now   api.Notifications
 	asked []string
 	sent  []api.NotificationsChange
-	// looks are the results of the mail at each look after the test.
+	// looks are the results of the mail, one for each query after the test.
 	looks []string
 }
 

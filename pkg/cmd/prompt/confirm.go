@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Confirm asks a yes-or-no question about the named things; --yes answers it. The answer no is an error.
+// Confirm asks a yes-or-no question about the named things; --yes means that the answer is yes. The answer no is an error.
 func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
 	if yes {
 		return nil

@@ -13,7 +13,7 @@ type ruleChange struct {
 	Phrase string `json:"phrase"`
 }
 
-// changes returns the rules that differ: first those of after in their order, then the removed ones.
+// changes returns the rules that differ: first the rules of after in their order, then the removed rules.
 func changes(before, after *rules.Set) []ruleChange {
 	had := index(before)
 	has := index(after)

@@ -37,8 +37,7 @@ type tested struct {
 	Reaction string `json:"reaction"`
 	Causer   string `json:"causer"`
 	Reason   string `json:"reason"`
-	// Matched is the text of a log, "exit code N", or a fact by which the rule recognized the failure. It is empty if
-	// no rule matched.
+	// Matched is what the rule recognized the failure by: the text of a log, "exit code N", or a fact. It is empty if no rule matched.
 	Matched  string   `json:"matched"`
 	Solution []string `json:"solution"`
 	// Report is the termination message that the task would write. It is empty after a success.

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// sandboxWithAgent returns the folder of a sandbox that is off. On its first host an agent has run.
+// sandboxWithAgent returns the folder of a sandbox that isn't running. An agent has run on its first host.
 func sandboxWithAgent(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -32,7 +32,7 @@ quick-start file for them; or, without root, a Kubernetes API with simulated nod
 	return cmd
 }
 
-// addDirFlag adds --dir. Its default is a system folder for root, and a folder of the user for others.
+// addDirFlag adds --dir. Its default is a system folder for root, and a folder in the home directory for other users.
 func addDirFlag(cmd *cobra.Command, f *cmdutil.Factory, dir *string) {
 	cmd.Flags().StringVarP(dir, "dir", "d", defaultDir(os.Geteuid(), f.Getenv), "folder of the sandbox's state")
 	_ = cmd.MarkFlagDirname("dir")

@@ -35,8 +35,8 @@ type checked struct {
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
-	// Machines are differences between machines and their cells, Silent the machines that don't report their GPUs. Both are set only
-	// if the cluster was queried.
+	// Machines are differences between machines and their cells, Silent the machines that don't report their GPUs. Both fields are set only if the
+	// cluster was queried.
 	Machines []machines.Finding `json:"machines,omitempty"`
 	Silent   []string           `json:"silent,omitempty"`
 	// Division is nil if there are errors.

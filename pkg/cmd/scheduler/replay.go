@@ -115,7 +115,7 @@ func readSteps(opts *ReplayOptions) ([]byte, error) {
 	return os.ReadFile(opts.Steps)
 }
 
-// sentence formats the answer to a step for a person.
+// sentence formats the result of a step for a person.
 func sentence(l *sim.Line) string {
 	words := []string{fmt.Sprintf("%d", l.Step), l.Op, l.Pod, l.Result}
 	if l.Place != nil && l.Node != "" {

@@ -33,7 +33,7 @@ type SimulateOptions struct {
 	// used.
 	Policies []string
 	Meter    sim.Meter
-	// Jobs is a CSV file to which a line for each job is written. "" means no file.
+	// Jobs is a CSV file that gets a line for each job. "" means no file.
 	Jobs                string
 	Drain               bool
 	Checkpoint, Restart int // seconds

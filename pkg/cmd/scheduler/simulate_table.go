@@ -90,7 +90,7 @@ func figures(results []simulated) cmdutil.Table {
 	return t
 }
 
-// completions adds the rows of a run in which all jobs have finished.
+// completions adds the rows of a run that finished all jobs.
 func completions(row func(string, func(*sim.Report) string)) {
 	row("work lost by preemptions", func(r *sim.Report) string { return share(r.Completion.LostWork) })
 	row("utilisation without lost work", func(r *sim.Report) string { return share(r.UsefulUtilisation) })
@@ -127,8 +127,7 @@ func codes(results []simulated) []string {
 	return out
 }
 
-// grouped returns a table in which the rows of all configurations with the same name are together,
-// in the order in which the names first occur.
+// grouped returns a table that keeps the rows of all configurations with the same name together, in the order of the first occurrence of each name.
 func grouped(results []simulated, header []string, rows func(*sim.Report) [][]string) cmdutil.Table {
 	t := cmdutil.Table{Header: header}
 	if len(results) > 1 {
@@ -179,7 +178,7 @@ func localities(results []simulated) cmdutil.Table {
 	})
 }
 
-// levels returns the levels at which jobs of one size started, the most frequent first.
+// levels returns the levels of the cells that jobs of one size started in, the most frequent first.
 func levels(s sim.Size) string {
 	names := make([]string, 0, len(s.Levels))
 	for name := range s.Levels {

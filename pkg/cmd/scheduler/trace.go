@@ -71,7 +71,7 @@ func traceRun(opts *TraceOptions) error {
 	return nil
 }
 
-// sizes lists the sizes of clusters for which traces can be made.
+// sizes lists the sizes of clusters that traces can be made for.
 func sizes() string {
 	var out []string
 	for _, n := range trace.Sizes() {

@@ -29,10 +29,9 @@ type entrance struct {
 	URL string
 	// Pages is the address of the pages of other services; "" if the server doesn't proxy them.
 	Pages string
-	// Fingerprint is the fingerprint of the platform's own authority, which clients don't trust yet. It is "" if the site
-	// provides the certificate.
+	// Fingerprint is the fingerprint of the platform's own CA, which clients don't trust yet. It is "" if the site provides the certificate.
 	Fingerprint string
-	// Service is the Service to which traffic for that address must be forwarded. It is nil if no forwarding is needed.
+	// Service is the Service that must get the traffic for this address. It is nil if no forwarding is needed.
 	Service *corev1.Service
 }
 
@@ -104,7 +103,7 @@ func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// welcome returns the text about signing in. The code is unset if there is an administrator.
+// welcome returns the text about how to sign in. The code is unset if there is an administrator.
 func (e *entrance) welcome(code secret.String, until time.Time) string {
 	url := cmp.Or(e.URL, "https://ADDRESS") // neither a name nor the address of a machine is known
 	var b strings.Builder
@@ -141,8 +140,7 @@ func (e *entrance) leads() string {
 	}
 }
 
-// writeEntrance appends to a status how users sign in. It omits that for users who don't have the permission to read
-// it.
+// writeEntrance adds to a status how users sign in. It omits this part for users who may not read it.
 func (c *opened) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
 	if !serverReady(all) {
 		return nil

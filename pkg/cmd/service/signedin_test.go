@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// signedIn makes a server the one where the user is signed in. A nil report is that of a user who isn't an administrator.
+// signedIn starts a server, and signs the user in to this server. A nil report means that the user isn't an administrator.
 func signedIn(t *testing.T, report *state.Report) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

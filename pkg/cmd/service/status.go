@@ -166,8 +166,8 @@ func writeOlder(w io.Writer, all []services.Status) error {
 	return err
 }
 
-// writeProblems prints one line per problem, with its remedy below. Services that were not started share one
-// line, because in a new cluster that is all of them.
+// writeProblems prints one line per problem, with its remedy below. Services that were not started share one line, because in a new cluster no
+// service was started.
 func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {

@@ -38,7 +38,7 @@ type Session struct {
 	Release *config.VersionEdit
 	// NewBundle is the bundle that Release writes, or "".
 	NewBundle string
-	// Images is the change of the services' images to those of this paictl, for Needs.Upgrade; otherwise nil.
+	// Images is the change of the services' images to the images of this paictl, for Needs.Upgrade; otherwise nil.
 	Images *config.ServicesEdit
 
 	client     *ssh.Client
@@ -138,8 +138,7 @@ func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
 	return mistakes.Write(f.IO.Err)
 }
 
-// images returns the change of the services' configuration to the images of this paictl, which must be those of the
-// bundle.
+// images returns the change of the services' configuration to the images of this paictl, which must match the bundle's images.
 func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	fields, tag, _, err := catalogue.OtherRelease(c)
 	if err != nil {
@@ -186,7 +185,7 @@ func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	return nil
 }
 
-// UseBundle opens the bundle for a session that was opened without one.
+// UseBundle opens the bundle for a session that was opened without a bundle.
 func (s *Session) UseBundle(ctx context.Context) error {
 	b, err := openBundle(ctx, s.flags.bundleDir(s.Config))
 	if err == nil {
@@ -201,8 +200,8 @@ func (s *Session) UpCommand() string { return s.flags.up }
 // Again returns the command line as it would be typed again with other arguments.
 func (s *Session) Again(args []string) string { return s.flags.again(args) }
 
-// connectWith creates the SSH client. At a terminal, it asks about unknown host keys and for
-// passphrases; otherwise unknown hosts are refused unless they may be accepted.
+// connectWith creates the SSH client. At a terminal, it asks about unknown host keys and for passphrases; otherwise it rejects unknown hosts unless
+// they may be accepted.
 func (s *Session) connectWith(n Needs) {
 	counter := &ssh.Counter{}
 	o := ssh.Options{Tracer: ssh.Tracers{counter, ssh.SlogTracer{Log: s.f.Log}}}
@@ -229,7 +228,7 @@ func (s *Session) Close() error {
 	return err
 }
 
-// CloseSink ends the event stream, so that a command may print after it.
+// CloseSink ends the event stream, so that a command may print its own output.
 func (s *Session) CloseSink() error { return s.sink.Close() }
 
 // openBundle opens the bundle and hashes its artifacts, so that a damaged file is found

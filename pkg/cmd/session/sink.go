@@ -13,9 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// sink opens the renderer when a run has connected to its hosts: before that, the person at the terminal may have
-// to answer questions about host keys and passphrases, which a live table would overwrite. A run's first event is
-// its start; the second comes after the connections.
+// sink opens the renderer when a run has connected to its hosts: before that, the user may have to answer questions about host keys and
+// passphrases, which a live table would overwrite. A run's first event is its start; the second comes after the connections.
 type sink struct {
 	open  func() progress.Renderer
 	hello func(engine.Event)

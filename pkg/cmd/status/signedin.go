@@ -86,7 +86,7 @@ func (p *polls) Run(ctx context.Context) error {
 	}
 }
 
-// stale returns a model for a server that no longer answers.
+// stale returns a model for a server that no longer responds.
 func stale(last *status.Cluster, err error) *status.Cluster {
 	c := *last
 	c.Sources = slices.Clone(last.Sources)

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// signedIn makes a server the one where the user is signed in. It has the state of the cluster, as far as the user may see it.
+// signedIn starts a server, and signs the user in to this server. The server has the state of the cluster, as far as the user may see it.
 func signedIn(t *testing.T, seen *status.Cluster) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

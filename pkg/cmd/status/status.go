@@ -26,7 +26,7 @@ type StatusOptions struct {
 	Once    bool
 	Watch   bool
 	All     bool
-	// Dir is a configuration folder, with which the view reads journals of machines, or "".
+	// Dir is the configuration folder that the view needs to read journals of machines, or "".
 	Dir string
 	// View shows the cluster on a terminal until the user quits. If it is nil, a terminal gets the
 	// tables.
@@ -167,7 +167,7 @@ func watchRun(ctx context.Context, opts *StatusOptions, follower Following) erro
 	return err
 }
 
-// firstModel limits the wait for the first model, on which changes are based.
+// firstModel limits the wait for the first model, which later models are compared with.
 const firstModel = 10 * time.Second
 
 func writeChanges(ctx context.Context, opts *StatusOptions, follower Following) error {

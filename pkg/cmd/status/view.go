@@ -25,7 +25,7 @@ type View struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// Dir is a configuration folder, with which journals of machines are read, or "".
+	// Dir is the configuration folder that is needed to read journals of machines, or "".
 	Dir string
 }
 
@@ -109,8 +109,8 @@ func (p process) SetStdout(w io.Writer) { p.Stdout = w }
 // SetStderr implements tea.ExecCommand.
 func (p process) SetStderr(w io.Writer) { p.Stderr = w }
 
-// Run implements tea.ExecCommand. A shell's exit code is that of its last command, and isn't an error of the view. The output of paictl stays
-// on the screen until a key is pressed.
+// Run implements tea.ExecCommand. A shell's exit code is the exit code of its last command, and isn't an error of the view. The output of paictl
+// stays on the screen until a key is pressed.
 func (p process) Run() error {
 	err := p.Cmd.Run()
 	if p.ProcessState == nil || p.ProcessState.ExitCode() < 0 {

@@ -94,7 +94,7 @@ says what they contain.`,
 	return cmd
 }
 
-// parallel is how many machines are queried at a time, because their answers are large.
+// parallel is how many machines are queried at a time; it is limited because their outputs are large.
 const parallel = 8
 
 // check parses the flags with a special format.
@@ -239,8 +239,8 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	return src, done
 }
 
-// openAPI opens the API that was named, or that of the folder's machines. If the current kubeconfig leads to another
-// cluster, its data would mislead readers of the archive.
+// openAPI opens the API that the flags name, or the API of the folder's machines. If the current kubeconfig leads to another cluster, the data of
+// that cluster would mislead readers of the archive.
 func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*kube.Cluster, error) {
 	k, err := kube.Open(opts.Kube)
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || src.Spec == nil || err == nil && session.LeadsTo(k.Server, src.Spec) {

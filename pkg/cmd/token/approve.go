@@ -21,7 +21,7 @@ type ApproveOptions struct {
 	Factory *cmdutil.Factory
 	Server  string
 	Code    string
-	// Yes approves without a question. Refuse refuses the program.
+	// Yes approves without a question. Refuse rejects the program's request.
 	Yes, Refuse bool
 }
 

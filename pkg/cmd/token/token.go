@@ -43,7 +43,7 @@ type tokens struct {
 	operator bool
 }
 
-// open connects to the tokens of a cluster. as is the person for whom an operator creates a token; it may be "".
+// open connects to the tokens of a cluster. as is the user for whom an operator creates a token; it may be "".
 func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 	w, err := connection.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
@@ -69,8 +69,7 @@ func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.
 	return t.server.NewToken(ctx, n)
 }
 
-// list returns a person's tokens. If user is empty, it returns those of the person who has signed in, or everyone's with a
-// kubeconfig.
+// list returns a person's tokens. If user is empty, it returns the tokens of the signed-in user, or everyone's tokens with a kubeconfig.
 func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, error) {
 	out, err := t.server.TokenRecords(ctx, user, t.operator && user == "")
 	if err != nil {

@@ -29,7 +29,7 @@ func (o *passwordFlags) add(cmd *cobra.Command, none bool) {
 	}
 }
 
-// check refuses contradictory flags.
+// check returns an error for contradictory flags.
 func (o *passwordFlags) check() error {
 	n := 0
 	for _, set := range []bool{o.Stdin, o.Generate, o.None} {

@@ -50,7 +50,7 @@ func (p *People) Me(ctx context.Context) (string, error) {
 	return me.Name, nil
 }
 
-// printed returns a person without the version of the object, on which changes are based.
+// printed returns a person without the version of the object, which only changes need.
 func printed(u *User, err error) (*User, error) {
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/signed", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
 }
 
-// TestScriptsOfAnAdministratorWhoHasSignedIn has a scheduler to which no change of the configuration makes a difference.
+// TestScriptsOfAnAdministratorWhoHasSignedIn has a scheduler whose responses don't depend on the configuration.
 func TestScriptsOfAnAdministratorWhoHasSignedIn(t *testing.T) {
 	c := kubetest.Start(t)
 	empty := func() { // Prepare creates the scheduler's ConfigMap again

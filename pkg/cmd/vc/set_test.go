@@ -34,10 +34,10 @@ type cluster struct {
 	objects map[string]*corev1.ConfigMap
 	secrets []string // requests for Secrets
 	records []audit.Record
-	problem string // the scheduler refuses the configuration
+	problem string // the scheduler rejects the configuration
 }
 
-// newCluster makes a cluster the one of KUBECONFIG, and pushes a configuration with three machines of eight GPUs.
+// newCluster makes a cluster, makes KUBECONFIG lead there, and pushes a configuration with three machines of eight GPUs.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{objects: map[string]*corev1.ConfigMap{schedulerconfig.ConfigMap: {Data: map[string]string{schedulerconfig.ConfigMapKey: "{}"}}}}
@@ -120,7 +120,7 @@ func owners(text string) []api.VirtualCluster {
 	return vc.Configured(parsed)
 }
 
-// validation compares a configuration with that of the running scheduler.
+// validation compares a configuration with the configuration of the running scheduler.
 func (c *cluster) validation(text string) api.Validation {
 	before := map[string]*api.VirtualCluster{}
 	for _, v := range owners(c.objects[schedulerconfig.ConfigMap].Data[schedulerconfig.ConfigMapKey]) {

@@ -147,7 +147,7 @@ func also(text string) string {
 	return "; " + text
 }
 
-// limits lists changes other than those of cells.
+// limits lists the changes of the quota and the policy.
 func limits(before, after *api.VirtualCluster) string {
 	var parts []string
 	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {

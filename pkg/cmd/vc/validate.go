@@ -102,7 +102,7 @@ func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Clus
 	return held, err
 }
 
-// ask queries the scheduler. If no scheduler answers, the note says so.
+// ask queries the scheduler. If no scheduler responds, the note says so.
 func ask(ctx context.Context, c *cluster, text []byte) (result *api.Validation, note string, err error) {
 	result, err = c.scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {

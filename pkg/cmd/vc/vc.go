@@ -75,7 +75,7 @@ func open(o kube.Options) (*cluster, error) {
 
 // state is the known state of all virtual clusters.
 type state struct {
-	// Running reports whether the scheduler answered. Otherwise Items come from the configuration.
+	// Running reports whether the scheduler responded. Otherwise Items come from the configuration.
 	Running bool `json:"running"`
 	v3.VirtualClusters
 }
@@ -100,7 +100,7 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.Com
 	})
 }
 
-// completeCells completes TYPE= of --cells: for an operator with all types, otherwise with those that virtual clusters own.
+// completeCells completes TYPE= of --cells: for an operator with all types, otherwise with the types that virtual clusters own.
 func completeCells(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
 	words := f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
 		types, err := cellTypes(ctx, f, fl)

@@ -79,7 +79,7 @@ than this program. No other command looks for releases.`,
 	return cmd
 }
 
-// complete refuses flags without effect, and reads the address from the settings.
+// complete rejects flags without effect, and reads the address from the settings.
 func (o *Options) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	if o.Verify && o.Check {
 		return cmdutil.Usagef("give --verify or --check")

@@ -1,9 +1,9 @@
 // Package garbage delays the first collection of garbage of a short program.
 //
-// Packages allocate some megabytes when the program starts, most of which stay in use. With Go's default, the collector runs several times
-// during the start and frees little. Go initializes packages in the order of their import paths, after their imports. This package imports
-// only package runtime, so that it is initialized before libraries: package runtime/debug, which has the public function, comes after most
-// of them.
+// Packages allocate some megabytes when the program starts, and most of this memory stays in use. With Go's default, the collector runs several
+// times during the start and frees little. Go initializes packages in the order of their import paths, after their imports. This package imports
+// only package runtime, so that it is initialized before libraries: package runtime/debug, which has the public function, is initialized after most
+// libraries.
 package garbage
 
 import (
@@ -39,7 +39,7 @@ func setGCPercent(percent int32) int32
 // mark is an object that nothing refers to, so that the first collection removes it.
 type mark struct{ _ [64]byte }
 
-// untilFirst sets the percentage until the first collection, and the percentage after it.
+// untilFirst sets the percentage until the first collection, and the percentage for later collections.
 func untilFirst(first, then int32) {
 	setGCPercent(first)
 	runtime.AddCleanup(new(mark), func(percent int32) { setGCPercent(percent) }, then)

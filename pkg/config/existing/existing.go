@@ -1,7 +1,6 @@
 // Package existing reads the properties of a Kubernetes cluster that paictl did not install.
-// In: a connection, which may have little more permission than to read the nodes. Out: the values from
-// which pkg/config generates a configuration. Values that the API doesn't report, or that this user may not
-// read, are empty.
+// In: a connection, which may have little more permission than to read the nodes. Out: the values that pkg/config needs to generate a
+// configuration. Values that the API doesn't report, or that this user may not read, are empty.
 package existing
 
 import (

@@ -68,7 +68,7 @@ func TestWhatTheAPITellsIsTakenOver(t *testing.T) {
 	}
 }
 
-// serve returns an API that answers only for some paths, and forbids the others.
+// serve returns an API that responds only for some paths, and forbids the others.
 func serve(t *testing.T, answers map[string]string) *kube.Cluster {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -85,7 +85,7 @@ func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	return d, nil
 }
 
-// added returns the findings that weren't among the earlier ones. Their lines may have moved.
+// added returns the findings that weren't among the earlier findings. Their lines may have moved.
 func added(before, after config.Findings) config.Findings {
 	type finding struct {
 		file, field, rule, message string

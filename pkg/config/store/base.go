@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// BaseFile is the file in a folder with the revision on which the folder is based.
+// BaseFile is the file in a folder that contains the revision that the folder is based on.
 const BaseFile = ".paictl-revision"
 
-// Base is the revision that was last equal to a folder: it was pulled into the folder or pushed from it.
+// Base is the revision that was last equal to a folder: a pull wrote it into the folder, or a push created it from the folder.
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`

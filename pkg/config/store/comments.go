@@ -10,8 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// minSecret is the minimum length of secrets that are searched for in comments: shorter ones occur
-// in every text.
+// minSecret is the minimum length of secrets that are searched for in comments: shorter secrets occur in every text.
 const minSecret = 4
 
 // commented is a comment that looks like an entry that was commented out: "# password: x".

@@ -75,9 +75,8 @@ func errNoEntry(r Revision) error {
 		"the passwords of revision %d are gone: Secret %s has %w %s", r.Number, SecretName, errEntry, r.Credentials)
 }
 
-// withEntry returns the Secret with a further entry, and the revisions of the history whose entries still
-// fit; it removes the oldest first. It also removes entries that can no longer be committed: those that no
-// revision names, and that were made for pushes onto an earlier revision.
+// withEntry returns the Secret with a further entry, and the revisions of the history whose entries still fit; it removes the oldest first. It also
+// removes entries that can no longer be committed: entries that no revision names, and that were made for pushes onto an earlier revision.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
 	if len(name)+len(value) > maxObject {
 		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, but Kubernetes stores at most %d KiB in one Secret",
@@ -115,7 +114,7 @@ func withEntry(old *corev1.Secret, name string, value []byte, current int, histo
 	if old != nil {
 		for key := range old.Data {
 			if entryNumber(key) > current {
-				put(key) // an entry of a concurrent push; if it doesn't fit, that push is refused
+				put(key) // an entry of a concurrent push; if it doesn't fit, that push is rejected
 			}
 		}
 	}
@@ -130,7 +129,7 @@ func entryOf(secret *corev1.Secret, key string) ([]byte, bool) {
 	return v, ok
 }
 
-// entryNumber returns the revision for which an entry was made, or 0 if paictl didn't make the name.
+// entryNumber returns the revision that an entry was made for, or 0 if paictl didn't make the name.
 func entryNumber(key string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, "r"), "-")
 	n, err := strconv.Atoi(number)

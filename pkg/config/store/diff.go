@@ -20,7 +20,7 @@ type FileChange struct {
 	File string `json:"file"`
 	// Diff is unified, with secrets masked. It is empty if only secrets differ.
 	Diff string `json:"diff,omitempty"`
-	// Secrets are those that differ, without their values.
+	// Secrets are the secrets that differ, without their values.
 	Secrets []SecretChange `json:"secrets,omitempty"`
 }
 
@@ -120,9 +120,8 @@ func mask(shown []byte) []byte {
 
 const diffContext = 3
 
-// unified returns the unified diff of two texts. It skips the common lines at both ends before it
-// compares them: the layout of thousands of machines has a hundred thousand lines, of which few
-// differ.
+// unified returns the unified diff of two texts. It skips the common lines at both ends before it compares the texts: the layout of thousands of
+// machines has a hundred thousand lines, and few of them differ.
 func unified(a, b []byte, from, to string) string {
 	left, right := lines(a), lines(b)
 	head := 0

@@ -23,7 +23,7 @@ type Candidate struct {
 	// Source is where the files came from, if that isn't a folder of the operator. A push from the
 	// same source as the last push needs no base.
 	Source string
-	// Force allows a push over a revision on which the files are not based.
+	// Force allows a push over a revision that the files are not based on.
 	Force bool
 	// Rename allows the push to change the cluster-id.
 	Rename bool
@@ -141,7 +141,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 	return c, nil
 }
 
-// permit refuses a push to another cluster, and a push that would overwrite another user's.
+// permit rejects a push to another cluster, and a push that would overwrite another user's push.
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
@@ -165,7 +165,7 @@ func (s *Store) permit(d *Draft, c Candidate) error {
 
 const remedyStale = "see what differs with: paictl config diff -p DIR; get the cluster's files with: paictl config pull -o OTHER; --force overwrites them"
 
-// based refuses files that are not based on the head.
+// based rejects files that are not based on the head.
 func based(c Candidate, head Revision) error {
 	b := c.Base
 	switch {
@@ -215,8 +215,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft returns a push of the files of an earlier revision. It refuses a revision with
-// another cluster-id, because a rollback isn't meant to rename the cluster.
+// RollbackDraft returns a push of the files of an earlier revision. It rejects a revision with another cluster-id, because a rollback isn't meant
+// to rename the cluster.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {

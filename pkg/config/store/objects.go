@@ -77,7 +77,7 @@ func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.Co
 	return cm, pack(cm, shown)
 }
 
-// pack puts the files into the ConfigMap, and compresses large ones if they don't fit otherwise.
+// pack puts the files into the ConfigMap, and compresses large files if they don't fit otherwise.
 func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	total := 0
 	for _, text := range shown {

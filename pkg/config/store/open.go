@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// A shorter secret is too likely to be a common word. If machines have more than maxSearched
-// passwords, only some are searched for.
+// A shorter secret is too likely to be a common word. If machines have more than maxSearched passwords, the search covers only some of these
+// passwords.
 const (
 	minSearched = 8
 	maxSearched = 500

@@ -104,8 +104,7 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	return err
 }
 
-// writeCredentials adds the draft's credentials to the Secret, unless they are the current
-// ones.
+// writeCredentials adds the draft's credentials to the Secret, unless the Secret already has them.
 func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	if d.amends {
 		r.Credentials = d.Head.Credentials
@@ -126,8 +125,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	}
 	r.Credentials = name
 	have, kept := d.objects.secret, history
-	// Another push may change the Secret at the same time. Both may write, because the ConfigMap decides which push
-	// succeeds.
+	// Another push may change the Secret at the same time. Both pushes may write, because the ConfigMap decides which push succeeds.
 	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
 		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {

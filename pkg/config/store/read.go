@@ -27,7 +27,7 @@ type Copy struct {
 	parts credentials
 }
 
-// Private reports whether a file must not be readable by others.
+// Private reports whether only the owner may be able to read a file.
 func (c *Copy) Private(name string) bool {
 	return len(c.parts[name]) > 0 || name == config.ServicesFile
 }

@@ -43,8 +43,8 @@ func server(t *testing.T) (*kube.Cluster, *store.Store) {
 	return c, newStore(c.Client)
 }
 
-// Ten folders with one base push at once, each with its own password: one wins, the others
-// are refused, and the copy is the winner's, files and password.
+// Ten folders with one base push at once, each with its own password: one push wins, the others are rejected, and the copy contains the winner's
+// files and password.
 func TestOfPushesAtOnceOnARealServerExactlyOneWins(t *testing.T) {
 	for name, first := range map[string]bool{"the first push": true, "a later push": false} {
 		t.Run(name, func(t *testing.T) {

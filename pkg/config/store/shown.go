@@ -16,11 +16,10 @@ import (
 
 // Shown is a configuration without secrets, for display.
 type Shown struct {
-	// Files have secret.Mask in place of each secret, including those in comments. A file that can't be shown has an
-	// error instead.
+	// Files have secret.Mask in place of each secret, including secrets in comments. A file that can't be shown has an error instead.
 	Files  map[string][]byte
 	Errors map[string]error
-	// Secrets are those that were removed.
+	// Secrets are the removed secrets.
 	Secrets []secret.String
 }
 

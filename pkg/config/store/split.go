@@ -20,7 +20,7 @@ const Reference = `"` + referenceText + `"`
 
 const referenceText = "secret:" + SecretName
 
-// part is a secret that was removed from a file, as it was written, including quotes.
+// part is a secret that was removed from a file, exactly as it was written, including quotes.
 type part struct {
 	Field string `json:"field"` // for messages, or wholeFile
 	Text  string `json:"text"`
@@ -59,7 +59,7 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut replaces the secrets in a file, including those in comments. ok is false if the remaining text doesn't decode to the same data.
+// takeOut replaces the secrets in a file, including secrets in comments. ok is false if the remaining text doesn't decode to the same data.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {

@@ -72,7 +72,7 @@ type Revision struct {
 	Version string `json:"paictl"`
 	// Credentials is the name of the entry in the Secret, or "" if the files contain no secret.
 	Credentials string `json:"-"`
-	// UID distinguishes this cluster's configuration from that of every other cluster.
+	// UID distinguishes this cluster's configuration from the configuration of every other cluster.
 	UID string `json:"-"`
 }
 

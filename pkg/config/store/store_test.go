@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// secrets of testdata/cluster, and those of them that the caller's paths name.
+// secrets are the secrets of testdata/cluster; injected are the paths of secrets that the caller names.
 var (
 	secrets  = []string{"hunter2", "old-registry-password"}
 	injected = []strictyaml.Path{{"grafana", "injected"}}
@@ -278,7 +278,7 @@ func TestThereIsNothingToReadBeforeTheFirstPush(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(err))
 }
 
-// A push that is interrupted at any write leaves the copy as it was, and the next one works.
+// A push that is interrupted at any write doesn't change the copy, and the next push works.
 func TestAPushThatIsCutOffLeavesTheOldCopy(t *testing.T) {
 	for _, verb := range []string{"update secrets", "create configmaps", "update configmaps"} {
 		t.Run("at "+verb, func(t *testing.T) {

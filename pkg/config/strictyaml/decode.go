@@ -173,7 +173,7 @@ func Ambiguous(n *yaml.Node) bool {
 // RuleNumber is the rule of Ambiguous.
 const RuleNumber = "yaml/number"
 
-// AmbiguousMessage and AmbiguousRemedy describe a number for which Ambiguous returns true.
+// AmbiguousMessage and AmbiguousRemedy describe a number that Ambiguous returns true for.
 const (
 	AmbiguousMessage = "a number with a leading 0, or with _, has another value in another version of YAML"
 	AmbiguousRemedy  = "write the number without them, an octal one as 0o17, and text in quotes"

@@ -27,7 +27,7 @@ type Document struct {
 	size int
 }
 
-// Text returns the file as it was read, or nil if it couldn't be read as YAML.
+// Text returns the file exactly as it was read, or nil if it couldn't be read as YAML.
 func (d *Document) Text() []byte {
 	if d == nil {
 		return nil
@@ -97,8 +97,8 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	return doc, nil
 }
 
-// scanner refuses constructs that would make later steps slow or ambiguous: deep nesting, aliases
-// that multiply, tags that change the meaning of a value.
+// scanner rejects constructs that would make later steps slow or ambiguous: deep nesting, aliases that multiply, tags that change the meaning of a
+// value.
 type scanner struct {
 	file     string
 	nodes    int
@@ -242,9 +242,8 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-// Position returns the line and column of a field's value. If the file doesn't have the field,
-// exact is false and the position is that of the nearest ancestor. In an empty document the line is
-// 0.
+// Position returns the line and column of a field's value. If the file doesn't have the field, exact is false and the position is the position of
+// the nearest ancestor. In an empty document the line is 0.
 func (d *Document) Position(path Path) (line, column int, exact bool) {
 	if d == nil || d.root == nil {
 		return 0, 0, false

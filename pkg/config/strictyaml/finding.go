@@ -33,7 +33,7 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 	Remedy   string   `json:"remedy,omitempty"`
-	// Derived means that the file doesn't have the section of the field: its value follows from others.
+	// Derived means that the file doesn't have the section of the field: its value follows from other fields.
 	Derived bool `json:"-"`
 }
 

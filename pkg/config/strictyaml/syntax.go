@@ -13,8 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// searchBytes is the maximum size of files in which the exact position of a mistake is searched for:
-// the search parses them some 20 times.
+// searchBytes is the maximum size of files that are searched for the exact position of a mistake: the search parses them some 20 times.
 const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
@@ -50,9 +49,8 @@ func parserError(err error) (line int, text string) {
 	return line, text
 }
 
-// mistake returns the line of the mistake. For some mistakes, the parser names the line on which the
-// surrounding block begins, or the line before. mistake finds the shortest beginning of the file for
-// which the parser returns the same error: it ends with the line of the mistake.
+// mistake returns the line of the mistake. For some mistakes, the parser names the first line of the surrounding block, or the line before. mistake
+// finds the shortest beginning of the file for which the parser returns the same error: this beginning ends with the line of the mistake.
 func mistake(data []byte, err error, line int, text string) int {
 	switch {
 	case strings.Contains(text, "did not find expected ',' or"):
@@ -73,7 +71,7 @@ func mistake(data []byte, err error, line int, text string) int {
 		return line
 	}
 	if first > 0 {
-		// A quote that isn't closed ends at the next quote, so the error is about the text after that.
+		// A quote that isn't closed ends at the next quote, so the error is about the text after the next quote.
 		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
 			line, _ = parserError(e)
 			return line
@@ -85,7 +83,7 @@ func mistake(data []byte, err error, line int, text string) int {
 // parseError returns the parser's error about a file.
 func parseError(data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for range 2 { // a second document is refused
+	for range 2 { // a second document is an error
 		var n yaml.Node
 		if err := dec.Decode(&n); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -97,7 +95,7 @@ func parseError(data []byte) error {
 	return nil
 }
 
-// lineEnds returns the length of the first line, of the first two, and so on.
+// lineEnds returns the length of the first line, of the first two lines, and so on.
 func lineEnds(data []byte) []int {
 	var out []int
 	for i, c := range data {
@@ -123,7 +121,7 @@ func lineOf(data []byte, line int) string {
 	return ""
 }
 
-// column1 returns the column at which a line's text begins.
+// column1 returns the column of the first character of a line's text.
 func column1(data []byte, line int) int {
 	l := strings.TrimRight(lineOf(data, line), "\r\n")
 	if indent := len(l) - len(strings.TrimLeft(l, " ")); indent < len(l) {

@@ -45,8 +45,8 @@ const (
 // Heartbeat is the alert that always fires: if it is missing, alerts don't arrive. Users don't need to see it.
 const Heartbeat = "Heartbeat"
 
-// ErrAway is the error if Alertmanager doesn't answer, ErrNone the error of a client without an Alertmanager. In both cases it isn't known which
-// alerts fire.
+// ErrAway is the error if Alertmanager doesn't respond, and ErrNone is the error of a client without an Alertmanager. In both cases, the client
+// doesn't know which alerts fire.
 var (
 	ErrAway = errors.New("Alertmanager doesn't answer") //nolint:staticcheck // it is a name
 	ErrNone = errors.New("there is no Alertmanager to ask")
@@ -63,13 +63,13 @@ const (
 type Options struct {
 	// URL is the address of Alertmanager; empty if the cluster has no Alertmanager, or Send is set.
 	URL string
-	// Send sends a request to the API of Alertmanager, and returns the status and the body of the answer; nil means
-	// that requests are sent to URL.
+	// Send sends a request to the API of Alertmanager, and returns the status and the body of the response; nil means that requests are sent to
+	// URL.
 	Send func(ctx context.Context, method, path string, query url.Values, body []byte) (status int, answer []byte, err error)
 	// Password reads its password. It is nil if there is no password.
 	Password func() (secret.String, error)
 	Now      func() time.Time // nil is time.Now
-	// Failed is called with the reason if Alertmanager doesn't answer.
+	// Failed is called with the reason if Alertmanager doesn't respond.
 	Failed func(error)
 }
 
@@ -101,7 +101,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// All returns the firing alerts, including silenced ones. The result may be a few seconds old. The slice is shared, and must not be changed.
+// All returns the firing alerts, including silenced alerts. The result may be a few seconds old. The slice is shared, and must not be changed.
 func (c *Client) All(ctx context.Context) ([]Alert, error) {
 	if c.send == nil {
 		return nil, ErrNone
@@ -125,7 +125,7 @@ func (c *Client) forget() {
 	c.asked = time.Time{}
 }
 
-// firing selects the firing alerts, including silenced ones.
+// firing selects the firing alerts, including silenced alerts.
 var firing = url.Values{"active": {"true"}, "silenced": {"true"}, "inhibited": {"false"}, "unprocessed": {"false"}}
 
 func (c *Client) ask(ctx context.Context) ([]Alert, error) {
@@ -136,7 +136,7 @@ func (c *Client) ask(ctx context.Context) ([]Alert, error) {
 	return slices.DeleteFunc(out, func(a Alert) bool { return a.Labels["alertname"] == Heartbeat }), nil
 }
 
-// call sends a request to one part of the API, and decodes the answer into out, unless that is nil.
+// call sends a request to one part of the API, and decodes the response into out, unless out is nil.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, out any) error {
 	if c.send == nil {
 		return ErrNone

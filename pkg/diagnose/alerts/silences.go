@@ -48,16 +48,16 @@ type Silence struct {
 // ErrNoSilence is the error if Alertmanager doesn't have a silence.
 var ErrNoSilence = errors.New("the silence is not found")
 
-// InvalidError explains why Alertmanager refuses a silence.
+// InvalidError explains why Alertmanager rejects a silence.
 type InvalidError struct{ Said string }
 
 // Error implements error.
 func (e *InvalidError) Error() string { return "Alertmanager refuses it: " + e.Said }
 
-// longest is how many bytes of a refusal an error shows.
+// longest is how many bytes of Alertmanager's message an error shows.
 const longest = 500
 
-// said returns the text of a refusal, which Alertmanager writes as a JSON string.
+// said returns the message of a rejected request, which Alertmanager writes as a JSON string.
 func said(answer []byte) string {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
@@ -70,7 +70,7 @@ func said(answer []byte) string {
 // silenceID matches an id: any other text would be another path of the API.
 var silenceID = regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`)
 
-// Silences returns the silences that are active or pending, in the order in which they end.
+// Silences returns the silences that are active or pending, sorted by their end.
 func (c *Client) Silences(ctx context.Context) ([]Silence, error) {
 	all := []Silence{}
 	if err := c.call(ctx, http.MethodGet, "silences", nil, nil, &all); err != nil {

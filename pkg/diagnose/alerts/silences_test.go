@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake answers as Alertmanager does, and refuses all other requests.
+// fake responds like Alertmanager, and rejects all other requests.
 func fake(t *testing.T, answers map[string]string) (*Client, *[]string) {
 	t.Helper()
 	asked := &[]string{}

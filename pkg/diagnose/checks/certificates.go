@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Minimum numbers of days until certificates expire. A kubelet renews its certificates at the latest when a tenth of their lifetime is
-// left, which is 36 days of a year, and paictl's timer renews those of the control plane 60 days before they expire: with fewer days than
-// these, renewal doesn't work. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
+// Minimum numbers of days until certificates expire. A kubelet renews its certificates at the latest when a tenth of their lifetime is left, which
+// is 36 days of a year, and paictl's timer renews the certificates of the control plane 60 days before they expire: with fewer days than these,
+// renewal doesn't work. The alerts CertificateExpires and CertificateExpiresSoon have the same limits.
 const (
 	CertificateWarning = 30
 	CertificateProblem = 7
@@ -29,7 +29,7 @@ type Certificate struct {
 	Host    string `json:"host"`
 	Name    string `json:"name"` // kubelet, kubelet-server, apiserver, etcd/server, admin.conf …
 	Subject string `json:"subject,omitempty"`
-	// Issuer is the common name of the authority that signed it.
+	// Issuer is the common name of the CA that signed the certificate.
 	Issuer string `json:"issuer,omitempty"`
 	// SelfSigned means that the kubelet itself signed its serving certificate, so that it can't be verified.
 	SelfSigned bool      `json:"selfSigned,omitempty"`
@@ -58,11 +58,11 @@ func ReadCertificate(host, name string, data []byte, now time.Time) Certificate 
 	}
 	c = *NewCertificate(name, x.NotAfter, now)
 	c.Host, c.Subject, c.Issuer, c.CA = host, x.Subject.CommonName, x.Issuer.CommonName, x.IsCA
-	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // the kubelet's own authority, NAME-ca@TIME
+	c.SelfSigned = name == CertificateKubeletServer && strings.Contains(c.Issuer, "-ca@") // the kubelet's own CA, NAME-ca@TIME
 	return c
 }
 
-// NewCertificate returns a certificate of which only the name and the expiry are known.
+// NewCertificate returns a certificate if only its name and its expiry are known.
 func NewCertificate(name string, expires, now time.Time) *Certificate {
 	left := expires.Sub(now)
 	return &Certificate{Name: name, Expires: expires.UTC(), Days: int(left.Hours() / 24), Expired: left <= 0, left: left}

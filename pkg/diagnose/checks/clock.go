@@ -15,14 +15,14 @@ const (
 	MaxLead = 5 * time.Minute
 )
 
-// Clock is a reading of a host's clock, with the times of the request and of the answer by the operator's clock.
+// Clock is a reading of a host's clock, with the times of the request and of the response by the operator's clock.
 type Clock struct {
 	Host                  string
 	Says, Asked, Answered time.Time
 }
 
-// reading is how far a host's clock is ahead of the operator's: between least and most, since the
-// host read its clock at some time between the request and the answer.
+// reading is how far a host's clock is ahead of the operator's clock: between least and most, since the host read its clock at some time between
+// the request and the response.
 type reading struct {
 	of          *Clock
 	least, most time.Duration
@@ -42,8 +42,8 @@ func (r reading) ahead(o reading) time.Duration {
 	return 0
 }
 
-// Clocks compares each clock with the median of all. A slow answer widens a reading, so it never
-// causes a finding. The finding about the operator's clock has no host.
+// Clocks compares each clock with the median of all. A slow response widens a reading, so it never causes a finding. The finding about the
+// operator's clock has no host.
 func Clocks(all []Clock) []Finding {
 	var rs []reading
 	for i := range all {
@@ -76,8 +76,8 @@ func Clocks(all []Clock) []Finding {
 	return out
 }
 
-// median returns the median reading. For an even number it returns the one of the two middle
-// readings that is nearer to the operator's clock, so that one of two machines is right.
+// median returns the median reading. For an even number of readings, it returns the middle reading that is nearer to the operator's clock, so that
+// one of two machines is right.
 func median(rs []reading) reading {
 	rs = slices.Clone(rs)
 	slices.SortStableFunc(rs, func(a, b reading) int { return int(max(-1, min(1, a.middle()-b.middle()))) })
@@ -88,7 +88,7 @@ func median(rs []reading) reading {
 	return low
 }
 
-// TimeServices returns the units of programs that synchronize the clock. The first one is the one that paictl starts.
+// TimeServices returns the units of programs that synchronize the clock. paictl starts the first unit.
 func TimeServices() []string {
 	return []string{"systemd-timesyncd", "chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "phc2sys", "ptp4l"}
 }

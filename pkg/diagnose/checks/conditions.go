@@ -9,7 +9,7 @@ const (
 )
 
 // Condition reports whether a condition of a node is bad if it is true, and returns the remedy. It knows the conditions of Kubernetes, of paictl's
-// agents, and of node-problem-detector. Other programs set other conditions, some of which are good.
+// agents, and of node-problem-detector. Other programs set other conditions, and some of these are good.
 func Condition(kind string) (remedy string, bad bool) {
 	switch {
 	case kind == "DiskPressure":

@@ -15,7 +15,7 @@ const (
 	RoomProblem = 5
 )
 
-// FilesystemsScript defines the function filesystems, whose answer Filesystems reads.
+// FilesystemsScript defines the function filesystems, whose output Filesystems reads.
 //
 //go:embed filesystems.sh
 var FilesystemsScript string

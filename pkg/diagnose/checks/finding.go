@@ -22,7 +22,7 @@ type Finding struct {
 	Remedy   string `json:"remedy,omitempty"`
 	// By is the id of preflight's check that reports it; Check is the same, or narrower.
 	By string `json:"-"`
-	// Advice means that a run can continue in spite of it.
+	// Advice means that a run can continue despite the finding.
 	Advice bool `json:"-"`
 	// Fix is shell code for --fix that repairs it safely; empty if a person must decide.
 	Fix string `json:"-"`

@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// GPUs compares the GPUs of a machine with those of its SKU in layout.yaml; gpu is nil if the SKU has no GPUs. managed means that paictl
-// manages the machines' drivers.
+// GPUs compares the GPUs of a machine with the GPUs of its SKU in layout.yaml; gpu is nil if the SKU has no GPUs. managed means that paictl manages
+// the machines' drivers.
 func GPUs(f *layout.Facts, sku string, gpu *layout.GPU, managed bool) []Finding {
 	listed := 0
 	if gpu != nil {

@@ -107,7 +107,7 @@ func ask(t *testing.T, c *Cluster, id string) (out []string) {
 	return out
 }
 
-// onMachines returns the checks that only need the machines' answers.
+// onMachines returns the checks that only need the machines' output.
 func onMachines() (ids []string) {
 	for _, c := range Checks() {
 		if c.Needs&^(Machines|Managed) == 0 && c.ID != "api-server" {
@@ -163,7 +163,7 @@ func contained(c *Cluster) *Cluster {
 	return c
 }
 
-// outside returns a cluster that a machine isn't a member of. The machine has no parts of a member.
+// outside returns a cluster in which a machine isn't a member. The machine has no parts of a member.
 func outside(c *Cluster, name string) *Cluster {
 	c.Look.Machines[name].More = [][]string{{"end", "ok"}}
 	c.Look.Machines[name].Settings = []engine.Change{{Target: "sysctl net.ipv4.ip_forward"}, {Target: "/etc/hosts"}, {Target: "swapoff"}}
@@ -464,7 +464,7 @@ func TestAnotherClustersAPIIsTold(t *testing.T) {
 	assert.Empty(t, ask(t, c, "nodes-listed"), "it is told once")
 }
 
-// A user who may not read much gets an answer anyway. A user whose credentials aren't accepted gets that as the reason.
+// The API counts as available to a user who may read little. If the API doesn't accept the user's credentials, the report gives this reason.
 func TestAnAPIThatRefusesIsNotOneThatIsDown(t *testing.T) {
 	c := patient(t, 1, 1)
 	c.apiErr = hint.Wrap(apierrors.NewUnauthorized("who are you"), "renew it")

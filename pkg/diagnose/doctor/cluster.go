@@ -33,7 +33,7 @@ type Cluster struct {
 	Spec   *engine.Spec
 	// Mistakes are the mistakes of the folder that don't hide the machines.
 	Mistakes config.Findings
-	// Look has the answers of the machines.
+	// Look has the output of the machines.
 	Look *cluster.Look
 	// Kube is the connection to the API, Jobs the client for jobs, Platform that for services.
 	Kube     *kube.Cluster
@@ -41,7 +41,7 @@ type Cluster struct {
 	Platform *services.Platform
 	// Now is the operator's clock.
 	Now func() time.Time
-	// Image is the image of the doctor's pods, JobImage that of the end-to-end jobs.
+	// Image is the image of the doctor's pods; JobImage is the image of the end-to-end jobs.
 	Image, JobImage string
 
 	// owner identifies this run on its objects: user@host, pid.
@@ -78,7 +78,7 @@ func (l *lazy[T]) get(ctx context.Context, ask func(context.Context) (T, error))
 	return l.value, l.err
 }
 
-// pageSize is the number of objects in one answer.
+// pageSize is the number of objects in one response.
 const pageSize = 1000
 
 // NoAPI records why the API can't be reached.
@@ -155,7 +155,7 @@ func (c *Cluster) Pushed(ctx context.Context) (*store.Copy, error) {
 	})
 }
 
-// machines returns the machines of the folder that answered, with their answers.
+// machines returns the machines of the folder that responded, with their output.
 func (c *Cluster) machines() []*machine {
 	var out []*machine
 	if c.Spec == nil || c.Look == nil {
@@ -169,7 +169,7 @@ func (c *Cluster) machines() []*machine {
 	return out
 }
 
-// machine is a machine that answered.
+// machine is a machine that responded.
 type machine struct {
 	*engine.Node
 	*cluster.Looked

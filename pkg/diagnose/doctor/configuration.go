@@ -64,7 +64,7 @@ func folderValid(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// differing returns the revision in the cluster and the files of the folder that differ from it.
+// differing returns the revision in the cluster and the files of the folder that differ from this revision.
 func (c *Cluster) differing(ctx context.Context) (store.Revision, []string, error) {
 	cm, err := c.Kube.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, store.ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -81,7 +81,7 @@ func (c *Cluster) differing(ctx context.Context) (store.Revision, []string, erro
 	if err != nil {
 		return store.Revision{}, nil, err
 	}
-	s := store.New(nil) // the cluster has already answered
+	s := store.New(nil) // the cluster has already responded
 	s.SecretPaths = catalogue.SecretPaths
 	return s.Differing(text, c.Dir, files)
 }

@@ -1,7 +1,7 @@
-// Package doctor looks for problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and jobs. Each
-// check is a value that describes its subject and its needs.
-// In: connections to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a
-// remedy for each problem, and repairs for those that can be repaired safely.
+// Package doctor finds problems of a cluster: of its machines, Kubernetes, network, storage, services, GPUs and jobs. Each check is a value that
+// describes its subject and its needs.
+// In: connections to the machines and to the API, a configuration folder; any of them may be missing. Out: a Report with a remedy for each problem,
+// and repairs for problems that can be repaired safely.
 package doctor
 
 import (
@@ -34,7 +34,7 @@ type Need int
 
 // The needs. A check whose needs aren't met is skipped, and explains why.
 const (
-	Machines Need = 1 << iota // answers of machines by SSH
+	Machines Need = 1 << iota // output of machines by SSH
 	API                       // the API server
 	Pods                      // pods of the doctor on the machines
 	Folder                    // a configuration folder
@@ -73,7 +73,7 @@ type Check struct {
 // Docs returns the location of the check's description.
 func (c *Check) Docs() string { return "docs/doctor.md#" + c.ID }
 
-// Groups returns the groups of checks, in the order in which they are listed.
+// Groups returns the groups of checks, in the order of their lists.
 func Groups() []string {
 	return []string{"machines", "kubernetes", "network", "storage", "configuration", "services", "gpus", "jobs", "end-to-end"}
 }
@@ -145,7 +145,7 @@ type Report struct {
 	Cluster string    `json:"cluster,omitempty"`
 	Server  string    `json:"server,omitempty"`
 	At      time.Time `json:"at"`
-	// Verdict is the worst verdict of all checks; ok if the worst ones were skipped.
+	// Verdict is the worst verdict of all checks; it is ok if the only other verdict is skipped.
 	Verdict Verdict  `json:"verdict"`
 	Counts  Counts   `json:"counts"`
 	Results []Result `json:"checks"` // in the order of Checks
@@ -189,8 +189,8 @@ func Checks() []*Check {
 	return all
 }
 
-// gates are the checks that show whether a need could be met. If another check is skipped because of the need, it has
-// no findings, so the gate runs with it.
+// gates are the checks that show whether a need could be met. If another check is skipped because of the need, it has no findings, so the gate also
+// runs and reports the problem.
 var gates = map[Need]string{Machines: "machines-reachable", API: "api-server", Pods: "pods-start"}
 
 // Select returns the checks that are named by ID or group, and the checks that show whether their needs are met. It also returns

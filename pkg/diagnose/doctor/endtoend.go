@@ -50,8 +50,7 @@ func endToEndChecks() []*Check {
 // trial is one job of the doctor.
 type trial struct {
 	vc, name string
-	// machines are the host names of the machines on which its tasks run, one task on each. If it is empty, one task runs on
-	// any machine.
+	// machines are the host names of the machines that run the tasks, one task on each. If it is empty, one task runs on any machine.
 	machines []string
 	// nodes are their nodes.
 	nodes []string
@@ -160,7 +159,7 @@ func hasAll(have, want map[string]string) bool {
 func (t *trial) text(image string) ([]byte, error) {
 	roles, groups := map[string]any{}, map[string]any{}
 	for i := range t.tasks() {
-		// Each role is a separate affinity group: otherwise the scheduler would look for one machine for both. The roles wait for each
+		// Each role is a separate affinity group: otherwise the scheduler would search for one machine for both roles. The roles wait for each
 		// other anyway.
 		groups[role(i)] = map[string]any{"affinityGroupName": role(i)}
 		roles[role(i)] = map[string]any{
@@ -232,7 +231,7 @@ func (c *Cluster) dress(o *render.Objects, t trial) {
 	}
 }
 
-// judge waits until a job has finished, and returns the findings about it.
+// judge waits until a job has finished, and returns findings about the job.
 func (c *Cluster) judge(ctx context.Context, t trial) []Finding {
 	j, err := c.Jobs.Resolve(ctx, endUser, t.name)
 	if err != nil {

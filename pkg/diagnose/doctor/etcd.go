@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// etcdQuota is the default size limit of etcd's database, in bytes. When it is reached, etcd refuses writes.
+	// etcdQuota is the default size limit of etcd's database, in bytes. When it is reached, etcd rejects writes.
 	etcdQuota = 2 << 30
 	// backupAge is the maximum age of the newest copy of etcd's database, if copies are made.
 	backupAge = 3 * 24 * time.Hour
@@ -50,7 +50,7 @@ func etcdChecks() []*Check {
 	}
 }
 
-// masters returns the masters that answered and are members of the cluster.
+// masters returns the masters that responded and are members of the cluster.
 func (c *Cluster) masters() []*machine {
 	return slices.DeleteFunc(c.machines(), func(m *machine) bool { return !m.ControlPlane || !c.joined(m.Hostname) })
 }
@@ -124,7 +124,7 @@ func isMember(e cluster.EtcdMember, n *engine.Node) bool {
 	})
 }
 
-// etcdStatus is the status of a member, in which numbers are strings.
+// etcdStatus is the status of a member; its numbers are strings.
 type etcdStatus struct {
 	DBSize      string   `json:"dbSize"`
 	DBSizeInUse string   `json:"dbSizeInUse"`

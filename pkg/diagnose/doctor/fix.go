@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Fix repairs the problem of a finding, in a way that can't make it worse. One of settings, script and do is set.
+// Fix repairs the problem of a finding, and can't make it worse. One of settings, script and do is set.
 type Fix struct {
 	// A description of the repair for a person: "start the kubelet on gpu-3".
 	What string `json:"what"`
@@ -52,8 +52,7 @@ func Again(checks []*Check, r *Report) []*Check {
 	})
 }
 
-// Apply executes repairs, on each machine one after the other. If another run of paictl works on the machines, it repairs none of
-// them.
+// Apply executes repairs, on each machine one after the other. If another run of paictl works on the machines, Apply repairs no machine.
 func Apply(ctx context.Context, c *Cluster, o Options, fixes []*Fix) []Fixed {
 	machines := o.Machines
 	machines.Sink, machines.Clock, machines.DryRun = silent{}, c.Now, false

@@ -74,7 +74,7 @@ func gpuChecks() []*Check {
 	}
 }
 
-// gpusOf returns the machine's GPUs in the layout, or nil if it has no GPUs or only simulated ones.
+// gpusOf returns the machine's GPUs in the layout, or nil if it has no GPUs or only simulated GPUs.
 func gpusOf(l *layout.Layout, m layout.Machine) *layout.GPU {
 	sku := l.MachineSKU[m.SKU]
 	if sku.GPU == nil || sku.GPU.Count == 0 || sku.GPU.Simulated {
@@ -155,8 +155,7 @@ func gpuToolkit(_ context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// nodeCondition returns a check for nodes on which a condition of the agent is true. Each agent with GPUs sets
-// GPUsUnhealthy.
+// nodeCondition returns a check that finds nodes for which a condition of the agent is true. Each agent with GPUs sets GPUsUnhealthy.
 func nodeCondition(kind corev1.NodeConditionType, message string) func(context.Context, *Cluster) ([]Finding, error) {
 	return func(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 		nodes, err := c.Nodes(ctx)
@@ -213,8 +212,8 @@ func (c *Cluster) agentStarted(ctx context.Context) (bool, error) {
 	return slices.ContainsFunc(all, func(s services.Status) bool { return s.Name == agentService && s.Revision > 0 }), nil
 }
 
-// machinesWithGPUs returns the nodes on which the agent should run and whose state is known, and the configured number of
-// devices of each. Otherwise it returns the reason why the check doesn't apply.
+// machinesWithGPUs returns the nodes that should run the agent and whose state is known, and the configured number of devices of each node.
+// Otherwise it returns the reason why the check doesn't apply.
 func (c *Cluster) machinesWithGPUs(ctx context.Context) (nodes []corev1.Node, gpus map[string]int, none []Finding, _ error) {
 	started, err := c.agentStarted(ctx)
 	if err != nil {

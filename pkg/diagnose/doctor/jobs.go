@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// left is the time after which an object counts as left behind, if its job no longer exists or it is being deleted.
+// left is the age at which an object counts as left behind, if its job no longer exists or the object is being deleted.
 const left = 10 * time.Minute
 
 func jobChecks() []*Check {
@@ -117,7 +117,7 @@ func gpuClaimsLeft(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	return out, nil
 }
 
-// held returns the existing owners for which a claim is reserved.
+// held returns the existing owners that a claim is reserved for.
 func held(claim *resourceapi.ResourceClaim, there map[types.UID]bool) (out []string) {
 	for _, r := range claim.Status.ReservedFor {
 		if there[r.UID] || r.Resource != "pods" {

@@ -182,7 +182,7 @@ func nodesPressure(ctx context.Context, c *Cluster) (out []Finding, _ error) {
 	for i := range nodes {
 		for _, cond := range nodes[i].Status.Conditions {
 			if cond.Status != corev1.ConditionTrue || cond.Type == checks.ConditionGPUsUnhealthy || cond.Type == checks.ConditionNextBoot {
-				continue // other checks show those of agents
+				continue // other checks show the conditions of agents
 			}
 			if remedy, bad := checks.Condition(string(cond.Type)); bad {
 				out = append(out, problem(nodes[i].Name, remedy, "the node has the condition %s", cond.Type).seen(rules.WithTerm(cond.Reason)+": "+cond.Message))

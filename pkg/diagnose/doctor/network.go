@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// pairsAll is the number of machines up to which all pairs are tested; with more machines, each tests pairsEach
-	// others.
+	// pairsAll is the maximum number of machines for which all pairs are tested; with more machines, each tests pairsEach others.
 	pairsAll  = 30
 	pairsEach = 4
-	// giveUp is the number of unreachable others after which a pod stops, because each takes seconds.
+	// giveUp is how many other pods may be unreachable before a pod stops testing, because each failure takes seconds.
 	giveUp = 4
 	// large is the size in bytes of a request that needs several packets of any usual size.
 	large = 12000
@@ -129,7 +128,7 @@ func (c *Cluster) onEach(ctx context.Context, pods []corev1.Pod, ask func(contex
 	return slices.Concat(found...)
 }
 
-// unasked returns a finding if a pod could not be queried. It returns nil if err is the pod's own answer.
+// unasked returns a finding if a pod could not be queried. It returns nil if err is the pod's own error message.
 func unasked(pod *corev1.Pod, err error) []Finding {
 	if _, said := err.(answered); said { //nolint:errorlint // it is never wrapped
 		return nil

@@ -32,7 +32,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 func clientCertificate(k *kube.Cluster) (*x509.Certificate, bool) {
 	data := k.Config.CertData
 	if len(data) == 0 && k.Config.CertFile != "" {
-		data, _ = os.ReadFile(k.Config.CertFile) // otherwise the API would not have answered
+		data, _ = os.ReadFile(k.Config.CertFile) // otherwise the API would not have responded
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {

@@ -40,13 +40,13 @@ const (
 	// podsWithin is how long pods may take to become ready, endWithin to terminate.
 	podsWithin = 90 * time.Second
 	endWithin  = 30 * time.Second
-	// abandoned is the age at which a namespace of a doctor on another computer counts as abandoned: no run takes so long.
+	// abandoned is the age at which a namespace that a doctor on another computer created counts as abandoned: no run takes so long.
 	abandoned = time.Hour
 	// asks is the limit of simultaneous requests to pods.
 	asks = 16
 )
 
-// probe are the doctor's pods: one on each machine, which sends and answers requests, a service for them, and one pod that a
+// probe are the doctor's pods: one on each machine, which sends requests and responds to requests, a service for these pods, and one pod that a
 // NetworkPolicy isolates.
 type probe struct {
 	c      *Cluster

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/web"
 )
 
-// answerMax is the maximum size of an answer of Prometheus in bytes.
+// answerMax is the maximum size of a response of Prometheus in bytes.
 const answerMax = 16 << 20
 
 // query queries Prometheus and returns the labels of each result, with its value as "value".

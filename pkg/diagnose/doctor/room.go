@@ -18,8 +18,8 @@ import (
 // patience is how long a job of the doctor waits after the scheduler has reported that other jobs hold its cells.
 const patience = 15 * time.Second
 
-// noVacancy returns a finding if a virtual cluster has no free cells, before a job is submitted to it. It returns nil if
-// cells are free or the scheduler can't be reached; in the latter case the job itself shows the problem.
+// noVacancy returns a finding if a virtual cluster has no free cells for a job that is about to be submitted. It returns nil if cells are free or
+// the scheduler can't be reached; in the latter case the job itself shows the problem.
 func (c *Cluster) noVacancy(ctx context.Context, t *trial) *Finding {
 	all, err := c.Jobs.Scheduler.VirtualClusters(ctx)
 	if err != nil {

@@ -33,8 +33,8 @@ var machineScript string
 const (
 	checkLimit = time.Minute      // of a check without its own limit
 	grace      = 3 * time.Second  // for a check to return after its limit has expired
-	apiLimit   = 15 * time.Second // time limit for the first answer of the API
-	lookLimit  = 2 * time.Minute  // time limit for one machine's answer
+	apiLimit   = 15 * time.Second // time limit for the first response of the API
+	lookLimit  = 2 * time.Minute  // time limit for one machine's output
 	parallel   = 8                // concurrent checks
 )
 
@@ -62,8 +62,8 @@ func (o *Options) needs() (all Need) {
 	return all
 }
 
-// Run examines a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. The
-// error is that of ctx; all other failures are in the report.
+// Run examines a cluster. Before it returns, it removes the objects that it created for checks that need pods, even if ctx ends. It returns the
+// error of ctx; all other failures are in the report.
 func Run(ctx context.Context, c *Cluster, o Options) (*Report, error) {
 	c.owner = o.Owner
 	c.askAPI(ctx)
@@ -120,7 +120,7 @@ func (c *Cluster) server() string {
 	return ""
 }
 
-// askAPI checks whether the API server answers.
+// askAPI checks whether the API server responds.
 func (c *Cluster) askAPI(ctx context.Context) {
 	if c.Kube == nil {
 		return
@@ -129,7 +129,7 @@ func (c *Cluster) askAPI(ctx context.Context) {
 	defer cancel()
 	_, err := c.Kube.Client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if apierrors.IsForbidden(err) {
-		return // it answers; the checks report which data this user may not read
+		return // it responds; the checks report which data this user may not read
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no answer within %s", apiLimit)
@@ -178,7 +178,7 @@ func words(paths []string) string {
 }
 
 // volumePaths returns the folders of PersistentVolumes on machines, by host name. It returns nil if the API doesn't
-// answer.
+// respond.
 func (c *Cluster) volumePaths(ctx context.Context) map[string][]string {
 	if c.Kube == nil || c.apiErr != nil {
 		return nil

@@ -16,8 +16,8 @@ const (
 	settleEvery  = time.Second
 )
 
-// Settle waits until the nodes of repaired machines are Ready, and the pods on each of them run. If the API doesn't answer, or that
-// takes too long, the checks report it.
+// Settle waits until the nodes of repaired machines are Ready, and the pods on each of them run. If the API doesn't respond, or the wait takes too
+// long, the checks report it.
 func (c *Cluster) Settle(ctx context.Context, fixes []*Fix) {
 	repaired := map[string]bool{}
 	for _, f := range fixes {

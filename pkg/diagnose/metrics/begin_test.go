@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// always answers one query with a series that has the value 1 at each time, as that of an earlier job of the name goes over into a later one.
+// always responds to one query with a series that has the value 1 at each time, as when the series of an earlier job with the same name continues
+// as the series of a later job.
 func always(part string) func(context.Context, string, string, url.Values) (io.ReadCloser, error) {
 	return func(_ context.Context, _, _ string, q url.Values) (io.ReadCloser, error) {
 		number := func(name string) int { n, _ := strconv.Atoi(q.Get(name)); return n }

@@ -76,7 +76,7 @@ func (f *figures) ofTasks() {
 	}
 }
 
-// share returns the part of the measured values for which fits returns true, and the number of measured values.
+// share returns the part of the measured values that fit, and the number of measured values.
 func share(values []*float64, fits func(float64) bool) (part float64, n int) {
 	fit := 0
 	for _, v := range values {
@@ -126,7 +126,7 @@ func some(names []string) string {
 func gib(bytes float64) string { return fmt.Sprintf("%.1f GiB", bytes/(1<<30)) }
 
 // saw returns how often the use of a task's GPUs falls from high to low. reads is in bytes per second while the use is low; times is reads divided
-// by the reads while the use is high. Both are 0 if too little was measured.
+// by the reads while the use is high. reads and times are 0 if too little was measured.
 func (t *task) saw() (falls int, reads, times float64) {
 	high := false
 	var low, up []*float64

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// HeldUse is how GPUs were used that tasks of one person held in one virtual cluster, in GPU seconds. Times without a measurement aren't in it.
+// HeldUse is how GPUs were used that tasks of one person held in one virtual cluster, in GPU seconds. Times without a measurement don't count.
 type HeldUse struct {
 	User, VirtualCluster string
 	// Measured is the measured time. Used is the use in it: an hour at 50 % is half an hour. Idle is the time below 5 %.

@@ -81,7 +81,7 @@ const (
 	MaxSpan = 30 * 24 * time.Hour
 	// MaxSeries is how many series a report has at most.
 	MaxSeries = 64
-	// minStep is the interval at which Prometheus reads its targets by default: in a shorter time there is no new value.
+	// minStep is Prometheus' default scrape interval: in a shorter time there is no new value.
 	minStep = 30 * time.Second
 )
 
@@ -99,7 +99,7 @@ func step(d time.Duration) time.Duration {
 	return (d + day - 1) / day * day
 }
 
-// Range is the time that a report is about.
+// Range is the time of a report.
 type Range struct {
 	// Since and Until are its bounds; Since is before Until.
 	Since, Until time.Time
@@ -152,7 +152,7 @@ type grid struct {
 	n     int
 }
 
-// grid places the times of a range. Each is a multiple of the step, so that the values of a chart don't change when it is read again.
+// grid places the times of a range. Each time is a multiple of the step, so that the values of a chart don't change when it is read again.
 func (r Range) grid() (grid, error) {
 	points := r.Points
 	if points == 0 {
@@ -192,7 +192,7 @@ func (g grid) mixed(begin time.Time) (n int) {
 var (
 	// ErrNone is the error if the cluster has no Prometheus.
 	ErrNone = errors.New("the use over time isn't known: the cluster has no Prometheus")
-	// ErrAway is the error if Prometheus doesn't answer.
+	// ErrAway is the error if Prometheus doesn't respond.
 	ErrAway = errors.New("the use over time isn't known: Prometheus doesn't answer")
 )
 
@@ -207,7 +207,7 @@ type Reader struct {
 	// Ask sends a request to the HTTP API of a service of the platform, as pkg/diagnose/web does. Its error is a web.NoneError if the
 	// cluster doesn't have the service.
 	Ask func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error)
-	// Failed is called with the reason if Prometheus doesn't answer; it may be nil.
+	// Failed is called with the reason if Prometheus doesn't respond; it may be nil.
 	Failed func(error)
 }
 

@@ -34,7 +34,7 @@ var (
 	trainer = OfJob("0123", []Role{{"worker", "worker"}, {"Server 1", "server-1"}}, -1)
 )
 
-// fake answers queries as a Prometheus does. A query that has no answer has no series.
+// fake responds to queries as a Prometheus does. A query without a stored response has no series.
 type fake struct {
 	mu      sync.Mutex
 	answers map[string]string // by a part of the query
@@ -56,7 +56,7 @@ func (f *fake) ask(_ context.Context, service, path string, query url.Values) (i
 	return io.NopCloser(strings.NewReader(`{"status":"success","data":{"resultType":"matrix","result":[]}}`)), nil
 }
 
-// matrix returns an answer with one value, at the end of anHour, for each series.
+// matrix returns a response with one value, at the end of anHour, for each series.
 func matrix(labels ...string) string {
 	var out []string
 	for i, l := range labels {
@@ -72,7 +72,7 @@ func names(c *Chart) (out []string) {
 	return out
 }
 
-// The answer is one that Prometheus 2.42 gave to the query of GPU use, of series of test/alerts.
+// The response is a response of Prometheus 2.42 to the query of GPU use, for series of test/alerts.
 func TestARecordedAnswerIsRead(t *testing.T) {
 	data, err := os.ReadFile("testdata/gpu-use.json")
 	require.NoError(t, err)

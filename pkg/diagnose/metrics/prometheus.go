@@ -19,11 +19,11 @@ const (
 	service = "prometheus"
 	// maxRaw is how many series of a query are read. If there are more, Prometheus folds them.
 	maxRaw = 64
-	// maxBytes is the maximum size of an answer: maxRaw series of MaxPoints values have about 1 MB.
+	// maxBytes is the maximum size of a response: maxRaw series of MaxPoints values have about 1 MB.
 	maxBytes = 8 << 20
 )
 
-// errMany is the error for an answer with more than maxRaw series.
+// errMany is the error for a response with more than maxRaw series.
 var errMany = errors.New("there are too many series")
 
 // chart reads the chart of a query, with all of its series.
@@ -98,7 +98,7 @@ func (r *Reader) series(ctx context.Context, s *Subject, by []string, expr strin
 	return out, nil
 }
 
-// result is one series in an answer of Prometheus: {"metric":{"pod":"a"},"values":[[1700000000,"0.5"]]}.
+// result is one series in a response of Prometheus: {"metric":{"pod":"a"},"values":[[1700000000,"0.5"]]}.
 type result struct {
 	Metric map[string]string `json:"metric"`
 	Values []point           `json:"values"`

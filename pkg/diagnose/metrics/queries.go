@@ -26,7 +26,7 @@ type query struct {
 	limit func(w where) string
 }
 
-// Numbers of series in a chart: the GPUs of a usual machine, and fewer tasks. A test checks that a report has at most MaxSeries of them.
+// Numbers of series in a chart: the GPUs of a usual machine, and fewer tasks. A test checks that a report has at most MaxSeries series.
 const (
 	mostGPUs  = 8
 	mostTasks = 5
@@ -61,7 +61,7 @@ func (w where) over(how, series string) string {
 	return fmt.Sprintf("%s_over_time(%s[%s])", how, series, seconds(w.step))
 }
 
-// rate returns a query for the growth of a counter per second. It needs two values, of which one may be missing.
+// rate returns a query for the growth of a counter per second. A rate needs two values; the range is long enough that one value may be missing.
 func (w where) rate(metric string, more ...string) string {
 	return fmt.Sprintf("rate(%s[%s])", w.sel(metric, more...), seconds(max(4*minStep, w.step+minStep)))
 }
@@ -100,8 +100,8 @@ func gpus(by ...string) []query {
 	}
 }
 
-// ofTasks returns the queries about the tasks of a job, by their pods. The measurements come from the kubelets; the chart prometheus keeps those that are
-// used here.
+// ofTasks returns the queries about the tasks of a job, by their pods. The measurements come from the kubelets; the chart prometheus keeps the
+// measurements that these queries use.
 func ofTasks() []query {
 	by := []string{"pod"}
 	const container = `container!=""` // without it, they would be counted twice
@@ -204,7 +204,7 @@ type Subject struct {
 	queries []query
 	// task returns the name of a pod's task, for people.
 	task func(pod string) string
-	// begin is the time at which the subject began to exist, if an earlier one may have had its name.
+	// begin is when the subject began to exist, if an earlier subject may have had the same name.
 	begin time.Time
 	// nothing is the note if Prometheus has no data.
 	nothing string
@@ -259,8 +259,7 @@ func (s *Subject) Since(begin time.Time) *Subject {
 	return s
 }
 
-// OfMachine returns the subject of a machine. whole adds figures that only administrators may see: those with the names of
-// its file systems.
+// OfMachine returns the subject of a machine. whole adds figures that only administrators may see: figures with the names of its file systems.
 func OfMachine(name string, whole bool) *Subject {
 	return &Subject{match: is("node", name), queries: ofMachine(whole), nothing: "Prometheus has no figures of this machine and this time: it was down, or the services agent and node-exporter didn't run on it."}
 }

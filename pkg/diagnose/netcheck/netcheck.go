@@ -1,6 +1,6 @@
 // Package netcheck tests whether pods reach each other, using only the standard library.
-// In: an address or a name. Out: the identity of the pod that answered. It runs in an image without a shell, as the server in a pod
-// and as the client.
+// In: an address or a name. Out: the identity of the pod that responded. It runs in an image without a shell, as the server in a pod and as the
+// client.
 package netcheck
 
 import (
@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// answerMax limits the length of an answer, in bytes.
+// answerMax limits the length of a response, in bytes.
 const answerMax = 4096
 
-// Identity identifies the pod that answers.
+// Identity identifies the pod that responds.
 type Identity struct{ Pod, Node, Address string }
 
-// String returns the text of the answer: "pod netcheck-x7k2p on node pai-2, address 10.44.1.3".
+// String returns the text of the response: "pod netcheck-x7k2p on node pai-2, address 10.44.1.3".
 func (i Identity) String() string {
 	return fmt.Sprintf("pod %s on node %s, address %s", or(i.Pod), or(i.Node), or(i.Address))
 }
@@ -33,7 +33,7 @@ func or(s string) string {
 	return s
 }
 
-// Handler answers GET / with the identity and GET /healthz with "ok".
+// Handler responds to GET / with the identity and to GET /healthz with "ok".
 func Handler(i Identity) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, i) })
@@ -41,7 +41,7 @@ func Handler(i Identity) http.Handler {
 	return mux
 }
 
-// Serve answers on a listener until ctx ends, and finishes answers in progress.
+// Serve serves requests on a listener until ctx ends, and then finishes requests in progress.
 func Serve(ctx context.Context, l net.Listener, i Identity) error {
 	const limit = 10 * time.Second
 	srv := &http.Server{Handler: Handler(i), ReadTimeout: limit, WriteTimeout: limit, IdleTimeout: limit, MaxHeaderBytes: 8 << 10}

@@ -134,8 +134,7 @@ func (b *bundle) collect(ctx context.Context) {
 	b.logs(ctx)
 }
 
-// probe checks whether the API answers at all: many requests to a server that doesn't answer would take many times the
-// timeout.
+// probe checks whether the API responds at all: many requests to a server that doesn't respond would take many times the timeout.
 func (b *bundle) probe(ctx context.Context) {
 	if b.o.Cluster == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services"
 )
 
-// Parts of a bundle, each a folder in it, in the order in which they are listed.
+// Parts of a bundle, each a folder in the bundle, in the order of the list.
 const (
 	PartConfiguration = "configuration"
 	PartMachines      = "machines"

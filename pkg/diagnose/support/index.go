@@ -25,8 +25,8 @@ type Index struct {
 	Server   string    `json:"server,omitempty"`
 	// Since is when the logs and journals begin; zero if they are complete.
 	Since time.Time `json:"since,omitzero"`
-	// Secrets is the number of known secrets that were searched for, in all of their forms. Unsearchable is
-	// the number of those that were too short for that.
+	// Secrets is the number of known secrets that were searched for, in all of their forms. Unsearchable is the number of secrets that were too
+	// short for the search.
 	Secrets      int       `json:"knownSecrets"`
 	Unsearchable int       `json:"unsearchableSecrets"`
 	Files        []Entry   `json:"files"`
@@ -107,7 +107,7 @@ func sectionOf(name string) string {
 	return folder
 }
 
-// Sections groups the files: for example, those of a machine or of a namespace are a section.
+// Sections groups the files: for example, the files of a machine or of a namespace are a section.
 func (ix *Index) Sections() []Section {
 	var out []Section
 	for _, f := range ix.Files {

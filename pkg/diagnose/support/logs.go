@@ -50,7 +50,7 @@ func (b *bundle) rememberLogs(o map[string]any) {
 	b.pods = append(b.pods, p)
 }
 
-// silentAfter is the number of consecutive failed logs after which a machine's other logs are skipped.
+// silentAfter is how many consecutive logs may fail before a machine's other logs are skipped.
 const silentAfter = 2
 
 // logs reads the logs of the pods that were found.

@@ -60,7 +60,7 @@ func (b *bundle) machines(ctx context.Context) {
 	})
 }
 
-// machine splits one machine's answer into files.
+// machine splits one machine's output into files.
 func (b *bundle) machine(host, mark string, said []byte, err error) {
 	folder, what := path.Join(PartMachines, host), machineFiles()
 	found := sections(said, mark)
@@ -98,7 +98,7 @@ func (b *bundle) machine(host, mark string, said []byte, err error) {
 // notThere is the exit status of a section about something that the machine doesn't have.
 const notThere = "4"
 
-// part is a section of an answer.
+// part is a section of an output.
 type part struct {
 	name string
 	text []byte
@@ -106,7 +106,7 @@ type part struct {
 	code string // exit status, "" if it was interrupted
 }
 
-// sections splits an answer. The parts share its memory.
+// sections splits an output. The parts share its memory.
 func sections(said []byte, mark string) []part {
 	var out []part
 	begin, end := []byte("\n"+mark+" begin "), []byte("\n"+mark+" end ")

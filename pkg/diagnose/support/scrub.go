@@ -5,7 +5,7 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/support/redact"
 )
 
-// annotationApplied contains the whole object again, as it was given to kubectl.
+// annotationApplied contains the whole object again, in the form that kubectl received.
 const annotationApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // scrub removes from an object fields that don't help readers, and values of containers' environment variables:

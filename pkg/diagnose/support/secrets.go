@@ -111,7 +111,7 @@ func (b *bundle) secretsOfCopies(ctx context.Context, k *known) {
 			if i == 0 {
 				b.copyErr = err
 			}
-			continue // unreadable ones can't be known
+			continue // the secrets of an unreadable revision can't be known
 		}
 		if i == 0 {
 			b.copy = c
@@ -182,8 +182,8 @@ func isSecretKey(s *corev1.Secret, key string) bool {
 }
 
 const (
-	// shortestValue and shortestLine are the minimum lengths, in bytes, of a value or a line of a file whose key isn't that of a
-	// secret: "grafana" in a Secret would redact half of the bundle.
+	// shortestValue and shortestLine are the minimum lengths, in bytes, of a value or a line of a file whose key isn't the key of a secret:
+	// "grafana" in a Secret would redact half of the bundle.
 	shortestValue = 8
 	shortestLine  = 16
 )
@@ -232,8 +232,7 @@ func (k *known) logins(text string) {
 	walk("", file)
 }
 
-// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the submitted job
-// file, in which secrets are masked.
+// filledIn adds the secrets that were inserted into a job's commands: the words that are not in the submitted job file, which masks secrets.
 func (k *known) filledIn(spec, masked string) {
 	var job any
 	if json.Unmarshal([]byte(spec), &job) != nil {
@@ -259,8 +258,7 @@ func (k *known) filledIn(spec, masked string) {
 	walk("", job)
 }
 
-// minGuess is the minimum length, in bytes, of the beginning of a value for which it is also treated as the whole
-// value.
+// minGuess is the minimum length, in bytes, of the beginning of a value that is also treated as the whole value.
 const minGuess = 6
 
 // shortestWord is the minimum length of a word of a command that counts as a secret.

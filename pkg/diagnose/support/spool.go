@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// inMemory is the size, in bytes, up to which a file is kept in memory until it is in the archive.
+// inMemory is the maximum size, in bytes, of a file that is kept in memory until it is in the archive.
 const inMemory = 64 << 10
 
 // spooled holds a file until its size is known, which a tar needs first. A larger file is on the disk without a name, so that it

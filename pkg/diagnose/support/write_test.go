@@ -68,7 +68,7 @@ func planted() []string {
 	return append([]string{sshPassword, folderToken, secretValue, podVariable, jobVariable, filledSecret, dockerSecret, commentSecret}, strings.Split(multiLine, "\n")...)
 }
 
-// disguises are forms in which the planted secrets turn up elsewhere.
+// disguises are forms of the planted secrets that appear elsewhere.
 func disguises(s string) []string {
 	j, _ := json.Marshal(s)
 	return []string{s, string(j), url.QueryEscape(s), base64.StdEncoding.EncodeToString([]byte(s)), base64.StdEncoding.EncodeToString([]byte("user:" + s)),
@@ -88,7 +88,7 @@ func everywhere() string {
 	return b.String()
 }
 
-// folder makes a configuration with secrets in it.
+// folder makes a configuration with secrets.
 func folder(t *testing.T, ports ...string) (string, *config.Cluster) {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +130,7 @@ func machine(t *testing.T, name string, programs map[string]string) *sshtest.Ser
 	} {
 		write(path, text, 0o600)
 	}
-	// Programs that the test doesn't provide answer as if they weren't installed.
+	// Programs that the test doesn't provide behave as if they weren't installed.
 	for _, p := range strings.Fields("lsblk df timedatectl chronyc sysctl ip ss dmesg nvidia-smi kubelet containerd kubectl openssl lscpu") {
 		write("/bin/"+p, "#!/bin/sh\necho \"sh: 1: "+p+": not found\" >&2\nexit 127\n", 0o755)
 	}
@@ -191,7 +191,7 @@ func unpack(t *testing.T, archive []byte) map[string]string {
 	}
 }
 
-// requireClean looks for the planted secrets, in all of their forms.
+// requireClean searches the files for the planted secrets, in all of their forms.
 func requireClean(t *testing.T, files map[string]string, secrets ...string) {
 	t.Helper()
 	for name, text := range files {
@@ -267,7 +267,7 @@ func plantJob(t *testing.T, c *kube.Cluster) {
 	require.Eventually(t, func() bool { return api.Create(t.Context(), f) == nil }, time.Minute, 50*time.Millisecond)
 }
 
-// kubelet answers for logs, as that of machine w1, where the API server asks.
+// kubelet makes the API server request the logs of machine w1 from serve.
 func kubelet(t *testing.T, c *kube.Cluster, serve http.HandlerFunc) {
 	t.Helper()
 	server := httptest.NewTLSServer(serve)
@@ -416,7 +416,7 @@ func TestAnAPIThatIsDownIsAskedOnce(t *testing.T) {
 	var listener net.ListenConfig
 	l, err := listener.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close() // it accepts connections and doesn't answer
+	defer l.Close() // it accepts connections and doesn't respond
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}],
 clusters: [{name: x, cluster: {server: "http://%s"}}], users: [{name: x, user: {token: %s}}]}`, l.Addr(), folderToken), 0o600))

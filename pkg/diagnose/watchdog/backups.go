@@ -16,7 +16,7 @@ import (
 const (
 	// backupsPath is the CronJob of the service cluster-backup.
 	backupsPath = "/apis/batch/v1/namespaces/pai-system/cronjobs/cluster-backup"
-	// notesPath is the ConfigMap in which every program that makes a backup records the time.
+	// notesPath is the ConfigMap where every program that makes a backup records the time.
 	notesPath = "/api/v1/namespaces/kube-system/configmaps/paictl"
 	noteKey   = "backup"
 	// historyKey is the record of the last backup with the history of jobs: its time, or a word if no backup has it. It is missing if
@@ -38,8 +38,7 @@ type backups struct {
 	// good is the time of the last good backup, or of the beginning of the schedule if there was no backup. overdue is when that is
 	// too old.
 	good, overdue time.Time
-	// history and historyOverdue are the same for backups with the history of jobs. Both are zero if no history needs
-	// to be saved.
+	// history and historyOverdue are the same for backups with the history of jobs. Both times are zero if no history needs to be saved.
 	history, historyOverdue time.Time
 }
 
@@ -103,8 +102,7 @@ func noted(text string, now time.Time) time.Time {
 	return at
 }
 
-// overdue returns the time at which two runs after a good backup should have finished: a run may take until its deadline, or until
-// the next run is due.
+// overdue returns when two runs after a good backup should have finished: a run may take until its deadline, or until the next run is due.
 func (j *cronJob) overdue(good time.Time) time.Time {
 	zone, err := time.LoadLocation(j.Spec.TimeZone) // "" is UTC
 	if err != nil {
@@ -139,7 +137,7 @@ func isMissing(err error) bool {
 	return ok && said.Code == http.StatusNotFound
 }
 
-// CheckBackups reads the state of scheduled backups. If the API server doesn't answer, the previous state is kept.
+// CheckBackups reads the state of scheduled backups. If the API server doesn't respond, the previous state is kept.
 func (w *Watchdog) CheckBackups(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(w.config.Timeout))
 	defer cancel()

@@ -29,9 +29,8 @@ type server struct {
 // the name of its kind.
 func (s server) target() string { return s.kind + "/" + s.name }
 
-// CheckCertificates checks the certificates of all servers once. If a server was removed from the
-// cluster, it is removed from the metrics. If the API server doesn't answer, the servers of the last
-// check are checked.
+// CheckCertificates checks the certificates of all servers once. If a server was removed from the cluster, it is removed from the metrics. If the
+// API server doesn't respond, the servers of the last check are checked.
 func (w *Watchdog) CheckCertificates(ctx context.Context) {
 	start := time.Now()
 	servers, err := w.servers(ctx)
@@ -57,8 +56,8 @@ func (w *Watchdog) CheckCertificates(ctx context.Context) {
 // listTimeout limits the time for listing the nodes, which takes many requests in a large cluster.
 const listTimeout = time.Minute
 
-// servers returns those of the configuration and those of the cluster. If the API server doesn't
-// answer, it returns those of the last check, and an error.
+// servers returns the servers of the configuration and of the cluster. If the API server doesn't respond, it returns the servers of the last check,
+// and an error.
 func (w *Watchdog) servers(ctx context.Context) ([]server, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -102,9 +101,9 @@ func (w *Watchdog) look(ctx context.Context, s server) (probe, certificate) {
 	return p, certificate{server: s, expires: expires}
 }
 
-// Expiry returns when the certificate of a server expires, or one of those that the server sends with
-// it, whichever is first. It doesn't verify the certificate, because a kubelet signs its own, and an
-// expired one must be reported too. It sends no data over the connection.
+// Expiry returns when the first of the certificates that a server sends expires: its own certificate, or a certificate of its chain. It doesn't
+// verify the certificate, because a kubelet signs its own certificate, and an expired certificate must be reported too. It sends no data over the
+// connection.
 func Expiry(ctx context.Context, address, serverName string) (time.Time, error) {
 	var chain []*x509.Certificate
 	if serverName == "" {

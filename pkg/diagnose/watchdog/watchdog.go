@@ -1,8 +1,6 @@
-// Package watchdog measures values that no other exporter reports: when the certificates of the API
-// servers, kubelets and other servers expire, whether the API answers a pod, and the state of
-// backups.
-// In: the API server's address and the account of the pod, and targets of a configuration. Out:
-// metrics for Prometheus.
+// Package watchdog measures values that no other exporter reports: when the certificates of the API servers, kubelets and other servers expire,
+// whether the API responds to a pod, and the state of backups.
+// In: the API server's address and the account of the pod, and targets of a configuration. Out: metrics for Prometheus.
 package watchdog
 
 import (
@@ -18,7 +16,7 @@ import (
 
 // Config is the program's configuration, as JSON.
 type Config struct {
-	// Targets are servers besides those of Kubernetes.
+	// Targets are servers other than Kubernetes' servers.
 	Targets []Target `json:"targets"`
 	// Interval is how often the API's health is checked, CertificateInterval how often all
 	// certificates are checked.
@@ -54,8 +52,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// defaults returns settings for a cluster of any size: live servers answer within milliseconds, and
-// only failed nodes take the whole timeout.
+// defaults returns settings for a cluster of any size: live servers respond within milliseconds, and only failed nodes take the whole timeout.
 func defaults() Config {
 	return Config{
 		Interval:            Duration(15 * time.Second),
@@ -108,7 +105,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Watchdog makes measurements, and keeps the last ones.
+// Watchdog makes measurements, and keeps the last results.
 type Watchdog struct {
 	config  Config
 	api     API
@@ -122,8 +119,7 @@ func New(c Config, api API, log func(msg string, args ...any)) *Watchdog {
 	return &Watchdog{config: c, api: api, results: newResults(), log: log}
 }
 
-// Watch measures until ctx ends. The API's health is checked in a separate loop, so that nodes that
-// don't answer never delay it.
+// Watch measures until ctx ends. The API's health is checked in a separate loop, so that nodes that don't respond never delay it.
 func (w *Watchdog) Watch(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {

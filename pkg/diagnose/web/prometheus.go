@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Results reads an answer of Prometheus to a query, {"status":"success","data":{"resultType":"vector","result":[…]}}. It calls each for one result after
-// the other, because an answer may have megabytes.
+// Results reads a response of Prometheus to a query, {"status":"success","data":{"resultType":"vector","result":[…]}}. It calls each for one result
+// after the other, because a response may have megabytes.
 func Results(body io.Reader, each func(*json.Decoder) error) error {
 	d := json.NewDecoder(body)
 	for {

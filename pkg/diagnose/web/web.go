@@ -1,5 +1,5 @@
-// Package web sends requests to the platform's programs that answer HTTP, such as Prometheus.
-// In: the connection to a cluster. Out: answers of its services.
+// Package web sends requests to the platform's programs that have an HTTP API, such as Prometheus.
+// In: the connection to a cluster. Out: responses of its services.
 package web
 
 import (
@@ -53,7 +53,7 @@ func (w *Client) Close() { w.client.CloseIdleConnections() }
 // longest is how many bytes of an error message are read, because other programs wrote it.
 const longest = 1024
 
-// Get sends a request to a service. The caller closes the answer.
+// Get sends a request to a service. The caller closes the response.
 func (w *Client) Get(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	r, err := w.request(ctx, http.MethodGet, service, path, query, nil)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *Client) Get(ctx context.Context, service, path string, query url.Values
 	return Answer(w.client, r, service)
 }
 
-// Do sends a request to a service, and returns the status and the body of the answer. A status that reports a failure is not an error.
+// Do sends a request to a service, and returns the status and the body of the response. A status that reports a failure is not an error.
 func (w *Client) Do(ctx context.Context, method, service, path string, query url.Values, body []byte) (status int, answer []byte, err error) {
 	r, err := w.request(ctx, method, service, path, query, body)
 	if err != nil {
@@ -96,7 +96,7 @@ func (w *Client) Do(ctx context.Context, method, service, path string, query url
 	return resp.StatusCode, answer, err
 }
 
-// largest is the maximum size of an answer of Do, in bytes.
+// largest is the maximum size of a response of Do, in bytes.
 const largest = 32 << 20
 
 // request returns a request to a pod of a service with the password; nil if the platform has no password.
@@ -124,8 +124,8 @@ func (w *Client) request(ctx context.Context, method, service, path string, quer
 	return r, nil
 }
 
-// Answer sends a request to a service of the platform. The caller closes the answer. If the service doesn't answer, that isn't reported as an error of
-// the API server.
+// Answer sends a request to a service of the platform. The caller closes the response. If the service doesn't respond, the error doesn't blame the
+// API server.
 func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser, error) {
 	answer, err := client.Do(r)
 	if err != nil {
@@ -139,8 +139,7 @@ func Answer(client *http.Client, r *http.Request, service string) (io.ReadCloser
 	return answer.Body, nil
 }
 
-// withoutAddress returns the error of a service that doesn't answer, without the URL: the address may be made up, and
-// the query is long.
+// withoutAddress returns the error of a service that doesn't respond, without the URL: the address may be made up, and the query is long.
 func withoutAddress(err error, service string) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
@@ -162,7 +161,7 @@ func (w *Client) byProxy(method, service, path string, query url.Values, body []
 	return r
 }
 
-// pod finds a pod of a service that answers, and returns it as NAMESPACE/POD/PORT in the form of a host name.
+// pod finds a pod of a service that responds, and returns it as NAMESPACE/POD/PORT in the form of a host name.
 func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	core := w.cluster.Client.CoreV1()
 	s, err := core.Services(kube.SystemNamespace).Get(ctx, service, metav1.GetOptions{})
@@ -184,7 +183,7 @@ func (w *Client) pod(ctx context.Context, service string) (string, error) {
 	return "", apierrors.NewServiceUnavailable("none of the pods of " + service + " is ready")
 }
 
-// portOf returns the port of a pod on which it answers for a service, or 0.
+// portOf returns the port of a pod that a service sends requests to, or 0.
 func portOf(s *corev1.Service, p *corev1.Pod) int32 {
 	if len(s.Spec.Selector) == 0 {
 		return 0

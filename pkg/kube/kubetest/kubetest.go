@@ -67,8 +67,8 @@ func Start(t testing.TB) *kube.Cluster {
 	return bare.start(t, 0)
 }
 
-// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, on which pods only seem to run.
-// It needs more memory and processor time than Start.
+// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, which only pretend to run pods. It needs more memory and
+// processor time than Start.
 func StartNodes(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return full.start(t, Nodes)
@@ -99,7 +99,7 @@ type server struct {
 	sandbox *sandbox.Sandbox
 	cluster *kube.Cluster
 	err     error
-	done    chan struct{} // closed to end the thread on which the programs depend
+	done    chan struct{} // closed to end the thread that the programs depend on
 	// release ends the use of a borrowed server.
 	release func()
 }

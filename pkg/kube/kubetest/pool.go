@@ -73,7 +73,7 @@ func remove(dir string, n int) error {
 	}
 }
 
-// first is the state to which a server is reset.
+// first is the state that a reset restores.
 type first struct {
 	Entries []entry  `json:"entries"`
 	Groups  []string `json:"groups"` // the groups of the API

@@ -204,8 +204,8 @@ func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Chan
 	return append(changes, Change[T]{Key: key, Was: was, Last: last})
 }
 
-// tombstone records a removed object. ahead means that this program removed it or listed the objects without it, so that the watch may
-// still send earlier events about it.
+// tombstone records a removed object. ahead means that this program removed the object or listed the objects without it, so that the watch may
+// still send earlier events of the object.
 type tombstone struct {
 	at      time.Time
 	version string // when it was removed; if empty, the version isn't known and the object can't return

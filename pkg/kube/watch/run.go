@@ -20,9 +20,9 @@ import (
 const (
 	// pageSize is how many objects are read at once, so that the decoded data stays small.
 	pageSize = 500
-	// firstWait and maxWait bound the wait before another list or watch after a failure. maxRefused bounds it after an error that a user or
-	// an administrator must correct, unless Confirm is set: programs don't work without a current Store. An API server that has just started
-	// also refuses requests, until it has read its roles.
+	// firstWait and maxWait bound the wait before another list or watch after a failure. maxRefused bounds it after an error that a user or an
+	// administrator must correct, unless Confirm is set: programs don't work without a current Store. An API server that has just started also
+	// rejects requests, until it has read its roles.
 	firstWait  = 200 * time.Millisecond
 	maxWait    = 3 * time.Second
 	maxRefused = 15 * time.Second
@@ -129,8 +129,8 @@ func (s *Store[T]) health(err error) {
 	s.o.Health(err)
 }
 
-// pages makes the reflector list in pages, of which little is kept. If it received all objects as a stream, it would keep
-// whole objects.
+// pages makes the reflector list in pages, so that only little of each page is kept. If it received all objects as a stream, it would keep whole
+// objects.
 type pages struct{}
 
 // IsWatchListSemanticsUnSupported is called by client-go.
@@ -200,8 +200,7 @@ func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Int
 	w, err := l.o.Source.Watch(ctx, o)
 	if err != nil {
 		if err = l.fail(ctx, err); l.o.Relist {
-			// Not wrapped, because the reflector would otherwise continue from the last version after a refused
-			// connection.
+			// Not wrapped, because the reflector would otherwise continue from the last version after the API server rejected a connection.
 			err = fmt.Errorf("watch the %s: %v", l.o.Name, err) //nolint:errorlint // see above
 		}
 		return nil, err
@@ -291,7 +290,7 @@ func (s *Store[T]) confirm(ctx context.Context) {
 		if watched := s.session.current(); watched != 0 {
 			began := time.Now()
 			asked, cancel := context.WithTimeout(ctx, patience)
-			_, err := s.o.Source.List(asked, metav1.ListOptions{Limit: 1}) // not answered from a cache
+			_, err := s.o.Source.List(asked, metav1.ListOptions{Limit: 1}) // not served from a cache
 			cancel()
 			if err == nil && s.session.confirm(watched, began) {
 				pause = beat
@@ -301,7 +300,7 @@ func (s *Store[T]) confirm(ctx context.Context) {
 	}
 }
 
-// confirm records a time at which everything was known, if the same watch has been open since. It reports whether it has.
+// confirm records when everything was known, if the same watch has been open since. It reports whether the watch stayed open.
 func (n *session) confirm(watched int, at time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

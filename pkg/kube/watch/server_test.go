@@ -26,9 +26,9 @@ type server struct {
 	version int
 	objects map[string]*corev1.ConfigMap
 	events  []metav1.WatchEvent // the number of one is its version
-	first   int                 // the first version whose events are known; requests for earlier ones are answered with 410
+	first   int                 // the first version whose events are known; requests for earlier versions fail with 410
 	more    chan struct{}       // closed at the next event
-	refuse  map[string]int      // the status of the next answers, by request: list or watch
+	refuse  map[string]int      // the status of the next responses, by request: list or watch
 	asked   map[string]int      // how many requests came
 }
 
@@ -98,7 +98,7 @@ func (s *server) restore(version int, objects map[string]*corev1.ConfigMap) {
 	s.version, s.objects, s.events = version, objects, s.events[:version+1]
 }
 
-// refuses answers the requests of a kind with a status, or again as usual if it is 0.
+// refuses makes the server respond to the requests of a kind with a status, or as usual if the status is 0.
 func (s *server) refuses(what string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,8 +65,7 @@ type Options[O runtime.Object, T any] struct {
 	// Relist makes the Store list the objects after an interrupted watch, instead of requesting the changes since then. The result is then
 	// correct even if the API server was restored from a backup and has counted past the last version since.
 	Relist bool
-	// Confirm makes the Store check every few seconds that the API server answers while the watch is open; see
-	// Confirmed.
+	// Confirm makes the Store check every few seconds that the API server responds while the watch is open; see Confirmed.
 	Confirm bool
 	// Reads lists the objects for Load. A Store with Reads remembers removed objects for some time: see Put.
 	Reads Source

@@ -328,7 +328,7 @@ func TestAnAnswerDoesNotConfirmAWatchThatEndedBeforeIt(t *testing.T) {
 	require.Eventually(t, func() bool { return !r.store.Confirmed().IsZero() }, time.Minute, time.Millisecond)
 }
 
-// A server whose people aren't confirmed answers 503.
+// A server whose people aren't confirmed responds with status 503.
 func TestAStoreThatHasToBeCurrentDoesNotWaitLongAfterARefusal(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -482,7 +482,7 @@ func TestWhatIsHeardLateOfAnEarlierLifeDoesNotHideTheLaterOne(t *testing.T) {
 	}
 }
 
-// The versions of an API server that was restored from a backup are earlier than those that are known.
+// The versions of an API server that was restored from a backup are earlier than the known versions.
 func TestAListHasTheLastWordUnlessThisProgramIsAheadOfIt(t *testing.T) {
 	s := written()
 	require.NoError(t, s.Replace([]any{object("a", "1", "90"), object("b", "1", "91")}, "95"))

@@ -60,8 +60,8 @@ func (s *Store[T]) Load(ctx context.Context) error {
 	return nil
 }
 
-// Put applies the API server's response to a write at once. Earlier events don't undo it. It doesn't undo later ones, because the response
-// may have been delayed.
+// Put applies the API server's response to a write at once. Earlier events don't undo it. It doesn't undo later events, because the response may
+// have been delayed.
 func (s *Store[T]) Put(o runtime.Object) {
 	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, true) })

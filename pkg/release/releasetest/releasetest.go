@@ -56,8 +56,7 @@ func (r *Release) Sign(list []byte, comment string) []byte {
 	return reader.SignWithComments(r.secret, comment, "release of paictl")
 }
 
-// Serve publishes the release as the newest at an address, which it returns. If hook returns true, it has answered the request; it may
-// be nil.
+// Serve publishes the release as the newest at an address, which it returns. If hook returns true, it has responded to the request; it may be nil.
 func (r *Release) Serve(t *testing.T, hook func(w http.ResponseWriter, req *http.Request) bool) string {
 	t.Helper()
 	files := http.FileServer(http.Dir(r.Dir))

@@ -16,8 +16,8 @@ const AgentService = "agent"
 // keyGPUs is the key of the machines' GPUs. It is under global, which sections of services can't change.
 const keyGPUs = "gpus"
 
-// configureAgent passes the machines whose GPUs the agent can allocate: NVIDIA's, AMD's, and simulated ones. By default the agent is
-// enabled if the layout has such GPUs; but on an existing Kubernetes another program may already allocate real GPUs.
+// configureAgent passes the machines whose GPUs the agent can allocate: GPUs of NVIDIA and AMD, and simulated GPUs. By default the agent is enabled
+// if the layout has such GPUs; but on an existing Kubernetes another program may already allocate real GPUs.
 func (b *builder) configureAgent() {
 	s := b.services[AgentService]
 	if s == nil || s.Upstream != nil {
@@ -79,12 +79,11 @@ func indices(list []int) []any {
 	return out
 }
 
-// checkGPUsForPods refuses GPUs for ordinary pods on machines without the agent: the scheduler doesn't use them, and no agent
-// allocates them.
+// checkGPUsForPods rejects GPUs for ordinary pods on machines without the agent: the scheduler doesn't use them, and no agent allocates them.
 func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		if len(m.GPUsForPods) == 0 || runs && on[m.Hostname] != nil || servedGPU(b.cfg.Layout, m) == nil {
-			continue // unknown ones have a finding in the layout
+			continue // unknown GPUs have a finding in the layout
 		}
 		remedy := "add a role of the machine to the placement of the section " + AgentService
 		if !runs {
@@ -95,7 +94,7 @@ func (b *builder) checkGPUsForPods(runs bool, on map[string]any) {
 	}
 }
 
-// checkShared refuses to split GPUs that no agent allocates: other programs don't support parts, and don't split GPUs.
+// checkShared rejects a split of GPUs that no agent allocates: other programs don't support parts, and don't split GPUs.
 func (b *builder) checkShared(runs bool, on map[string]any) {
 	for i, m := range b.cfg.Layout.MachineList {
 		gpu := servedGPU(b.cfg.Layout, m)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Alertmanager sends alerts to the alert handler, with the token that it requires, unless one of both is off.
+// Alertmanager sends alerts to the alert handler, with the required token, unless either service is off.
 func TestAlertsReachTheAlertHandler(t *testing.T) {
 	for section, want := range map[string]any{
 		"": map[string]any{"url": "http://alert-handler:9095/alerts", "tokenSecret": "alerts-token"},

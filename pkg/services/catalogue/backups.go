@@ -5,7 +5,7 @@ import "strings"
 // BackupService is the service that makes backups of the cluster on a schedule, and the name of its section.
 const BackupService = "cluster-backup"
 
-// checkBackups refuses a schedule whose backups would fail, or could be read by the cluster itself.
+// checkBackups rejects a schedule whose backups would fail, or could be read by the cluster itself.
 func (b *builder) checkBackups() {
 	s := b.services[BackupService]
 	if s == nil || s.Upstream != nil || !s.Enabled {

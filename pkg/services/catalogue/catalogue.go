@@ -1,7 +1,6 @@
 // Package catalogue defines the services and the settings of each.
-// In: the embedded charts, upstream charts that the configuration names, and a cluster's
-// configuration. Out: services with complete values, the order in which they start, and
-// findings about their sections of services-configuration.yaml.
+// In: the embedded charts, upstream charts that the configuration names, and a cluster's configuration. Out: services with complete values, the
+// order of their start, and findings about their sections of services-configuration.yaml.
 package catalogue
 
 import (
@@ -19,10 +18,10 @@ import (
 const (
 	// AnnotationRequires lists services that must be ready before this one starts, separated by commas.
 	AnnotationRequires = "paictl.openpai.org/requires"
-	// AnnotationPlacement lists the roles of the machines on which the pods run, separated by
-	// commas; "all" means every machine, "none" that the service has no pods.
+	// AnnotationPlacement lists the roles of the machines that run the pods, separated by commas; "all" means every machine, "none" means that the
+	// service has no pods.
 	AnnotationPlacement = "paictl.openpai.org/placement"
-	// AnnotationClaims is a YAML list of Claim: the volumes in which the service stores data.
+	// AnnotationClaims is a YAML list of Claim: the volumes for the service's data.
 	AnnotationClaims = "paictl.openpai.org/claims"
 	// AnnotationEnabled is "false" on a service that is off by default.
 	AnnotationEnabled = "paictl.openpai.org/enabled"
@@ -119,7 +118,7 @@ type Catalogue struct {
 	laterRelease bool
 }
 
-// Services returns all services by name, including disabled ones.
+// Services returns all services by name, including disabled services.
 func (c *Catalogue) Services() []*Service {
 	out := make([]*Service, 0, len(c.services))
 	for _, name := range c.names() {

@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// release is the tag of the images of a release of paictl, or of a commit after one.
+// release is the tag of the images of a release of paictl, or of a commit after a release.
 var release = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?(-[0-9]+-g[0-9a-f]{7,40})?(-dev_[0-9a-f]{7,40})?(-dirty)?$`)
 
 // RuleRelease is the rule of checkRelease. Findings with it prevent starting services, but not inspecting them.
 const RuleRelease = "services/release"
 
-// checkRelease refuses images of another release: programs and charts must have the same release. It ignores a site's own tags, and
-// does nothing if paictl was built without a version.
+// checkRelease rejects images of another release: programs and charts must have the same release. It ignores a site's own tags, and does nothing if
+// paictl was built without a version.
 func (b *builder) checkRelease() (other []strictyaml.Path, later bool) {
 	own := version.Tag()
 	if !release.MatchString(own) {
@@ -52,8 +52,7 @@ func CheckMachines(cfg *config.Cluster) config.Findings {
 	return slices.DeleteFunc(Check(cfg), func(f config.Finding) bool { return f.Rule == RuleRelease })
 }
 
-// CheckUpgrade is like Check, for a command that writes this paictl's release into the configuration. It still refuses images of a
-// later release.
+// CheckUpgrade is like Check, for a command that writes this paictl's release into the configuration. It still rejects images of a later release.
 func CheckUpgrade(cfg *config.Cluster) config.Findings {
 	if _, _, later, err := OtherRelease(cfg); err != nil || later {
 		return Check(cfg)
@@ -96,8 +95,7 @@ func eachOwnImage(p strictyaml.Path, values map[string]any, f func(strictyaml.Pa
 	}
 }
 
-// checkValues checks each embedded service's values against its chart's schema, and then moves the
-// secrets out of them.
+// checkValues checks each embedded service's values against its chart's schema, and then moves the secrets out of the values.
 func (b *builder) checkValues() {
 	for _, name := range sorted(maps.Keys(b.services)) {
 		s := b.services[name]

@@ -73,7 +73,7 @@ func load(t testing.TB, sections string) (*Catalogue, config.Findings) {
 	return c, findings
 }
 
-// loadValid refuses findings.
+// loadValid loads sections, and fails the test if there are findings.
 func loadValid(t testing.TB, sections string) *Catalogue {
 	t.Helper()
 	c, findings := load(t, sections)

@@ -7,7 +7,7 @@ import (
 )
 
 // former are settings of earlier versions, by service, with their explanation. They remain valid: otherwise users would have to edit the
-// configuration before an upgrade, and every older revision in its history would be refused.
+// configuration before an upgrade, and every older revision in its history would be rejected.
 var former = map[string][]formerKey{
 	SchedulerService: {
 		{strictyaml.Path{"kubeScheduler", "image"}, "kube-scheduler is part of the scheduler's own image"},
@@ -39,7 +39,7 @@ type formerKey struct {
 	why  string
 }
 
-// withoutFormer returns a section's values without the settings that no longer have an effect, and warns about them.
+// withoutFormer returns a section's values without the settings that no longer have an effect, and warns about these settings.
 func (b *builder) withoutFormer(service string, values map[string]any) map[string]any {
 	for _, f := range former[service] {
 		left, ok := without(values, f.path)

@@ -12,14 +12,14 @@ import (
 
 // Selection is the set of services that a command works on.
 type Selection struct {
-	// Services in the order in which they start.
+	// Services are the selected services, in the order of their start.
 	Services []*Service
 	// Added are the names of services that weren't named and that others require.
 	Added []string
 }
 
-// Select returns the named services and those that they require; no names mean all enabled services. Services in except are left out; it
-// is an error if a selected service requires one of them.
+// Select returns the named services and the services that they require; no names mean all enabled services. Services in except are left out; it is
+// an error if a selected service requires a service in except.
 func (c *Catalogue) Select(names, except []string) (Selection, error) {
 	names, except = c.resolve(names), c.resolve(except)
 	if err := c.checkNames(names, except); err != nil {
@@ -117,7 +117,7 @@ func (c *Catalogue) dependents(name string) []string {
 	return out
 }
 
-// closure adds all names to which next leads.
+// closure adds all names that next leads to, directly or through other names.
 func closure(names map[string]bool, next func(string) []string) map[string]bool {
 	out := map[string]bool{}
 	queue := sorted(maps.Keys(names))
@@ -148,8 +148,8 @@ func (c *Catalogue) selection(chosen, asked map[string]bool) (Selection, error) 
 	return out, nil
 }
 
-// order sorts services by name, and puts the required ones before each. If they require each other in a cycle, it returns one cycle:
-// a, b, a.
+// order sorts services by name, and puts the required services before each service. If services require each other in a cycle, it returns one
+// cycle: a, b, a.
 func (c *Catalogue) order(chosen map[string]bool) (order, cycle []string) {
 	const visiting, done = 1, 2
 	state := map[string]int{}

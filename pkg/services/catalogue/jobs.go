@@ -56,7 +56,7 @@ func (b *builder) ownRuns(name string) bool {
 	return s != nil && s.Upstream == nil && s.Enabled
 }
 
-// agentServesAll reports whether there are machines with GPUs and the agent runs on all of them.
+// agentServesAll reports whether there are machines with GPUs and all of these machines run the agent.
 func (b *builder) agentServesAll() bool {
 	if !b.ownRuns(AgentService) {
 		return false

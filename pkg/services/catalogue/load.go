@@ -16,7 +16,7 @@ import (
 
 // Options define the sources of charts.
 type Options struct {
-	// Charts contains a folder charts with one chart per folder; nil means those of this paictl.
+	// Charts contains a folder charts with one chart per folder; nil means the charts of this paictl.
 	Charts fs.FS
 	// Fetcher fetches the charts of enabled upstream services. If it is nil, their Chart stays nil, which is enough to list, check and
 	// stop them.
@@ -136,5 +136,5 @@ func (b *builder) warn(p strictyaml.Path, rule, message, remedy string) {
 
 func sorted(keys iter.Seq[string]) []string { return slices.Sorted(keys) }
 
-// defaultNamespace is the namespace of services without a setting for it.
+// defaultNamespace is the namespace of services that don't set a namespace.
 const defaultNamespace = kube.SystemNamespace

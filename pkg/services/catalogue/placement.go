@@ -35,7 +35,7 @@ func onRoles(placement []string) bool {
 	return !slices.Contains(placement, PlacementAll) && !slices.Contains(placement, PlacementNone)
 }
 
-// machinesOf returns the machines on which a placement allows pods, in the layout's order.
+// machinesOf returns the machines that may run pods according to a placement, in the layout's order.
 func machinesOf(cfg *config.Cluster, placement []string) []layout.Machine {
 	if slices.Contains(placement, PlacementNone) {
 		return nil
@@ -114,9 +114,8 @@ func nodeSelectorTerm(labels map[string]string) map[string]any {
 	return map[string]any{"matchExpressions": match}
 }
 
-// tolerations returns tolerations for the taints that a machine gets from its roles: those of the
-// placement, and other roles of such a machine. Pods don't tolerate taints that someone set on a single
-// machine.
+// tolerations returns tolerations for the taints that a machine gets from its roles: the roles of the placement, and other roles of such a machine.
+// Pods don't tolerate taints that someone set on a single machine.
 func tolerations(cfg *config.Cluster, placement []string) []any {
 	taints := map[string]bool{}
 	for _, name := range placement {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkHostPorts finds ports on the machines on which two programs would listen: the second one to
-// start would fail. If that is the kubelet, the machine would not be usable.
+// checkHostPorts finds ports of machines that two programs would listen on: the program that starts second would fail. If the kubelet starts
+// second, the machine would not be usable.
 func (b *builder) checkHostPorts() {
 	taken := map[int]string{}
 	for _, name := range sorted(maps.Keys(b.services)) {

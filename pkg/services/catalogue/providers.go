@@ -21,7 +21,7 @@ const (
 	keyRecheck     = "recheck"
 )
 
-// checkProviders refuses sign-in providers with which users could not sign in, or which would send passwords unencrypted.
+// checkProviders rejects sign-in providers that couldn't sign users in, or that would send passwords unencrypted.
 func (b *builder) checkProviders() {
 	s := b.services[ServerService]
 	if s == nil || s.Upstream != nil || !s.Enabled {
@@ -56,7 +56,7 @@ func (b *builder) checkProviders() {
 	}
 }
 
-// checkRecheck refuses a grace period so short that a single failed request would sign people out.
+// checkRecheck rejects a grace period so short that a single failed request would sign people out.
 func (b *builder) checkRecheck(signIn map[string]any) {
 	said, _ := signIn[keyRecheck].(map[string]any)
 	recheck := settings.Default().SignIn.Recheck
@@ -70,7 +70,7 @@ func (b *builder) checkRecheck(signIn map[string]any) {
 	}
 }
 
-// checkReturnPages refuses pages from which others could take the tokens that are sent there.
+// checkReturnPages rejects pages that could reveal to others the tokens that are sent there.
 func (b *builder) checkReturnPages(s *Service, signIn map[string]any) {
 	pages, _ := signIn[keyReturnPages].([]any)
 	hosts, port := ServerAddresses(s)

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Reference returns documentation of the sections of all services, as a part of services-configuration.yaml in which every line is a
-// comment. Lines that begin with "## " are explanations; the others become settings, with their defaults, if "# " is removed.
+// Reference returns documentation of the sections of all services, as a part of services-configuration.yaml that consists only of comments. Lines
+// that begin with "## " are explanations; the others become settings, with their defaults, if "# " is removed.
 func Reference() []byte {
 	b, err := reference(nil)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *embeddedChart) reference() (string, error) {
 // comment matches an explanation in values.yaml; helm-docs marks some with "--".
 var comment = regexp.MustCompile(`^(\s*)#+( --)?`)
 
-// blockScalar matches the start of a multi-line text, in which # doesn't begin a comment.
+// blockScalar matches the start of a multi-line text; # doesn't begin a comment inside such a text.
 var blockScalar = regexp.MustCompile(`[:-] +[|>][0-9+-]*\s*$`)
 
 // settings returns the lines of values.yaml, without the keys that paictl sets itself, and with the schema's additions to their comments.

@@ -10,9 +10,9 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// checkResources refuses resources that the API server would refuse when the service starts: limits below the requests. It also refuses
-// amounts that a quantity can't hold, which would be reduced silently. The schema has checked how amounts are written. section has the
-// values that the configuration sets, all has the chart's defaults too.
+// checkResources rejects resources that the API server would reject when the service starts: limits below the requests. It also rejects amounts
+// that a quantity can't hold, which would be reduced silently. The schema has checked how amounts are written. section has the values that the
+// configuration sets, all has the chart's defaults too.
 func (b *builder) checkResources(p strictyaml.Path, section, all map[string]any) {
 	for _, key := range sorted(maps.Keys(all)) {
 		inner, ok := all[key].(map[string]any)

@@ -91,7 +91,7 @@ func TestImagesOfAnotherReleaseAreRefused(t *testing.T) {
 		require.ErrorContains(t, found.Err(), "the images of v1.2.3 don't match this paictl, which is "+own)
 		assert.ErrorContains(t, found.Err(), "set "+says+",")
 	}
-	// Sections may name their own images, as those of a sandbox do.
+	// Sections may name their own images, as the sections of a sandbox do.
 	version.Version = "v1.2.3"
 	_, found := schedulerOf(t, gpuCluster(t, 1, "scheduler: {image: {repository: docker.io/openpai/pai-scheduler, tag: v1.0.0}}\nprometheus: {image: {repository: x/prometheus, tag: v3.15.0}}\n"))
 	require.ErrorContains(t, found.Err(), "scheduler.image.tag: the images of v1.0.0 don't match this paictl")

@@ -23,15 +23,14 @@ type valuesSchema struct {
 	beside []string
 }
 
-// Addresses of schemas. The library checks a schema against the meta-schema, unless its address is one of those that the library
-// contains.
+// Addresses of schemas. The library checks a schema against the meta-schema, unless its address is the address of a schema in the library.
 const (
 	schemaOfOthers = "mem:///values.schema.json"
 	schemaOfOurs   = "https://json-schema.org/paictl/values.schema.json"
 )
 
-// newValuesSchema compiles a schema; a chart without a schema accepts all values. References to other
-// files are refused, so that a check never waits for a network. The address is one of the above.
+// newValuesSchema compiles a schema; a chart without a schema accepts all values. References to other files are an error, so that a check never
+// waits for a network. The address is one of the above.
 func newValuesSchema(data []byte, address string) (*valuesSchema, error) {
 	if len(data) == 0 {
 		return &valuesSchema{}, nil
@@ -146,7 +145,7 @@ func dedupe(problems []problem) []problem {
 	})
 }
 
-// pathIn converts a location in JSON to a path, in which steps into lists are numbers.
+// pathIn converts a location in JSON to a path, whose steps into lists are numbers.
 func pathIn(values any, location []string) strictyaml.Path {
 	p := strictyaml.Path{}
 	for _, step := range location {

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/settings"
 )
 
-// ServerService is the service through which people use the cluster, and the name of its section.
+// ServerService is the server for the cluster's users, and the name of its section.
 const ServerService = "rest-server"
 
 // aliases are names of services of the original whose function one of paictl's services has.
@@ -20,7 +20,7 @@ func Resolve(name string) string {
 	return name
 }
 
-// OwnAuthority reports whether the platform's own authority signed a server's certificate.
+// OwnAuthority reports whether the platform's own CA signed a server's certificate.
 func OwnAuthority(s *Service) bool {
 	tls, _ := s.Values["tls"].(map[string]any)
 	name, _ := tls["secretName"].(string)
@@ -43,7 +43,7 @@ func ResolveAll(names []string, known func(string) bool) []string {
 	return out
 }
 
-// resolve replaces names of the original with those of services.
+// resolve replaces the original's names of services with paictl's names.
 func (c *Catalogue) resolve(names []string) []string {
 	return ResolveAll(names, func(name string) bool { return c.services[name] != nil })
 }
@@ -82,7 +82,7 @@ func (b *builder) configureServer() {
 	s.Values = mergeComputed(computed, s.Values)
 }
 
-// checkServer refuses an Ingress that isn't among the trusted proxies: all requests would have the address of its controller, so that all people
+// checkServer rejects an Ingress that isn't among the trusted proxies: all requests would have the address of its controller, so that all people
 // would share limits, and be locked out when someone guesses passwords.
 func (b *builder) checkServer() {
 	s := b.services[ServerService]
@@ -137,8 +137,7 @@ func ProxyURL(s *Service) string {
 	return settings.Address(hosts[0], port)
 }
 
-// ServerAddresses returns the host names and addresses at which people reach the server according to the configuration,
-// the best first, and its port.
+// ServerAddresses returns the host names and addresses of the server for users, according to the configuration, the best first, and its port.
 func ServerAddresses(s *Service) (hosts []string, port int) {
 	values := s.Values
 	if s.Chart != nil {

@@ -82,8 +82,8 @@ func (b *builder) giveVolumes() []LocalVolume {
 	return volumes
 }
 
-// listsVolumes reports whether the section of the storage service has its own list, or an invalid value in that place that checkValues
-// will refuse.
+// listsVolumes reports whether the section of the storage service has its own list, or an invalid value in its place, which checkValues will
+// reject.
 func listsVolumes(section map[string]any) bool {
 	local, isMap := section["local"].(map[string]any)
 	if !isMap {

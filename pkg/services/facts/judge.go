@@ -136,7 +136,7 @@ func incomplete(st *state.Status, status string) {
 	tell(st, "Incomplete", "its last start failed or was interrupted ("+status+")", "run: "+state.StartCommand(st.Name))
 }
 
-// tell adds a problem of the release, before those of its pods.
+// tell adds a problem of the release, before the problems of its pods.
 func tell(st *state.Status, reason, message, remedy string) {
 	p := ready.Problem{Object: "release/" + st.Name, Reason: reason, Message: message, Hint: remedy}
 	st.Problems = append([]ready.Problem{p}, st.Problems...)

@@ -23,11 +23,10 @@ const LeaseDuration = 30 * time.Second
 // Annotations of the lease.
 const (
 	AnnotationCommand = "paictl.openpai.org/command"
-	// annotationPublished is the time at which the last run that published facts acquired the lease. A run that doesn't publish, because an
-	// earlier paictl made it or it was killed, leaves the time of another run.
+	// annotationPublished is when the last run that published facts acquired the lease. A run that doesn't publish, because an earlier paictl made
+	// it or it was killed, leaves the time of another run.
 	annotationPublished = "paictl.openpai.org/published"
-	// annotationKnown is the time at which a run acquired the lease, if the published facts were current then. They describe the services before
-	// that run.
+	// annotationKnown is when a run acquired the lease, if the published facts were current then. They describe the services before that run.
 	annotationKnown = "paictl.openpai.org/published-before"
 )
 

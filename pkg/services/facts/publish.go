@@ -47,8 +47,7 @@ var ErrNone = hint.Wrap(errors.New("no run of paictl has published which service
 // Published holds the facts about all services.
 type Published struct {
 	Services []Service
-	// Configuration identifies the configuration with which the services were compared, see Digest; "" if it isn't
-	// known.
+	// Configuration identifies the configuration that the services were compared with, see Digest; "" if it isn't known.
 	Configuration string
 	// Revision is the number of that configuration.
 	Revision int
@@ -130,8 +129,8 @@ func read(ctx context.Context, client kubernetes.Interface) (p *Published, spoil
 	return p, spoilt, nil
 }
 
-// Digest identifies a configuration, without the virtual clusters: those are changed without a start of services, and the scheduler's ConfigMap shows
-// which it has. It doesn't read secrets; a change of secrets changes the name of their entry.
+// Digest identifies a configuration, without the virtual clusters: virtual clusters change without a start of services, and the scheduler's
+// ConfigMap contains its current ones. It doesn't read secrets; a change of secrets changes the name of their entry.
 func Digest(p *store.Public) (string, error) {
 	h := sha256.New()
 	for _, name := range config.Files() {

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// checker answers by the name of the first target.
+// checker returns a state by the name of the first target.
 type checker map[string]ready.State
 
 func (c checker) CheckAll(_ context.Context, releases [][]ready.Target) ([]ready.State, error) {
@@ -80,7 +80,7 @@ func (l *lab) public() *store.Public {
 	return p
 }
 
-// lease writes the lease as a run holds it from now on. It returns it.
+// lease writes and returns the lease of a run that begins now.
 func (l *lab) lease(change func(now, before *coordinationv1.Lease)) *coordinationv1.Lease {
 	l.t.Helper()
 	api := l.client.CoordinationV1().Leases(kube.SystemNamespace)

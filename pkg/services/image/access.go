@@ -27,7 +27,7 @@ type Access struct {
 	Password secret.String
 	// Insecure accepts any certificate of a registry on this machine.
 	Insecure bool
-	// Keychain holds the logins; nil means those of docker and podman.
+	// Keychain holds the logins; nil means the logins of docker and podman.
 	Keychain authn.Keychain
 	// Transport makes the requests; nil means http.DefaultTransport.
 	Transport *http.Transport
@@ -36,8 +36,8 @@ type Access struct {
 // errPlain is the error for a request that would have been sent without TLS.
 var errPlain = errors.New("plain HTTP is only used for registries on this machine")
 
-// guard refuses plain HTTP to other machines, even if the registry client would allow it for
-// private addresses, or a registry redirects to it for a token.
+// guard rejects plain HTTP to other machines, even if the registry client would allow it for private addresses, or if a registry redirects to it
+// for a token.
 type guard struct{ http.RoundTripper }
 
 // RoundTrip sends a request if it is allowed.
@@ -71,7 +71,7 @@ func (a Access) transport(ref name.Reference) http.RoundTripper {
 	return guard{base}
 }
 
-// keychain returns the logins: the configuration's for its registry, otherwise those of docker or podman.
+// keychain returns the logins: the configuration's login for its own registry, otherwise the logins of docker or podman.
 func (a Access) keychain() authn.Keychain {
 	rest := a.Keychain
 	if rest == nil {
@@ -102,8 +102,8 @@ func (a Access) ours(registry string) bool {
 	return err == nil && own.RegistryStr() == registry
 }
 
-// explain adds the remedy for a registry that refuses access. The error contains no password: the
-// client sends it in headers, which errors don't show.
+// explain adds the remedy for a registry that denies access. The error contains no password: the client sends it in headers, which errors don't
+// show.
 func (a Access) explain(err error, target string) error {
 	host := target
 	if ref, perr := name.ParseReference(target); perr == nil {

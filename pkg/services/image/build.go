@@ -47,7 +47,7 @@ func partOf(r build.Recipe, names []string) (build.Recipe, error) {
 	return r, nil
 }
 
-// refuseBundle refuses the folder of a whole bundle, because a build removes files that aren't in the recipe.
+// refuseBundle rejects the folder of a whole bundle, because a build removes files that aren't in the recipe.
 func refuseBundle(dir string) error {
 	for _, kind := range []string{bundle.KindBinary, bundle.KindCNIPlugin} {
 		folder := filepath.Dir(bundle.PathOf(kind, "x"))

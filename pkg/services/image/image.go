@@ -38,13 +38,13 @@ func Owned() []Own {
 // Names returns the names of paictl's own images.
 func Names() []string { return paictl.Programs() }
 
-// Destination is the registry to which images are pushed.
+// Destination is the registry that images are pushed to.
 type Destination struct {
 	// Registry is a host with an optional path, for paictl's own images: docker.io/openpai.
 	Registry string
 	// Tag is the tag of paictl's images there.
 	Tag string
-	// Mirror is a host with an optional path, under which upstream images keep their names; "" means no mirror.
+	// Mirror is a host with an optional path; below it, upstream images keep their names; "" means no mirror.
 	Mirror string
 }
 
@@ -56,7 +56,7 @@ type Item struct {
 	Target string
 }
 
-// Plan chooses the images to push: the named ones; without names, paictl's own, and if all is set also upstream's.
+// Plan chooses the images to push: the named images; without names, paictl's own images, and if all is set also upstream's images.
 func Plan(b *bundle.Bundle, d Destination, names []string, all bool) ([]Item, error) {
 	var out []Item
 	for _, a := range b.List(bundle.KindImage) {
@@ -114,7 +114,7 @@ func Mirrored(mirror, ref string) (string, error) {
 	return path.Join(mirror, rest), nil
 }
 
-// Check refuses destinations with invalid names, before an image is sent.
+// Check rejects destinations with invalid names, before an image is sent.
 func (d Destination) Check() error {
 	for _, r := range []string{d.Registry, d.Mirror} {
 		if r == "" {

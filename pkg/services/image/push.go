@@ -44,7 +44,7 @@ type Event struct {
 
 // Pusher sends images to registries.
 type Pusher struct {
-	// Access is the way to reach registries.
+	// Access has the settings to connect to registries.
 	Access Access
 	// Progress receives every step; calls are never concurrent. It may be nil.
 	Progress func(Event)
@@ -52,9 +52,8 @@ type Pusher struct {
 	DryRun bool
 }
 
-// Push sends the images that registries don't have yet. It skips an image if the registry has the same
-// digest. It stops at the first failure; images that were sent stay, and another push continues after
-// them.
+// Push sends the images that registries don't have yet. It skips an image if the registry has the same digest. It stops at the first failure;
+// images that were sent stay, and another push continues with the remaining images.
 func (p Pusher) Push(ctx context.Context, b *bundle.Bundle, items []Item) ([]Result, error) {
 	var artifacts []bundle.Artifact
 	for _, i := range items {

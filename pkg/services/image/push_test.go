@@ -48,7 +48,7 @@ func newStore(t *testing.T, locked, tls bool) *store {
 		reg.ServeHTTP(w, r)
 	})
 	if s.Server = httptest.NewUnstartedServer(h); tls {
-		s.Config.ErrorLog = log.New(new(bytes.Buffer), "", 0) // refused handshakes
+		s.Config.ErrorLog = log.New(new(bytes.Buffer), "", 0) // failed handshakes
 		s.StartTLS()
 	} else {
 		s.Start()

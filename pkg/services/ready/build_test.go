@@ -106,7 +106,7 @@ func crashLoop(restarts, code int32, reason string) func(*corev1.ContainerStatus
 	}
 }
 
-// unscheduled returns a pod that the scheduler found no node for.
+// unscheduled returns a pod for which the scheduler found no node.
 func unscheduled(p *corev1.Pod, message string) *corev1.Pod {
 	p.Spec.NodeName = ""
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
@@ -158,7 +158,7 @@ func world(objects ...runtime.Object) *snapshot {
 	return s.index()
 }
 
-// told are details that were agreed on.
+// told provides fixed details.
 type told struct {
 	news  []corev1.Event
 	lines []string

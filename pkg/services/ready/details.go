@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// details reads data about objects that may have a problem. If that fails, the problem is reported without it.
+// details reads data about objects that may have a problem. If the read fails, the problem is reported without details.
 type details interface {
 	events(ctx context.Context, about corev1.ObjectReference) []corev1.Event
 	log(ctx context.Context, pod *corev1.Pod, container string, previous bool) []string

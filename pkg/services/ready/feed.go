@@ -77,8 +77,8 @@ func (f *feed) changed() {
 	}
 }
 
-// health records errors that waiting doesn't solve. For other errors, such as the end of a watch or an API server that doesn't answer,
-// the store retries. nil means that a list has been read.
+// health records errors that waiting doesn't solve. For other errors, such as the end of a watch or an API server that doesn't respond, the store
+// retries. nil means that a list has been read.
 func (f *feed) health(err error) {
 	if err != nil && !watch.Refused(err) {
 		return

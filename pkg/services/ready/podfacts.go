@@ -47,7 +47,7 @@ func countReady(pods []*corev1.Pod) int {
 	return n
 }
 
-// nodeOf returns the node on which the pod runs, or the one that its DaemonSet has chosen for it.
+// nodeOf returns the pod's node, or the node that its DaemonSet has chosen for the pod.
 func nodeOf(p *corev1.Pod) string {
 	if p.Spec.NodeName != "" || p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil ||
 		p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -63,7 +63,7 @@ func nodeOf(p *corev1.Pod) string {
 	return ""
 }
 
-// onBadNode reports whether the pod is bound to a node that doesn't answer or doesn't exist.
+// onBadNode reports whether the pod is bound to a node that doesn't respond or doesn't exist.
 func (s *snapshot) onBadNode(p *corev1.Pod) (string, bool) {
 	name := nodeOf(p)
 	return name, name != "" && nodeCondition(s.byNode[name]).Status != corev1.ConditionTrue

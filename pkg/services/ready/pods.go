@@ -21,7 +21,7 @@ const (
 	pullPatience = time.Minute
 	// crashMemory is how long a container must run after a crash before it counts as working.
 	crashMemory = 10 * time.Minute
-	// crashesFinal is the number of crashes of a container after which the wait ends.
+	// crashesFinal is how often a container may crash before the wait ends.
 	crashesFinal = 3
 	killsFinal   = 2
 )

@@ -33,7 +33,7 @@ type Problem struct {
 // Text returns the problem in one line for people.
 func (p *Problem) Text() string { return p.Object + ": " + p.Message }
 
-// TextWithTerm returns Text followed by the reason, for people who search for it.
+// TextWithTerm returns Text followed by the reason, for users who search for the reason.
 func (p *Problem) TextWithTerm() string { return p.Text() + " (" + p.Reason + ")" }
 
 // State is the state of the objects of a release.
@@ -95,8 +95,7 @@ func (c *Checker) CheckAll(ctx context.Context, releases [][]Target) ([]State, e
 	return out, nil
 }
 
-// stateOf judges the targets, and reads details about those that may have a problem. The causes are the problems'
-// causes.
+// stateOf judges the targets, and reads details about targets that may have a problem. The causes are the problems' causes.
 func stateOf(ctx context.Context, targets []target, s *snapshot, d details) (State, []cause) {
 	v := judge(targets, s)
 	out := State{Ready: v.ready, Pods: v.pods, ReadyPods: v.readyPods, Since: v.since}

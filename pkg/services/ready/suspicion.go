@@ -21,8 +21,8 @@ type suspicion struct {
 
 func (s suspicion) key() string { return s.group + "\x00" + s.Reason }
 
-// cause is a problem and the number of other objects that have it. Its key doesn't change when pods are replaced, or when refine
-// finds other words for it.
+// cause is a problem and the number of other objects that have it. Its key doesn't change when pods are replaced, or when refine rewords the
+// problem.
 type cause struct {
 	Problem
 	key    string

@@ -45,7 +45,7 @@ func (t Target) Valid() bool {
 	return waitedFor[t.Kind] != "" && t.Name != "" && (t.Namespace == "") == (t.Kind == kindVolume)
 }
 
-// Targets finds the objects of a manifest that have to work. Those without a namespace are in that of the release.
+// Targets finds the objects of a manifest that have to work. Objects without a namespace are in the release's namespace.
 func Targets(namespace, manifest string) ([]Target, error) {
 	found, err := parseTargets(namespace, manifest)
 	if err != nil {
@@ -67,8 +67,8 @@ var waitedFor = map[string]string{
 	kindDeployment: "apps/", kindDaemonSet: "apps/", kindStatefulSet: "apps/", kindJob: "batch/", kindClaim: "v1", kindVolume: "v1", kindPod: "v1",
 }
 
-// parseTargets returns the objects to wait for. Those without a namespace are in that of the
-// release. It leaves out hooks, for which Helm waits.
+// parseTargets returns the objects to wait for. Objects without a namespace are in the release's namespace. It leaves out hooks, because Helm waits
+// for hooks.
 func parseTargets(namespace, manifest string) ([]target, error) {
 	var out []target
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -105,7 +105,7 @@ func Kinds(doc string) []string {
 
 const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// passed reports whether a document certainly has only one kind, and one that isn't waited for.
+// passed reports whether a document certainly has only one kind, and no run waits for this kind.
 func passed(doc []byte) bool {
 	kinds := Kinds(string(doc))
 	return len(kinds) == 1 && waitedFor[kinds[0]] == "" && !strings.HasSuffix(kinds[0], "List")

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// The pauses between retries of requests that the API didn't answer; each pause is twice the last.
+// The pauses between retries of requests that got no response; each pause is twice the last.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 5 * time.Second
@@ -24,8 +24,8 @@ const (
 	lastWord = 10 * time.Second
 )
 
-// UnknownError is the error of a wait at whose end the API could not be reached: the objects may work or not. Callers should not roll
-// back because of it.
+// UnknownError is the error of a wait if the API could not be reached at its end: the objects may work or not. Callers should not roll back because
+// of this error.
 type UnknownError struct {
 	// Waited is the duration of the wait.
 	Waited time.Duration
@@ -51,7 +51,7 @@ func transient(err error) bool {
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// begin reads the floor, and retries until the API answers.
+// begin reads the floor, and retries until the API responds.
 func (w *waiter) begin(ctx context.Context) error {
 	limit := ctx
 	if w.o.Timeout > 0 {

@@ -37,8 +37,8 @@ type WaitOptions struct {
 	OnChange func(State)
 }
 
-// Wait waits until the objects of a manifest work. It ends early with a NotReadyError if a final problem persists, and with
-// an UnknownError if the API doesn't answer at its end. The state is the last observed one, also with an error.
+// Wait waits until the objects of a manifest work. It ends early with a NotReadyError if a final problem persists. If the API doesn't respond at
+// the end of the wait, the error is an UnknownError. The state is the last observed one, also with an error.
 func (c *Checker) Wait(ctx context.Context, namespace, manifest string, o WaitOptions) (State, error) {
 	targets, err := parseTargets(namespace, manifest)
 	if err != nil {

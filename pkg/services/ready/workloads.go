@@ -20,8 +20,8 @@ const createPatience = 2 * time.Second
 
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// deployment judges a Deployment: it is ready if the pods of its newest revision are ready, and those of older ones are gone. Its status counts only when
-// its controller has observed the specification.
+// deployment judges a Deployment: it is ready if the pods of its newest revision are ready, and the pods of older revisions are gone. Its status
+// counts only when its controller has observed the specification.
 func (s *snapshot) deployment(t target) verdict {
 	d, ok := find(s.deployments, t.namespace, t.name)
 	if !ok {
@@ -112,8 +112,8 @@ func (s *snapshot) stuck(t target, d *appsv1.StatefulSet, old []*corev1.Pod) []s
 	return out
 }
 
-// daemonSet judges a DaemonSet: it is ready if its pods are ready on all selected nodes that answer. It reports nodes that don't answer, but doesn't wait for
-// them.
+// daemonSet judges a DaemonSet: it is ready if its pods are ready on all selected nodes that respond. It reports nodes that don't respond, but
+// doesn't wait for these nodes.
 func (s *snapshot) daemonSet(t target) verdict {
 	d, ok := find(s.daemonSets, t.namespace, t.name)
 	if !ok {
@@ -248,8 +248,7 @@ func (s *snapshot) uncreated(t target, kind string, o metav1.Object) []suspicion
 
 var creating = regexp.MustCompile(`^(Error creating: |create Pod \S+ in StatefulSet \S+ failed error: )`)
 
-// notCreated explains why the API refuses pods.
-// exceededQuota is the beginning of the API server's refusal, after the pod's name.
+// notCreated explains why the API rejects pods. exceededQuota is the beginning of the API server's message, after the pod's name.
 const exceededQuota = "exceeded quota"
 
 func notCreated(t target, message string) Problem {

@@ -135,7 +135,7 @@ func (j *job) parse() (err error) {
 	return err
 }
 
-// decide returns the action. same means that chart and values are the deployed ones.
+// decide returns the action. same means that the chart and the values equal the deployed chart and values.
 func (j *job) decide(same bool) string {
 	whole := len(j.kinds) == 0
 	for _, f := range j.findings {
@@ -274,8 +274,8 @@ func (j *job) definitions() []string {
 	return out
 }
 
-// run calls Helm's install or upgrade. Everything has been checked, so Helm's own checks, which request the whole OpenAPI schema, are
-// disabled; so is its check of ownership.
+// run calls Helm's install or upgrade. Everything has been checked, so Helm's own checks, which request the whole OpenAPI schema, are disabled;
+// Helm's check of ownership is disabled, too.
 func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 	chart := copyChart(j.request.Chart)
 	j.kube.needed = map[schema.GroupKind]bool{}
@@ -298,7 +298,7 @@ func (j *job) run(ctx context.Context) (done *helmrelease.Release, err error) {
 		a := action.NewUpgrade(j.helm())
 		a.Namespace, a.MaxHistory, a.Timeout = j.request.Namespace, historyMax, hookTimeout
 		a.Labels = j.notes()
-		a.ResetValues = true // values that aren't set are the chart's, not those of the last revision
+		a.ResetValues = true // values that aren't set come from the chart, not from the last revision
 		a.TakeOwnership, a.DisableOpenAPIValidation, a.SkipSchemaValidation = true, true, true
 		done, err = a.Run(j.request.Name, chart, j.request.Values)
 		return err

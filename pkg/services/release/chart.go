@@ -64,7 +64,7 @@ func copyValue(v any) any {
 	return v
 }
 
-// sameChart compares a chart with one from a release, in which numbers have become floats and subcharts are missing; the rendering of
+// sameChart compares a chart with the chart of a release. In the latter, numbers have become floats and subcharts are missing; the rendering of
 // subcharts is compared in the manifest. It ignores the order of files, which depends on the archive.
 func sameChart(stored, wanted *chart.Chart) bool {
 	if stored == nil {

@@ -15,7 +15,7 @@ import (
 // client is Helm's client of the cluster, with corrections.
 type client struct {
 	*helmkube.Client
-	// needed are the kinds of the manifest that is being sent; it is an error if the cluster doesn't have one of them.
+	// needed are the kinds of the manifest that is being sent; it is an error if the cluster doesn't have one of these kinds.
 	needed map[schema.GroupKind]bool
 	// back means that an earlier revision is restored. Definitions of kinds are not restored with it, because objects that only the
 	// newer definitions allow may have been stored since.

@@ -180,7 +180,7 @@ func (c *connection) boundTo(ctx context.Context) *rest.Config {
 }
 
 type boundTripper struct {
-	ctx  context.Context // the context of the call to which all requests belong
+	ctx  context.Context // the context of the call that all requests belong to
 	next http.RoundTripper
 }
 

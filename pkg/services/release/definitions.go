@@ -49,9 +49,8 @@ func (d definition) change() (Change, error) {
 	return out, err
 }
 
-// definitionsThatChange compares the chart's definitions with those of the cluster. It compares those of the crds folder only in an
-// upgrade, because an operator who starts a service may have newer ones from another source. A dry run of the API shows the
-// changes.
+// definitionsThatChange compares the chart's definitions with the cluster's definitions. It compares the definitions in the crds folder only in an
+// upgrade, because an operator who starts a service may have newer definitions from another source. A dry run of the API shows the changes.
 func (j *job) definitionsThatChange(ctx context.Context, v survey) ([]definition, error) {
 	var out []definition
 	for _, o := range j.want {
@@ -117,8 +116,8 @@ func (j *job) definitionsInFolder() (manifest, error) {
 	return out, nil
 }
 
-// compareDefinition returns nil if the cluster's definition is as desired, or isn't changed. An upgrade refuses to remove fields
-// from objects; a start keeps a definition that has more than the chart's.
+// compareDefinition returns nil if the cluster's definition is as desired, or isn't changed. An upgrade returns an error instead of removing fields
+// from objects; a start keeps a definition that has more fields than the chart's definition.
 func (v survey) compareDefinition(ctx context.Context, o object) (*definition, error) {
 	live, err := v.get(ctx, o)
 	if err != nil {
@@ -167,8 +166,7 @@ func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string)
 const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
 	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
 
-// keepsStored returns an error if a definition doesn't have a version in which objects may be stored, because they could
-// no longer be read.
+// keepsStored returns an error if a definition lacks a version that objects may be stored in, because these objects could no longer be read.
 func keepsStored(o object, live *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 	has := versionsOf(o.Unstructured, false)
@@ -179,7 +177,7 @@ func keepsStored(o object, live *unstructured.Unstructured) error {
 	return hint.Errorf(remedyStored, "%s: the chart no longer has version %s, in which the cluster stores objects", o, strings.Join(gone, ", "))
 }
 
-// versionsOf returns the names of a definition's versions, or only of the served ones.
+// versionsOf returns the names of a definition's versions, or only of the served versions.
 func versionsOf(u *unstructured.Unstructured, served bool) []string {
 	var out []string
 	for _, v := range versions(u) {

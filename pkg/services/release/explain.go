@@ -55,7 +55,7 @@ func flat(err error) error {
 	return plain{strings.TrimSpace(afterColon.ReplaceAllString(text, ": ")), err}
 }
 
-// shown is how many refused objects are named.
+// shown is how many rejected objects an error names.
 const shown = 3
 
 // oneLine joins the errors of many objects into one, with the remedy of the first.
@@ -107,7 +107,7 @@ func (v survey) tolerated(o object, err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run")
 }
 
-// reasonOf returns the reason of a refusal: the invalid fields, if the API names them.
+// reasonOf returns the reason why the API rejected an object: the invalid fields, if the API names them.
 func reasonOf(err *apierrors.StatusError) string {
 	s := err.Status()
 	if s.Details == nil || len(s.Details.Causes) == 0 || !apierrors.IsInvalid(err) {

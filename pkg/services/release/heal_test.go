@@ -46,7 +46,7 @@ func TestAnUpgradeThatWasCutOffIsContinued(t *testing.T) {
 		if err == nil && count() <= k {
 			break
 		}
-		// A different configuration than that of the interrupted run, of which no part may remain.
+		// The configuration differs from the configuration of the interrupted run, and no part of the latter may remain.
 		out := w.apply(w.demo(map[string]any{"greeting": "new", "replicas": 2}))
 		if k > 0 {
 			assert.Equal(t, Repaired, out.Action, "killed at request %d", k)

@@ -31,7 +31,7 @@ func TestASecondApplyChangesNothing(t *testing.T) {
 	assert.Equal(t, 2, changed.Revision)
 	assert.Equal(t, 1, changed.Previous)
 
-	// Removed values are the chart's again, not those of the last revision.
+	// Removed values return to the chart's values, not to the values of the last revision.
 	bare := w.apply(w.demo(nil))
 	assert.Equal(t, Upgraded, bare.Action)
 	d, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "demo", metav1.GetOptions{})

@@ -64,14 +64,14 @@ func few(all []string) string {
 // refuseLosses returns an error if a definition would remove data from objects.
 func (v survey) refuseLosses(o object, lost []string) error {
 	remedy := "use the paictl, or the chart, that installed it; to remove it anyway: paictl service upgrade -n " + v.release + " --downgrade"
-	if len(v.base) == 0 { // not an upgrade, in which installed objects are the base
+	if len(v.base) == 0 { // not an upgrade: in an upgrade, installed objects are the base
 		remedy = "use the paictl, or the chart, that installed it; or delete the definition with all objects of its kind: kubectl delete " + kubectlName(o)
 	}
 	return hint.Errorf(remedy, "%s would lose %s, with the content that objects have there", o, few(lost))
 }
 
-// keepsMore reports whether a definition in the cluster is kept, because it has everything that the chart's has, and more. It is then
-// from a later chart that was rolled back or stopped. A definition that would both gain and lose something is refused.
+// keepsMore reports whether a definition in the cluster is kept, because it has everything that the chart's has, and more. It is then from a later
+// chart that was rolled back or stopped. If a definition would both gain and lose something, keepsMore returns an error.
 func (v survey) keepsMore(o object, live *unstructured.Unstructured) (bool, error) {
 	if v.downgrade {
 		return false, nil

@@ -174,8 +174,8 @@ func (w world) end() map[string]any {
 	return out
 }
 
-// breaking returns a connection on which the requests after the k-th mutating one fail, as if the program had been killed there, and a
-// function that returns their number.
+// breaking returns a connection whose requests fail after the k-th mutating request, as if the program had been killed there, and a function that
+// returns the number of mutating requests.
 func breaking(c *kube.Cluster, k int32) (*kube.Cluster, func() int32) {
 	var count atomic.Int32
 	config := rest.CopyConfig(c.Config)

@@ -24,7 +24,7 @@ const (
 	labelBy = "paictl.openpai.org/version"
 	// labelFrom is the revision before an upgrade, until a run has observed that the upgraded one is ready.
 	labelFrom = "paictl.openpai.org/upgraded-from"
-	// dropped is the value with which Helm removes a label of the previous revision.
+	// dropped is the value that makes Helm remove a label of the previous revision.
 	dropped = "null"
 )
 
@@ -103,7 +103,7 @@ func (h *helm) Outdated(ctx context.Context, requests []Request) ([]Release, err
 	var out []Release
 	for _, r := range requests {
 		if spaces[r.Namespace] == nil {
-			records, err := readRecords(ctx, client, r.Namespace, "owner=helm") // the earlier ones show which revision runs after a rollback that failed
+			records, err := readRecords(ctx, client, r.Namespace, "owner=helm") // the earlier records show which revision runs after a rollback that failed
 			if err != nil {
 				return nil, h.cluster.Explain(err)
 			}

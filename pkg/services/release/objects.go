@@ -86,7 +86,7 @@ func parseObjects(text string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// source returns the template from which a document was rendered: "prometheus/templates/config.yaml".
+// source returns the template that rendered a document: "prometheus/templates/config.yaml".
 func source(doc []byte) string {
 	for line := range bytes.Lines(doc) {
 		if s, ok := strings.CutPrefix(string(line), "# Source: "); ok {

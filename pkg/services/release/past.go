@@ -99,7 +99,7 @@ func (p past) next() chartutil.ReleaseOptions {
 	return chartutil.ReleaseOptions{Revision: p.last.Version + 1, IsUpgrade: true}
 }
 
-// again returns the options with which the deployed revision was rendered.
+// again returns the options that rendered the deployed revision.
 func (p past) again() chartutil.ReleaseOptions {
 	first := p.base.Version == 1
 	return chartutil.ReleaseOptions{Revision: p.base.Version, IsInstall: first, IsUpgrade: !first}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// threeWay returns the patch from live to want, as kubectl and Helm compute it: it removes the parts of base that want doesn't have,
-// and keeps additions of others. A nil patch means that there is no difference.
+// threeWay returns the patch from live to want, as kubectl and Helm compute it: it removes the parts of base that want doesn't have, and keeps
+// other programs' additions. A nil patch means that there is no difference.
 func threeWay(base, want, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	var raw [3][]byte
 	for i, u := range []*unstructured.Unstructured{base, want, live} {

@@ -23,7 +23,7 @@ const (
 // diffContext is how many lines around a change are shown.
 const diffContext = 3
 
-// Plan implements Manager. It fails, like Apply, if the API refuses an object.
+// Plan implements Manager. It fails, like Apply, if the API rejects an object.
 func (h *helm) Plan(ctx context.Context, r Request) (Plan, error) {
 	j, err := h.study(ctx, r, true)
 	if err != nil {
@@ -77,8 +77,7 @@ func (j *job) changes() ([]Change, error) {
 	return out, nil
 }
 
-// changesOfKinds returns the changes of definitions in the chart's crds folder: all of them in an upgrade, otherwise only missing
-// ones.
+// changesOfKinds returns the changes of definitions in the chart's crds folder: all definitions in an upgrade, otherwise only missing definitions.
 func (j *job) changesOfKinds() ([]Change, error) {
 	var out []Change
 	for _, d := range j.kinds {

@@ -76,7 +76,7 @@ func (n node) unnamed() (below node, there bool) {
 	return node{keeps: true}, n.keeps
 }
 
-// items returns the node of a list's items. If a list keeps unknown fields, so do its items.
+// items returns the node of a list's items. If a list keeps unknown fields, its items keep unknown fields, too.
 func (n node) items() node {
 	s, _ := n.schema["items"].(map[string]any)
 	below := at(s)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// shapes makes schemas that differ, and an object that has all fields that any of them may keep. A path has the same type in all of them.
+// shapes makes schemas that differ, and an object that has all fields that any of them may keep. A path has the same type in all schemas.
 type shapes struct {
 	*rand.Rand
 	seed uint64
@@ -34,7 +34,7 @@ func (s shapes) typeAt(path string) string {
 	return "object"
 }
 
-// schema returns one as a definition has it, and as the API server prunes by it. Fields have the names a, b and metadata.
+// schema returns a schema as a definition contains it, and as the API server uses it to prune objects. Fields have the names a, b and metadata.
 func (s shapes) schema(path string, depth int) (map[string]any, structuralschema.Structural) {
 	typ := s.typeAt(path)
 	out, parsed := map[string]any{"type": typ}, structuralschema.Structural{}

@@ -27,8 +27,8 @@ type Request struct {
 	// Upgrade allows a chart that differs from the release's. The definitions in its crds folder are then updated as well, and the
 	// previous revision stays recorded until Settle.
 	Upgrade bool
-	// Downgrade allows definitions to lose versions and fields. Otherwise an upgrade that would remove some is refused, and a start
-	// doesn't change them.
+	// Downgrade allows definitions to lose versions and fields. Otherwise an upgrade that would remove some fails, and a start doesn't change the
+	// definitions.
 	Downgrade bool
 }
 

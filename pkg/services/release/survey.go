@@ -41,9 +41,8 @@ type finding struct {
 func (f finding) missing() bool { return f.live == nil && f.mapping != nil }
 func (f finding) changed() bool { return f.live != nil && f.after != nil }
 
-// survey queries the API about each desired object: whether it exists, how it would change, and whether it would be accepted. The last
-// two come from a server-side dry run, so that a refused manifest changes nothing. base is the last sent manifest, empty for the first
-// one.
+// survey queries the API about each desired object: whether it exists, how it would change, and whether it would be accepted. The last two come
+// from a server-side dry run, so that a rejected manifest changes nothing. base is the last sent manifest; it is empty for the first manifest.
 type survey struct {
 	*session
 	release string
@@ -94,7 +93,7 @@ func (v survey) all(ctx context.Context, want manifest) ([]finding, error) {
 	return out, oneLine(errs)
 }
 
-// unserved reports whether an object was refused because its kind was removed, and the chart defines it again: the API still lists a
+// unserved reports whether the API rejected an object because its kind was removed, and the chart defines the kind again: the API still lists a
 // kind for a moment after its definition was removed, but doesn't accept its objects.
 func (v survey) unserved(o object, err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -227,7 +226,7 @@ func withoutBookkeeping(u *unstructured.Unstructured) map[string]any {
 	return c.Object
 }
 
-// Annotations and labels with which Helm marks an object's owner.
+// Annotations and labels of Helm that mark an object's owner.
 const (
 	managedBy          = "app.kubernetes.io/managed-by"
 	partOf             = "app.kubernetes.io/part-of"

@@ -2,17 +2,17 @@ package sshtest
 
 import "time"
 
-// When is the point of a command at which the connection is cut.
+// When is the point of a command where the connection is cut.
 type When int
 
-// The points at which a command's connection is cut.
+// The points of a command where its connection is cut.
 const (
 	Never When = iota
 	// BeforeExec: the command does not start.
 	BeforeExec
 	// MidTransfer: half of the script has arrived; none of its commands may have run.
 	MidTransfer
-	// MidRun: the script has started, or is about to.
+	// MidRun: the script has started, or is about to start.
 	MidRun
 	// AfterExec: the command has finished and taken effect, but the result isn't sent.
 	AfterExec
@@ -24,14 +24,14 @@ type Fault struct {
 	DropDials int
 	// HangBanner accepts connections and sends no banner.
 	HangBanner bool
-	// RefuseAuth refuses every login.
+	// RefuseAuth rejects every login.
 	RefuseAuth bool
-	// Silent leaves keepalives unanswered.
+	// Silent means that the server doesn't reply to keepalives.
 	Silent bool
 	// Delay is added before each command.
 	Delay time.Duration
-	// Exec is the number of the command at which the connection is cut, counted from 1 over all
-	// connections since SetFault. When is the point within that command.
+	// Exec is the number of the command whose connection is cut, counted from 1 over all connections since SetFault. When is the point within that
+	// command.
 	Exec int
 	When When
 	// Then is called after the cut; it may be nil.
@@ -52,7 +52,7 @@ func (s *Server) faultNow() Fault {
 	return s.fault
 }
 
-// nextExec counts a command and returns the point at which its connection is cut.
+// nextExec counts a command and returns the point where its connection is cut.
 func (s *Server) nextExec() (Fault, When) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

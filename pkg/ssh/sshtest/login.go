@@ -7,7 +7,7 @@ import (
 	cssh "golang.org/x/crypto/ssh"
 )
 
-// errNo refuses a login.
+// errNo is the error of a rejected login.
 var errNo = errors.New("sshtest: permission denied")
 
 func (s *Server) serverConfig() *cssh.ServerConfig {

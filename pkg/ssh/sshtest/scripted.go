@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// Step is a script that a fake host expects, and its answer.
+// Step is a script that a fake host expects, and its result.
 type Step struct {
 	// Match selects the script: a regular expression for its body.
 	Match string
-	// Stdout, Stderr and Exit are the answer.
+	// Stdout, Stderr and Exit are the result.
 	Stdout, Stderr string
 	Exit           int
-	// Func, if set, makes the answer instead. It gets the body.
+	// Func, if set, makes the result instead. It gets the body.
 	Func func(e *Exec, body string) int
-	// Times limits how often the step answers; zero means without limit.
+	// Times limits how often the step is used; zero means without limit.
 	Times int
 }
 
-// scripted answers the expected commands.
+// scripted returns results for the expected commands.
 type scripted struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -36,8 +36,7 @@ type step struct {
 	used  int
 }
 
-// Scripted returns a handler that answers a script with the first step that matches it, and fails
-// the test if no step does.
+// Scripted returns a handler that responds to a script with the first matching step, and fails the test if no step matches.
 func Scripted(t testing.TB, steps ...Step) Handler {
 	t.Helper()
 	h := &scripted{t: t}
@@ -51,7 +50,7 @@ func Scripted(t testing.TB, steps ...Step) Handler {
 	return h
 }
 
-// Exec answers one script.
+// Exec responds to one script.
 func (h *scripted) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.refuse(e, "an SFTP session")

@@ -22,8 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config configures a server. The zero value admits everyone as root and
-// refuses every command.
+// Config configures a server. The zero value admits everyone as root and rejects every command.
 type Config struct {
 	// Name is the machine's name in Target; the address if empty.
 	Name string
@@ -43,9 +42,9 @@ type Config struct {
 	Sudo *Sudo
 	// MaxSessions limits open sessions per connection, as sshd does; zero means no limit.
 	MaxSessions int
-	// NoForwarding refuses to be a jump host.
+	// NoForwarding means that the server can't be a jump host.
 	NoForwarding bool
-	// Handler runs the commands; nil refuses everything and fails the test.
+	// Handler runs the commands; nil rejects everything and fails the test.
 	Handler Handler
 	// Fault is the initial fault; see SetFault.
 	Fault Fault
@@ -58,7 +57,7 @@ type Sudo struct {
 	// Deny is printed instead, and sudo ends with ExitCode, or 1.
 	Deny     string
 	ExitCode int
-	// Shell is printed on standard output by a login shell that refuses every command, before sudo runs.
+	// Shell is what a login shell that rejects every command prints on standard output, before sudo runs.
 	Shell string
 }
 
@@ -159,7 +158,7 @@ func (s *Server) KnownHosts() string {
 	return lines.String()
 }
 
-// Fingerprint returns that of the first host key.
+// Fingerprint returns the fingerprint of the first host key.
 func (s *Server) Fingerprint() string { return cssh.FingerprintSHA256(s.c.HostKeys[0].PublicKey()) }
 
 // Execs returns the commands received so far, in order.
@@ -298,7 +297,7 @@ func (s *Server) serve(nc net.Conn) {
 	}
 }
 
-// global answers keepalives, unless the fault is to be silent.
+// global replies to keepalives, unless the fault is to be silent.
 func (s *Server) global(requests <-chan *cssh.Request) {
 	for r := range requests {
 		if r.WantReply && !s.faultNow().Silent {

@@ -64,7 +64,7 @@ func (e *Exec) note(body string, held bool) {
 	r.Body, r.Held = body, held
 }
 
-// session accepts or refuses one session and serves it in the background.
+// session accepts or rejects one session and serves it in the background.
 func (l *link) session(nch cssh.NewChannel) {
 	l.mu.Lock()
 	if l.s.c.MaxSessions > 0 && l.sessions >= l.s.c.MaxSessions {
@@ -110,7 +110,7 @@ func (l *link) requests(ch cssh.Channel, requests <-chan *cssh.Request) {
 	}
 }
 
-// command runs one command, with the faults that apply to it.
+// command runs one command, with its faults.
 func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <-chan *cssh.Request) {
 	fault, when := l.s.nextExec()
 	cut := sync.OnceFunc(func() {
@@ -238,7 +238,7 @@ func readLine(r io.Reader) (string, error) {
 	}
 }
 
-// handler returns the configured handler, or one that refuses everything.
+// handler returns the configured handler, or a handler that rejects everything.
 func (s *Server) handler() Handler {
 	if s.c.Handler != nil {
 		return s.c.Handler
@@ -249,8 +249,8 @@ func (s *Server) handler() Handler {
 // sftpCut is how many bytes of an SFTP session are sent before it is interrupted.
 const sftpCut = 16 << 10
 
-// cutInput ends the input of a command as a fault requires: in the middle of the script, or right
-// after it. An SFTP session is interrupted during its handshake or its data.
+// cutInput ends the input of a command as a fault requires: in the middle of the script, or right after the script. An SFTP session is interrupted
+// during its handshake or its data.
 func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin

@@ -10,8 +10,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// sftp serves files below Root; a path elsewhere is refused, so that a mistake in a test
-// does not reach the machine's own files.
+// sftp serves files below Root; a path elsewhere is an error, so that a mistake in a test does not reach the machine's own files.
 func (h Shell) sftp(e *Exec) int {
 	files := &files{h: h}
 	server := sftp.NewRequestServer(channel{e.Stdin, e.Stdout}, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files})
@@ -130,7 +129,7 @@ func (f *files) PosixRename(r *sftp.Request) error {
 	return os.Rename(from, to)
 }
 
-// Lstat answers about links themselves.
+// Lstat returns the status of links themselves.
 func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	p, err := f.path(r)
 	if err != nil {
@@ -143,7 +142,7 @@ func (f *files) Lstat(r *sftp.Request) (sftp.ListerAt, error) {
 	return lister{stat}, nil
 }
 
-// Filelist answers stat, and lists folders.
+// Filelist returns the status of files, and lists folders.
 func (f *files) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 	p, err := f.path(r)
 	if err != nil {

@@ -18,8 +18,7 @@ import (
 // Shell runs scripts for real, with /bin/sh of this machine, and files over SFTP, below
 // Root only. Scripts that address files as "${PAICTL_ROOT:-}/etc/…" stay below Root.
 type Shell struct {
-	// Root is the folder that stands for the host's file system. It is in the
-	// environment as PAICTL_ROOT.
+	// Root is the root folder of the host's file system. It is in the environment as PAICTL_ROOT.
 	Root string
 	// Path is put before the PATH of the test, for stubs of programs.
 	Path []string

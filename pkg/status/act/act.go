@@ -1,5 +1,5 @@
 // Package act carries out the user's actions in the view of a cluster: logs, reasons, shells, stopping, restarting, draining.
-// In: a connection and rows of the view's model. Out: answers, or the actions that were done; errors have remedies.
+// In: a connection and rows of the view's model. Out: texts, or the actions that were done; errors have remedies.
 package act
 
 import (

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	tailJob  = 500 // lines of a task's log before the new ones
+	tailJob  = 500 // lines of a task's log before the new lines
 	stopWait = 10 * time.Minute
 	askEvery = 2 * time.Second
 )

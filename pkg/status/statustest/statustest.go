@@ -25,16 +25,16 @@ type Options struct {
 	Seed uint64
 	// Now is the moment of the model; zero means a fixed one.
 	Now time.Time
-	// Machines is the number of machines, each with GPUs; NotReady and Outside are among them.
+	// Machines is the number of machines, each with GPUs, including NotReady and Outside.
 	Machines, GPUs, NotReady, Outside int
 	// SickGPUs are spread over the machines.
 	SickGPUs        int
 	VirtualClusters int
-	// Jobs take turns in running, waiting and being finished, while there are enough GPUs for them.
+	// Jobs are running, waiting and finished in turn, while there are enough GPUs.
 	Jobs             int
 	Services, Broken int // Broken are services that failed
 	Alerts, Events   int
-	// Stale are the names of sources that last answered two minutes ago, Absent those that the cluster doesn't have.
+	// Stale are the names of sources that last responded two minutes ago; Absent are the names of sources that the cluster doesn't have.
 	Stale, Absent []string
 }
 
@@ -56,7 +56,7 @@ type maker struct {
 	Options
 	*rand.Rand
 	out *status.Cluster
-	// free are the GPUs that can be given to a job, first those of the first machine.
+	// free are the GPUs that can be given to a job, beginning with the first machine's GPUs.
 	free []place
 }
 
@@ -115,7 +115,7 @@ func (m *maker) machines() {
 			machine.Roles = []string{"pai-master", "pai-storage", "pai-worker"}
 		}
 		silent := false
-		switch at := m.Machines - 1 - i; { // the last ones
+		switch at := m.Machines - 1 - i; { // the last machines
 		case at < m.Outside:
 			machine = status.Machine{Name: machine.Name, Address: machine.Address, Roles: machine.Roles, SKU: machine.SKU, State: status.MachineOutside,
 				Message: "not in the cluster", Hint: "paictl cluster up adds it to the cluster"}
@@ -176,7 +176,7 @@ func (m *maker) jobs() {
 	sizes := []int{1, 1, 1, 2, 4, 8, 8, 16}
 	for i := range m.Jobs {
 		user, name := users[m.IntN(len(users))], fmt.Sprintf("%s-%s-%d", verbs[m.IntN(len(verbs))], nets[m.IntN(len(nets))], i)
-		// The later ones are the older ones.
+		// Later jobs in the list are older.
 		submitted := m.Now.Add(-time.Duration(i+1) * 40 * time.Second)
 		vc := m.IntN(max(m.VirtualClusters, 1))
 		j := &status.Job{Row: job.Row{Live: true, Job: api.Job{

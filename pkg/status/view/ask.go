@@ -25,7 +25,7 @@ type done struct {
 	away bool
 }
 
-// ask sends a request in the background. The page receives the answer if it is still open.
+// ask sends a request in the background. The page receives the response if it is still open.
 func ask[T any](d *env, to page, f func(ctx context.Context) (T, error)) tea.Cmd {
 	ctx := d.ctx
 	d.pending++

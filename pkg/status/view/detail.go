@@ -344,7 +344,7 @@ type servicePage struct {
 	s    *status.Service
 	pods []Pod
 	err  error
-	seen [3]int // the status for which they were requested
+	seen [3]int // the status that they were requested for
 	wait bool
 }
 

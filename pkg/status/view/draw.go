@@ -24,7 +24,7 @@ func (m *Model) View() string {
 
 func (m *Model) size() (w, h int) {
 	if m.width <= 0 || m.height <= 0 {
-		return 80, 24 // until the terminal has answered
+		return 80, 24 // until the terminal has reported its size
 	}
 	return m.width, m.height
 }

@@ -49,7 +49,7 @@ func (f *fixed) set(c *status.Cluster) {
 	f.changed = make(chan struct{})
 }
 
-// actions answers like a cluster with one job, and records the calls. It fails the test if Update calls it.
+// actions responds like a cluster with one job, and records the calls. It fails the test if Update calls it.
 type actions struct {
 	t      *testing.T
 	mu     sync.Mutex
@@ -226,7 +226,7 @@ func (d *driver) until(so func() bool) {
 	}
 }
 
-// settle waits until all that was asked has been answered.
+// settle waits until all requests have a response.
 func (d *driver) settle() {
 	d.t.Helper()
 	d.until(func() bool {
@@ -261,7 +261,7 @@ func (d *driver) click(x, y int) {
 
 func (d *driver) frame() string { return d.m.View() }
 
-// line returns the line of the frame that has a text in it.
+// line returns the line of the frame that contains a text.
 func (d *driver) line(text string) string {
 	for l := range strings.Lines(d.frame()) {
 		if strings.Contains(l, text) {

@@ -183,7 +183,7 @@ func TestNothingInTheClusterControlsTheTerminal(t *testing.T) {
 	}
 }
 
-// poison appends to each string of the model, except those that the code compares.
+// poison appends text to each string of the model, except strings that the code compares.
 func poison(v reflect.Value, evil string, seen map[any]bool) {
 	switch v.Kind() {
 	case reflect.Pointer:

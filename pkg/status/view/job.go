@@ -26,7 +26,7 @@ type jobPage struct {
 	gone   bool
 	detail *job.Detail
 	err    error
-	asked  *status.Job // the state for which the tasks were last requested
+	asked  *status.Job // the state that the tasks were last requested for
 	wait   bool
 }
 
@@ -232,7 +232,7 @@ func jobKey(d *env, j *status.Job, k string) (effect, bool) {
 		return jobLogs(d, j, ""), true
 	case "s":
 		return shell(d, j, ""), true
-	case "w", "e": // the answer is shown above the job's own page
+	case "w", "e": // the response is shown above the job's own page
 		p := newJob(j)
 		e, _ := p.key(d, k)
 		e.push = p

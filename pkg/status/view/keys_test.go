@@ -400,7 +400,7 @@ func TestTheMouseWorksAgainAfterAnotherProgramHadTheTerminal(t *testing.T) {
 	}
 }
 
-// An empty list of a source that has not answered is shown as not known.
+// An empty list of a source that has not responded is shown as not known.
 func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	c := small()
 	c.Alerts, c.Jobs, c.Services, c.Counts.Alerts = nil, nil, nil, 0
@@ -423,7 +423,7 @@ func TestWhatIsNotKnownIsNotSaidToBeNothing(t *testing.T) {
 	assert.Contains(t, d.keys("5").frame(), "no service was started")
 }
 
-// A machine may have more GPUs, or parts of them, than the screen has columns: the cursor is always on it.
+// A machine may have more GPUs, or parts of GPUs, than the screen has columns: the screen always shows the column of the cursor.
 func TestAMapThatIsTooWideFollowsTheCursor(t *testing.T) {
 	c := small()
 	m := &c.Machines[slices.IndexFunc(c.Machines, func(m status.Machine) bool { return len(m.GPUs) > 0 })]

@@ -35,7 +35,7 @@ type list[T any] struct {
 	// does returns the keys of act for an object.
 	does  func(d *env, v T) []binding
 	empty string // shown if there are no rows
-	// source is the source that must have answered before "empty" is shown; "" if no source is needed.
+	// source is the source that must have responded before "empty" is shown; "" if no source is needed.
 	source string
 	// tell returns the full texts that the table truncates for the object under the cursor. They are shown below the table.
 	tell func(d *env, v T) string

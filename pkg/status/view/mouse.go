@@ -27,7 +27,7 @@ func (m *Model) mouse(e tea.MouseMsg) (cmd tea.Cmd, moved bool) {
 	return nil, false
 }
 
-// wheel scrolls the page, or the list of places to jump to.
+// wheel scrolls the page, or the list of jump targets.
 func (m *Model) wheel(k string, jump tea.KeyType) tea.Cmd {
 	if m.mode == jumping {
 		return m.keyJump(tea.KeyMsg{Type: jump})

@@ -51,7 +51,7 @@ type filtered interface {
 // counted pages report for the header how many objects they show.
 type counted interface{ count() string }
 
-// received pages receive the answers to their requests, by the id of the request.
+// received pages receive the responses to their requests, by the id of the request.
 type received interface {
 	receive(d *env, a answer) effect
 }
@@ -59,7 +59,7 @@ type received interface {
 // closed pages stop their running actions.
 type closed interface{ close() }
 
-// effect is the result of a key or an answer. The zero effect does nothing.
+// effect is the result of a key or a response. The zero effect does nothing.
 type effect struct {
 	push page
 	back bool

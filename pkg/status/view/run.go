@@ -25,8 +25,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	program := tea.NewProgram(m, tea.WithInput(in), tea.WithOutput(out), tea.WithAltScreen(), tea.WithMouseCellMotion(),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()) // signals end ctx
 	m.quit = program.Quit
-	// Quit the program instead of giving it the context: with the context it would close the keyboard while it still
-	// reads from it.
+	// Quit the program instead of passing ctx to the program: with ctx, the program would close the keyboard while it still reads from the
+	// keyboard.
 	stopped := context.AfterFunc(ctx, program.Quit)
 	defer stopped()
 	_, err := program.Run()
@@ -43,8 +43,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	return nil
 }
 
-// guarded quits the program properly if the view panics: otherwise the program would close the keyboard while it still reads
-// from it.
+// guarded quits the program properly if the view panics: otherwise the program would close the keyboard while it still reads from the keyboard.
 type guarded struct {
 	*Model
 	quit   func()

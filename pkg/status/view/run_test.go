@@ -127,7 +127,7 @@ func TestPaletteFollowsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestDemo is the view of a made-up cluster that changes, for a person to look at:
+// TestDemo shows the view of a made-up cluster that changes, so that a person can inspect it:
 //
 //	go test -c -o view.test ./pkg/status/view && PAICTL_DEMO=large ./view.test -test.run TestDemo
 func TestDemo(t *testing.T) {

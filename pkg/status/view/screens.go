@@ -303,8 +303,7 @@ func newJobs(title string, of func(j *status.Job) bool) *jobList {
 	})}
 }
 
-// rememberedMax limits the number of remembered texts, which includes those of removed jobs. When it is reached, all
-// are dropped.
+// rememberedMax limits the number of remembered texts, which include texts of removed jobs. When the limit is reached, all texts are dropped.
 const rememberedMax = 50_000
 
 // remembered returns a function that caches the text of each value. Models share unchanged jobs, and there are many.

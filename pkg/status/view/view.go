@@ -52,7 +52,7 @@ type Model struct {
 	notice        *notice
 	leaving       bool        // the user wants to quit while an action is running
 	works         int         // actions in progress
-	background    []*textPage // those of them whose page was left
+	background    []*textPage // the pages of running actions that the user left
 	spinning      bool        // a tick of the spinner is scheduled
 	over          bool
 
@@ -195,7 +195,7 @@ func (m *Model) page() page {
 	return m.stack[len(m.stack)-1]
 }
 
-// show opens a screen, in the state in which it was left.
+// show opens a screen, in its last state.
 func (m *Model) show(i int) tea.Cmd {
 	for len(m.stack) > 1 {
 		m.drop()

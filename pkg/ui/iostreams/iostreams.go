@@ -37,7 +37,7 @@ func System(getenv func(string) string) *IOStreams {
 		inTTY:  term.IsTerminal(int(os.Stdin.Fd())),
 		outTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		errTTY: errTTY,
-		// https://no-color.org: any non-empty value switches colour off.
+		// https://no-color.org: any non-empty value disables colour.
 		colour: errTTY && getenv("NO_COLOR") == "" && !dumb,
 		dumb:   dumb,
 	}
@@ -49,7 +49,7 @@ func Test() (s *IOStreams, in, out, errOut *bytes.Buffer) {
 	return &IOStreams{In: in, Out: out, Err: errOut}, in, out, errOut
 }
 
-// Say writes a message to the user, on separate lines. Names and reasons in it may come from others. Several goroutines may call it.
+// Say writes a message to the user, on separate lines. Names and reasons in the message may come from others. Several goroutines may call it.
 func (s *IOStreams) Say(format string, args ...any) {
 	s.saying.Lock()
 	defer s.saying.Unlock()
@@ -62,7 +62,7 @@ func (s *IOStreams) CanPrompt() bool { return s.inTTY && s.errTTY }
 // IsErrTTY reports whether the progress stream is a terminal.
 func (s *IOStreams) IsErrTTY() bool { return s.errTTY }
 
-// CanRedraw reports whether the progress stream is a screen on which lines can be replaced.
+// CanRedraw reports whether the progress stream is a screen that allows replacing lines.
 func (s *IOStreams) CanRedraw() bool { return s.errTTY && !s.dumb }
 
 // IsOutTTY reports whether the data stream is a terminal.

@@ -55,8 +55,7 @@ type note struct {
 // failure is the reason why a row failed; it is printed at the end.
 type failure struct{ name, phase, err, hint string }
 
-// outcome is the result of a run: its figures, its failures, the rows that wait for failed ones, and the command that
-// continues the run.
+// outcome is the result of a run: its figures, its failures, the rows that wait for failed rows, and the command that continues the run.
 type outcome struct {
 	figures string
 	blame   string // the line above the failures
@@ -141,7 +140,7 @@ func (b *board) allChanges() int {
 	return n
 }
 
-// untold returns the failures that the summary does not name, such as those that refused a run before it began.
+// untold returns the failures that the summary does not name, such as failures that prevented a run from beginning.
 func (b *board) untold() []failure {
 	if b.ending == nil {
 		return b.failed
@@ -163,7 +162,7 @@ func tallyRows(rows []*row) map[cellState]int {
 	return n
 }
 
-// pick returns at most n rows: all in their order, or first the ones that need attention.
+// pick returns at most n rows: all in their order, or first the rows that need attention.
 func pick(rows []*row, n int) []*row {
 	if len(rows) <= n {
 		return rows

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// reader keeps the current state of a run in a board, and applies events to it.
+// reader keeps the current state of a run in a board, and applies events to the board.
 type reader[E any] interface {
 	apply(e E)
 	picture() *board
@@ -101,7 +101,7 @@ func (m model[E]) View() string {
 func (m model[E]) screen() screen {
 	s := screen{width: m.width, height: m.height, now: m.now, p: m.p}
 	if s.width <= 0 || s.height <= 0 {
-		s.width, s.height = 80, 24 // until the terminal has answered
+		s.width, s.height = 80, 24 // until the terminal has reported its size
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func (r *log) start(title string, figures ...string) {
 	fmt.Fprintf(r.w, "%s: %s\n", r.p.Bold.Text(line(title)), strings.Join(figures, ", "))
 }
 
-// line writes text, after the names that it is about.
+// line writes the names of the subjects, followed by the text.
 func (r *log) line(text string, where ...string) {
 	for i, name := range where {
 		if name == "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// writeEnding prints the result of a run: the figures, the failures with their causes, the services that
-// wait for failed ones, and the command that continues the run.
+// writeEnding prints the result of a run: the figures, the failures with their causes, the services that wait for failed services, and the command
+// that continues the run.
 func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 	if e == nil {
 		return

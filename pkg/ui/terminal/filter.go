@@ -123,7 +123,7 @@ func (f *Filter) afterEscape(r rune) {
 	}
 }
 
-// again processes a character that isn't part of the sequence before it.
+// again processes a character that doesn't belong to the preceding sequence.
 func (f *Filter) again(r rune) {
 	f.state = ground
 	f.take(r)

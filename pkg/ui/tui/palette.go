@@ -48,7 +48,7 @@ type Palette struct {
 	Light bool
 
 	Bold, Faint, Good, Bad, Warn, Busy, Accent, Head Style
-	// Selected is the line that keys act on.
+	// Selected is the style of the line that keys act on.
 	Selected Style
 	// Groups distinguish groups, such as virtual clusters; each group also has a letter.
 	Groups []Style

@@ -94,8 +94,7 @@ func Row(cols []Column, widths []int, cells []Cell) string {
 	return string(b)
 }
 
-// Titles returns the line above the rows. The column by which rows are sorted has an arrow; sorted is -1 if they aren't
-// sorted.
+// Titles returns the line above the rows. The column that the rows are sorted by has an arrow; sorted is -1 if they aren't sorted.
 func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	cells := make([]Cell, len(cols))
 	for i, c := range cols {

@@ -52,7 +52,7 @@ func Anchor(heading string) string {
 	}, heading)
 }
 
-// Begins returns the first paragraph after a page's title, or "" if the title isn't followed by one.
+// Begins returns the first paragraph after a page's title, or "" if no paragraph follows the title.
 func (p Page) Begins() string {
 	text := regexp.MustCompile(`(?s)<!--.*?-->\n?`).ReplaceAllString(p.Text, "")
 	_, rest, ok := strings.Cut(text, "\n\n")

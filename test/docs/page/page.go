@@ -102,13 +102,13 @@ type Step struct {
 	Block   Block
 	Line    int
 	Command string   // of several lines where it has a document for its input
-	Shows   []string // lines of its output; "…" in one stands for anything
+	Shows   []string // lines of its output; "…" in a line stands for any text
 }
 
 var heredoc = regexp.MustCompile(`<<-?\s*['"]?([A-Za-z_]+)['"]?`)
 
 // Steps returns the commands of a page's blocks of "console", in their order. A line that begins with "$ " is a command,
-// with the lines of its input; others are its output, and "[…]" stands for any number of them.
+// with the lines of its input; other lines are its output, and "[…]" matches any number of output lines.
 func (p Page) Steps() []Step {
 	var out []Step
 	for _, b := range p.Blocks {

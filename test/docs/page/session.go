@@ -129,8 +129,8 @@ func (s *Session) Play(steps []Step, say func(format string, args ...any)) error
 	return nil
 }
 
-// Missing returns the first of the lines that an output doesn't have, in their order; "" where it has all. "…" in a
-// line stands for anything, and the number of spaces between words doesn't count.
+// Missing returns the first of the lines that an output doesn't have, in their order; "" if it has all. "…" in a line matches any text, and the
+// number of spaces between words doesn't count.
 func Missing(shown []string, output string) string {
 	lines := strings.Split(output, "\n")
 	for _, want := range shown {

@@ -51,7 +51,7 @@ func Clean() {
 	}
 }
 
-// flags are those with which the bundle builds the program, too: the compiler's work is done once.
+// flags are also the bundle's flags for this program, so that it is compiled only once.
 var flags = []string{"-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-modfile=cmd/pai-scheduler/kubernetes.mod", "-tags=pai_scheduler"}
 
 func build() (string, error) {
@@ -177,7 +177,7 @@ profiles:
 // Kill ends it at once, as if its machine had died.
 func (s *Scheduler) Kill() { s.process.kill() }
 
-// Stop asks it to end, as the kubelet does, and waits until it has.
+// Stop asks the scheduler to end, as the kubelet does, and waits until it has ended.
 func (s *Scheduler) Stop() {
 	s.process.signal(syscall.SIGTERM)
 	<-s.process.ended

@@ -33,7 +33,7 @@ func Configure(t testing.TB, client kubernetes.Interface, namespace, yaml string
 	}
 }
 
-// Namespace makes a namespace and waits until pods can be made in it.
+// Namespace makes a namespace and waits until pods can be made there.
 func Namespace(t testing.TB, client kubernetes.Interface, name string) {
 	t.Helper()
 	_, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})

@@ -33,7 +33,7 @@ type S3 struct {
 	Endpoint string
 	// Region is the region; if empty, $AWS_REGION, $AWS_DEFAULT_REGION, or the region that the server reports.
 	Region string
-	// CA is a file with certificates of authorities that are trusted besides the system's.
+	// CA is a file with certificates of CAs that are trusted in addition to the system's CAs.
 	CA string
 	// Getenv reads the environment.
 	Getenv func(string) string
@@ -48,11 +48,11 @@ const (
 	mostParts = 10_000
 	// unfinished is the age of an abandoned upload: older than the longest backup may take.
 	unfinished = 25 * time.Hour
-	// attempts of a request, with up to a second between them.
+	// attempts is how often a request is sent, with up to a second between two attempts.
 	attempts = 4
 )
 
-// bucket is a bucket, or the objects with a prefix in one.
+// bucket is a bucket, or the objects in a bucket that have a prefix.
 type bucket struct {
 	name, prefix string // the prefix is empty or ends with a slash
 	client       *minio.Client
@@ -114,7 +114,7 @@ func local(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// trusted returns a configuration that trusts the system's authorities and those in a file.
+// trusted returns a configuration that trusts the system's CAs and the CAs in a file.
 func trusted(file string) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if file == "" {
@@ -223,11 +223,10 @@ func (l *limited) Read(p []byte) (int, error) {
 
 var errTooLarge = hint.Errorf("back up to a folder or a machine instead (--to)", "the backup is larger than the 312 GiB that a bucket takes in parts of 32 MiB")
 
-// reach checks whether the bucket can be used, before a backup is made for it. It sends a list request, because the answer to HEAD has no error
-// message.
+// reach checks whether the bucket can be used, before a backup is made. It sends a list request, because the response to HEAD has no error message.
 func (b *bucket) reach(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // the first answer is enough
+	defer cancel() // the first response is enough
 	for o := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, MaxKeys: 1}) {
 		return b.explained(o.Err)
 	}

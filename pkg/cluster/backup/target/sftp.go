@@ -26,7 +26,7 @@ const (
 	writesInFlight = 64
 	// grace is how long an interrupted upload may take to remove its files.
 	grace = 5 * time.Second
-	// part is the suffix of the names of folders in which archives are written.
+	// part is the suffix of the names of folders with incomplete archives.
 	part = ".part"
 )
 

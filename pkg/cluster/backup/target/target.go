@@ -1,7 +1,6 @@
-// Package target stores archives: in a folder of this machine, in a folder of another machine over SSH, or in a bucket of
-// S3-compatible storage.
-// In: a place in the form in which people write it, credentials, archives. Out: the same archives, lists of them.
-// Package pkg/cluster/backup defines the content of an archive, and which ones are kept.
+// Package target stores archives: in a folder of this machine, in a folder of another machine over SSH, or in a bucket of S3-compatible storage.
+// In: a place in the format that users write, credentials, archives. Out: the same archives, lists of archives. Package pkg/cluster/backup defines
+// the content of an archive, and which archives are kept.
 package target
 
 import (
@@ -32,7 +31,7 @@ type Target interface {
 	Open(ctx context.Context, name string) (io.ReadCloser, int64, error)
 	// Delete removes an archive. A missing one is not an error.
 	Delete(ctx context.Context, name string) error
-	// Path returns the location of an archive with a name, in the form in which people write it.
+	// Path returns the location of an archive with a name, in the format that users write.
 	Path(name string) string
 	Close() error
 }
@@ -82,8 +81,7 @@ type Machine struct {
 
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://(.*)$`)
 
-// abandoned is the age after which the remains of an upload count as abandoned. A live upload would have written within
-// this time.
+// abandoned is the age at which the remains of an upload count as abandoned. A live upload would have written within this time.
 const abandoned = 3 * time.Hour
 
 // Open returns the target of a place: FOLDER, ssh://[USER@]HOST[:PORT]/FOLDER, or s3://BUCKET[/PREFIX]. It doesn't connect yet.
@@ -139,7 +137,7 @@ func missing(t Target, name string) error {
 	return hint.Errorf("list the existing ones: paictl cluster backup list --to "+wherever(t), "%s: %w", t.Path(name), fs.ErrNotExist)
 }
 
-// found adds an archive to a list, if its name is that of an archive of the cluster.
+// found adds an archive to a list, if its name is the name of an archive of the cluster.
 func found(files []backup.File, t Target, cluster, name string, size int64) []backup.File {
 	f, ok := backup.Named(name)
 	if !ok || !f.IsOf(cluster) {

@@ -29,11 +29,11 @@ var at = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 type kept struct {
 	target.Target
 	place string
-	// names are all files below it, those that aren't backups, too.
+	// names returns all files in the target, including files that aren't backups.
 	names func(t *testing.T) []string
 }
 
-// places returns those that this machine can offer.
+// places returns the kinds of targets that this machine can offer.
 func places() map[string]func(t *testing.T) kept {
 	return map[string]func(t *testing.T) kept{
 		"a folder": func(t *testing.T) kept {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// Dir is the bundle's folder; it is created if missing.
 	Dir string
-	// Source is a folder with the modules; "" uses those that are part of paictl.
+	// Source is a folder with the modules; "" uses the modules that are part of paictl.
 	Source string
 	// Progress gets a line per artifact; may be nil.
 	Progress io.Writer

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tiny returns a recipe that takes a second: one Go program and one in C, and an image of both.
+// tiny returns a recipe that takes a second: one Go program, one C program, and an image of both programs.
 func tiny() Recipe {
 	return Recipe{
 		Modules: []Module{{

@@ -49,7 +49,7 @@ func (c compiler) env(cgo bool) []string {
 
 func (c compiler) tmp() string { return filepath.Join(c.work, "tmp") }
 
-// out returns the path to which a program is built.
+// out returns the path of the built program.
 func (c compiler) out(program string) string { return filepath.Join(c.work, "programs", program) }
 
 // ldflags returns flags that strip symbols and all data that differs between two builds.

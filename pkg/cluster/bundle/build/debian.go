@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// scriptPackages returns the packages that are only needed by installation scripts of others. Scripts don't
-// run here, so apt considers these installed; otherwise they would add Perl and half a system.
+// scriptPackages returns the packages that only other packages' installation scripts need. Scripts don't run here, so apt considers these packages
+// installed; otherwise apt would add Perl and half a system.
 func scriptPackages() []string {
 	return []string{"adduser", "debconf", "dpkg", "init-system-helpers", "openssl", "usrmerge"}
 }
@@ -91,8 +91,7 @@ func debNames(ctx context.Context, debs []string) ([]string, error) {
 	return names, nil
 }
 
-// unpackDebs returns the files of the packages that a container needs, in one tree in which /bin,
-// /sbin and /lib are merged into /usr.
+// unpackDebs returns the files of the packages that a container needs, in one tree that merges /bin, /sbin and /lib into /usr.
 func unpackDebs(ctx context.Context, debs []string) ([]oci.Entry, error) {
 	var entries []oci.Entry
 	for _, deb := range debs {

@@ -60,7 +60,7 @@ func (b *builder) stale(img Image) bool {
 	return !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
 }
 
-// stalePrograms returns the outdated programs of a module, including those that are only in images.
+// stalePrograms returns the outdated programs of a module, including programs that are only in images.
 func (b *builder) stalePrograms(m Module) []Program {
 	var out []Program
 	for _, p := range m.Programs {

@@ -97,8 +97,8 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo returns an error if the version of Go is older than the one in the module's go.mod. If
-// GOTOOLCHAIN allows it, the go command has already switched to a newer one.
+// checkGo returns an error if the version of Go is older than the version in the module's go.mod. If GOTOOLCHAIN allows it, the go command has
+// already switched to a newer version.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
 	have, _, _ = strings.Cut(have, " ")
@@ -109,7 +109,7 @@ func checkGo(module, mod, have string) error {
 		"%s needs Go %s, this machine has %s", module, want[1], strings.TrimPrefix(have, "go"))
 }
 
-// ccVersion identifies the C compiler and the static libraries with which programs are linked.
+// ccVersion identifies the C compiler and the static libraries that programs are linked with.
 func ccVersion(ctx context.Context, c compiler) (string, error) {
 	gcc, err := c.output(ctx, c.work, "gcc", "--version")
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *plan) imageInputs(img Image, arch string) (string, error) {
 	return checksum(parts...), nil
 }
 
-// version returns a program's own version, or that of its module.
+// version returns a program's own version, or the version of its module.
 func (p *plan) version(program string) string {
 	if v := p.programs[program].Version; v != "" {
 		return v
@@ -162,7 +162,7 @@ func (p *plan) version(program string) string {
 	return p.pins[p.modules[program].Name].version
 }
 
-// source returns the module from which a program is built.
+// source returns a program's module.
 func (p *plan) source(program string) string {
 	m := p.modules[program]
 	return m.Path + "@" + p.pins[m.Name].version

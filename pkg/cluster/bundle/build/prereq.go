@@ -14,8 +14,7 @@ import (
 // needs are the tools that a build needs on this machine.
 type needs struct{ goTool, gcc, seccomp, apt bool }
 
-// checkMachine looks for all required tools before the build begins. The error lists all missing
-// ones, with the packages that contain them.
+// checkMachine checks for all required tools before the build begins. The error lists all missing tools, with the packages that contain them.
 func checkMachine(ctx context.Context, n needs) error {
 	var missing, packages []string
 	want := func(ok bool, what string, debs ...string) {

@@ -1,10 +1,9 @@
 // Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
 // In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
-// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on
-// each other and are updated by ordinary tools. go:embed refuses files of another module, so a copy
-// of the go.mod and go.sum files is in modules.txtar, with which an installed paictl builds without a
-// checkout. A test checks that the copy is equal to bundle/.
+// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on each other and are updated by ordinary tools.
+// go:embed rejects files of another module, so a copy of the go.mod and go.sum files is in modules.txtar. From this copy, an installed paictl
+// builds without a checkout. A test checks that the copy is equal to bundle/.
 package build
 
 import (
@@ -24,7 +23,7 @@ type Recipe struct {
 	Charts fs.FS
 }
 
-// Module is a folder of bundle/: one pinned upstream module and the programs that are built from it.
+// Module is a folder of bundle/: one pinned upstream module and the programs that are built from this module.
 type Module struct {
 	Name string // the folder: kubernetes
 	Path string // the upstream module: k8s.io/kubernetes
@@ -73,7 +72,7 @@ type Image struct {
 	// Package is the main one of these packages, if the image has no program that is compiled here.
 	// Its version is the image's.
 	Package string `json:",omitempty"`
-	// Labels are added to those of every image.
+	// Labels are added to the labels of every image.
 	Labels map[string]string `json:",omitempty"`
 	Roles  []string
 }
@@ -81,7 +80,7 @@ type Image struct {
 // File puts a program into an image.
 type File struct{ Program, Path string }
 
-// master is the role of the machines that run the control plane, worker of those that run jobs.
+// master is the role of the machines that run the control plane, and worker is the role of the machines that run jobs.
 const (
 	master = "master"
 	worker = "worker"
@@ -90,9 +89,8 @@ const (
 // noUser is "nobody", which owns no files.
 const noUser = "65534"
 
-// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft,
-// iptables, conntrack, modprobe. Both images have the same packages, so that nodes unpack one layer for
-// both.
+// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe. Both images have
+// the same packages, so that nodes unpack one layer for both images.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
 // Default returns the recipe of paictl's bundle. It sets the flags of the upstreams' own release
@@ -213,8 +211,7 @@ const pauseVersion = "3.10.2"
 // prometheusVersion is the release whose module is v0.315.0: its file VERSION.
 const prometheusVersion = "v3.15.0"
 
-// cniPlugins returns the plugins that paictl's own network uses, and those that are usually used
-// for InfiniBand and secondary networks.
+// cniPlugins returns the plugins that paictl's own network uses, and the usual plugins for InfiniBand and secondary networks.
 func cniPlugins() []Program {
 	const root = "github.com/containernetworking/plugins/plugins/"
 	var out []Program

@@ -59,8 +59,7 @@ type pin struct {
 	sums    []byte // go.mod and go.sum, for the inputs' checksum
 }
 
-// sourceDir returns the folder with the modules: that of the caller, or one below work to which the
-// embedded ones are written.
+// sourceDir returns the folder with the modules: the caller's folder, or a folder below work with copies of the embedded modules.
 func sourceDir(source, work string) (string, error) {
 	if source != "" {
 		abs, err := filepath.Abs(source)

@@ -1,5 +1,5 @@
 // Package bundletest finds the bundle for tests.
-// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the one that "make test-more" builds. Out: its folder, and the file of an artifact.
+// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the bundle that "make test-more" builds. Out: its folder, and the file of an artifact.
 package bundletest
 
 import (
@@ -36,8 +36,7 @@ func Need(t testing.TB, kind, name string) (folder, file string) {
 	return "", ""
 }
 
-// ControlPlane returns the folder of a bundle from which a control plane with simulated nodes can be started, as Need
-// does.
+// ControlPlane returns the folder of a bundle that can start a control plane with simulated nodes, as Need does.
 func ControlPlane(t testing.TB) string {
 	t.Helper()
 	folder, _ := Need(t, bundle.KindTool, "kwok")

@@ -21,8 +21,8 @@ const placement = "paictl.openpai.org/placement"
 type Chart struct {
 	Name    string
 	Version string
-	// Roles are the machine roles on which its pods run, in the bundle's terms: only "master" or "worker", or empty if its pods run
-	// on both or any.
+	// Roles are the roles of the machines that run its pods, in the bundle's terms: only "master" or "worker", or empty if its pods run on both or
+	// any.
 	Roles []string
 	// Images are the upstream images that its values name, without duplicates.
 	Images []Image

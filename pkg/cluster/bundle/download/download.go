@@ -1,5 +1,4 @@
-// Package download downloads files over HTTP: it resumes them, retries, and refuses a wrong
-// checksum.
+// Package download downloads files over HTTP: it resumes downloads, retries, and rejects a wrong checksum.
 // In: a URL and a SHA-256. Out: a file with that checksum, or a short text.
 package download
 
@@ -27,7 +26,7 @@ const (
 	textLimit = 1 << 20
 )
 
-// StatusError is an answer that is not 200 or 206.
+// StatusError is a response whose status is not 200 or 206.
 type StatusError struct {
 	URL  string
 	Code int

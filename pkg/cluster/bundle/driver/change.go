@@ -187,7 +187,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// debs returns the selected files: the given ones, and those in the given folders.
+// debs returns the selected files: the given files, and the files in the given folders.
 func debs(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -220,7 +220,7 @@ func debs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// look reads all files, and refuses packages that can't be for one kind of machine. It ignores duplicates.
+// look reads all files, and rejects packages that can't all be for one kind of machine. It ignores duplicates.
 func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
@@ -385,7 +385,7 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 	}
 }
 
-// Lines returns messages about the drivers: those that can be installed, and the packages that are missing for the others.
+// Lines returns messages about the drivers: drivers that can be installed, and the packages that the other drivers lack.
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {

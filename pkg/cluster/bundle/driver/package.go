@@ -36,7 +36,7 @@ type Package struct {
 }
 
 const (
-	// A control archive contains a few text files and scripts. Larger ones are invalid, or made to use up resources.
+	// A control archive contains a few text files and scripts. Larger archives are invalid, or made to use up resources.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
 	// mostText limits the control file itself: parsing takes a time that grows with the square of its size.

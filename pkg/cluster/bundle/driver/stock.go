@@ -140,7 +140,7 @@ func (c *chooser) take(its []item) {
 	}
 }
 
-// best returns the items with the driver's release, otherwise the newest ones.
+// best returns the items with the driver's release, otherwise the newest items.
 func (c *chooser) best(its []item) []item {
 	if len(its) == 0 {
 		return nil

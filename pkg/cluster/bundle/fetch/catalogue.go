@@ -1,6 +1,6 @@
 // Package fetch downloads a bundle from the projects' own releases and registries.
-// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: the same
-// folder and manifest that a build makes. Files with an unknown or a changed checksum are refused.
+// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: the same folder and manifest that a build makes. Fetch
+// rejects files with an unknown or a changed checksum.
 package fetch
 
 import (
@@ -51,7 +51,7 @@ type Output struct {
 	Roles   []string
 }
 
-// Architectures returns those for which the upstream projects publish.
+// Architectures returns the architectures that the upstream projects publish files for.
 func Architectures() []string { return []string{"amd64", "arm64"} }
 
 // Upstream returns the table for the versions that paictl pins for its builds.
@@ -140,9 +140,9 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images returns the images of the build, under the same names, except those for which upstream has
-// an image of a service. promtool is extracted from Prometheus' image. KWOK publishes no checksums
-// of its programs, so its program is extracted from its image, which is identified by its digest.
+// images returns the images of the build, under the same names, except images that upstream publishes as an image of a service. promtool is
+// extracted from Prometheus' image. KWOK publishes no checksums of its programs, so its program is extracted from its image, which is identified by
+// its digest.
 func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],

@@ -245,7 +245,7 @@ func (o Output) artifact(source string) bundle.Artifact {
 	}
 }
 
-// inputs identifies an artifact by its download and the part that was extracted from it.
+// inputs identifies an artifact by its download and the extracted part.
 func inputs(digest, url string, o Output) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{digest, url, o.Member, o.Version}, o.Roles...), "\n")))
 	return hex.EncodeToString(sum[:])

@@ -82,7 +82,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	defer r.Close()
 	found, err := members(ctx, r, map[string]string{member: dst})
 	if err == nil {
-		// If a download is interrupted, Extract completes the tar and returns the error only after that.
+		// If a download is interrupted, Extract first completes the tar, and then returns the error.
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func memberOfImage(ctx context.Context, img v1.Image, member, dst string) error 
 	return nil
 }
 
-// takeOut returns a file per output: the download itself, or a file that was extracted from it.
+// takeOut returns a file per output: the download itself, or a file extracted from the download.
 func takeOut(ctx context.Context, download string, outputs []Output) ([]string, error) {
 	want := map[string]string{}
 	paths := make([]string, len(outputs))

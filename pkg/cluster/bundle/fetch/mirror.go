@@ -28,7 +28,7 @@ func parseMirror(s string) (mirror, error) {
 	return mirror{base: u}, nil
 }
 
-// file returns the URL from which a file is fetched.
+// file returns the URL of a file to download.
 func (m mirror) file(upstream string) (string, error) {
 	u, err := url.Parse(upstream)
 	if err != nil {
@@ -40,7 +40,7 @@ func (m mirror) file(upstream string) (string, error) {
 	return m.base.JoinPath(u.Host, u.Path).String(), nil
 }
 
-// image returns the reference from which an image is pulled.
+// image returns the reference of an image to pull.
 func (m mirror) image(upstream string) (name.Reference, error) {
 	ref, err := name.ParseReference(upstream, name.StrictValidation)
 	if err != nil || m.base == nil {

@@ -43,7 +43,7 @@ type ReleaseOptions struct {
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// Archive is the file of a release from which a bundle is unpacked.
+// Archive is the file of a release that contains a bundle.
 type Archive struct {
 	Release string // its version
 	Name    string
@@ -153,7 +153,7 @@ func (r *released) find(ctx context.Context) (Archive, error) {
 	return a, nil
 }
 
-// step is the percentage of a download after which a line is printed.
+// step is the percentage of a download between two printed lines.
 const step = 10
 
 // report returns a function that prints a line after each step of a download.
@@ -183,7 +183,7 @@ func (r *released) complete(m bundle.Manifest) bool {
 	return true
 }
 
-// unpack moves the files of the archive to their places. The manifest is the first of them.
+// unpack moves the files of the archive to their places. The manifest is the first file in the archive.
 func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {

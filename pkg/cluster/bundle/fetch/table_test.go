@@ -81,8 +81,8 @@ func TestImagesOfServicesAreFetchedByTheNamesInTheirCharts(t *testing.T) {
 	}
 }
 
-// A build and a chart must name the same release, and an image that a build makes of a service
-// must have the name under which the chart has upstream's.
+// A build and a chart must name the same release. If a build makes an image of a service, the image must have the name that the chart uses for
+// upstream's image.
 func TestABuildMakesTheVersionsThatChartsName(t *testing.T) {
 	versions, err := build.Versions()
 	require.NoError(t, err)

@@ -25,14 +25,13 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 )
 
-// upstream is a server that is at once a mirror of release sites and a registry. It refuses
-// requests for other files.
+// upstream is a server that is at once a mirror of release sites and a registry. It rejects requests for other files.
 type upstream struct {
 	*httptest.Server
 	mu    sync.Mutex
 	files map[string][]byte
 	seen  []string
-	// hook may answer a request itself and returns whether it did.
+	// hook may respond to a request itself, and reports whether it did.
 	hook func(w http.ResponseWriter, r *http.Request) bool
 }
 

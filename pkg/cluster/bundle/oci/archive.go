@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nameAnnotation is the annotation from which containerd's import reads the full reference of an image.
+// nameAnnotation is the annotation that contains the full reference of an image for containerd's import.
 const nameAnnotation = "io.containerd.image.name"
 
 // WriteArchive stores img under the reference ref in a new file: an OCI image layout in a tar, and Docker's

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Archive is an image in a file that WriteArchive wrote. Its manifest is byte for byte the one in
-// the file, so that its digest in a registry is the one on nodes.
+// Archive is an image in a file that WriteArchive wrote. Its manifest is identical, byte for byte, to the manifest in the file, so that its digest
+// in a registry is the same as on nodes.
 type Archive struct {
 	v1.Image
 	// Ref is the image's reference in the archive.

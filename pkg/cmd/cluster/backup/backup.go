@@ -142,8 +142,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// write writes the archive to file or, if file is empty, to a new file whose name paictl chooses. without explains why the archive
-// doesn't contain the history of jobs; silent is the reason why the API of the cluster doesn't answer.
+// write writes the archive to file or, if file is empty, to a new file whose name paictl chooses. without explains why the archive doesn't contain
+// the history of jobs; silent is the reason why the API of the cluster doesn't respond.
 func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
 	name, nameWithout := file, file
 	if file == "" {
@@ -216,7 +216,7 @@ func (opts *Options) told(m Made) error {
 	return nil
 }
 
-// opened returns the flags with which "verify" opens the new archive.
+// opened returns the flags for "verify" to open the new archive.
 func (opts *Options) opened() string {
 	switch {
 	case opts.Seal.PassphraseFile != "":

@@ -50,7 +50,7 @@ func paictlIn(t *testing.T, getenv func(string) string, args ...string) (code in
 	return code, stdout.String(), stderr.String()
 }
 
-// folder returns a configuration of one machine that refuses connections.
+// folder returns a configuration of one machine that rejects connections.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func keysTar(t *testing.T, names ...string) []byte {
 	return keysTarOf(t, cert, key, names...)
 }
 
-// keysTarOf has the same certificate and key for all authorities.
+// keysTarOf returns keys with the same certificate and key for all CAs.
 func keysTarOf(t *testing.T, cert, key []byte, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer

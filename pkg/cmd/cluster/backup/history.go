@@ -83,8 +83,8 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	return nil
 }
 
-// historyOnDisk returns the history for a restore that writes it to the folder from which the job controller will read it. If that folder
-// can't be determined, it returns nil and left explains why. Both are empty if the backup has no history.
+// historyOnDisk returns the history for a restore that writes it to the job controller's folder. If that folder can't be determined, it returns nil
+// and left explains why. Both results are empty if the backup has no history.
 func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *engine.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
@@ -125,7 +125,7 @@ func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
 
-// sameUID refuses the history of another cluster with the same name, unless --other-cluster allows it.
+// sameUID returns an error for the history of another cluster with the same name, unless --other-cluster allows it.
 func (opts *RestoreOptions) sameUID(ctx context.Context, c kubernetes.Interface, m *backup.Manifest) error {
 	uid, _, err := kube.Identity(ctx, c, backup.NotesName)
 	switch {
@@ -160,7 +160,7 @@ func historyOf(m *backup.Manifest) int {
 	return slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == backup.PartJobs })
 }
 
-// why returns the reason for which a backup has no history of jobs, or "" if that isn't known.
+// why returns the reason why a backup has no history of jobs, or "" if the reason isn't known.
 func why(m *backup.Manifest) string {
 	for _, lacks := range m.Missing {
 		return ": " + terminal.Line(lacks.Why)

@@ -44,7 +44,7 @@ func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	_ = cmd.MarkFlagFilename("s3-ca")
 }
 
-// addAlone adds the flags to a command that contacts machines only if the backups are on one.
+// addAlone adds the flags to a command that contacts machines only if a machine holds the backups.
 func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	machines := &session.Flags{}
 	machines.AddConfig(cmd, f)

@@ -223,8 +223,8 @@ func checkKeys(file string) error {
 	return cluster.CheckKeys(f)
 }
 
-// readable refuses a Kubernetes release that may not be able to read the backup's objects: an earlier minor version, or one that is
-// more than one minor version later.
+// readable returns an error for a Kubernetes release that may be unable to read the backup's objects: an earlier minor version, or a release that
+// is more than one minor version later.
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {
@@ -248,7 +248,7 @@ func sameCluster(m *backup.Manifest, s *session.Session) error {
 // localTime formats the time of a backup for people.
 func localTime(m *backup.Manifest) string { return m.Time.Local().Format(time.RFC1123) }
 
-// fits refuses a backup whose objects would not work with the configuration.
+// fits returns an error for a backup whose objects would not work with the configuration.
 func fits(m *backup.Manifest, s *session.Session, dir string) error {
 	if err := sameCluster(m, s); err != nil {
 		return err

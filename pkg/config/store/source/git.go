@@ -22,8 +22,7 @@ import (
 type Options struct {
 	// Ask allows git and ssh to prompt at the terminal. Otherwise, repositories that need a password fail.
 	Ask bool
-	// Environ is the environment, of which git gets only the parts that it needs; os.Environ() if
-	// nil.
+	// Environ is the environment, or os.Environ() if nil; git gets only the variables that it needs.
 	Environ []string
 }
 
@@ -76,7 +75,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server doesn't allow fetching a single commit by name: fetch all commits, and search for it.
+		// The server doesn't allow fetching a single commit by name: fetch all commits, and search for the commit.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}

@@ -104,7 +104,7 @@ func TestAFolderIsFetchedAtABranchATagOrACommit(t *testing.T) {
 	for query, want := range map[string]string{"": "two", "?ref=main": "two", "?ref=v1": "one", "?ref=feature/x": "three", "?ref=" + first: "one"} {
 		t.Run("ref "+query, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			// The repository in which the caller works must not be used.
+			// The caller's own repository must not be used.
 			t.Setenv("GIT_DIR", "/nowhere")
 			f, err := Open(t.Context(), "git::file://"+dir+"//clusters/a"+query, Options{})
 			require.NoError(t, err)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// shortestEncoded is the minimum length of a piece of an encoding: shorter ones are too likely to be unrelated text.
+// shortestEncoded is the minimum length of a piece of an encoding: shorter pieces are too likely to be unrelated text.
 const shortestEncoded = 8
 
-// forms returns the forms in which programs write a value, except base64.
+// forms returns a value in the notations that programs use for values, except base64.
 func forms(value string) []string {
 	out := []string{
 		value, quotedJSON(value, true), quotedJSON(value, false),

@@ -1,6 +1,6 @@
 // Package redact removes secrets from text that passes through it.
-// In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret:
-// of known ones in every usual encoding, and of any text that looks like one.
+// In: the known secrets, and a stream of bytes. Out: the same stream with a mark in place of each secret: of known secrets in every usual encoding,
+// and of any text that looks like a secret.
 package redact
 
 import (
@@ -170,7 +170,7 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a part of a text. cut is the part to replace; it was recognised by the text between from and to.
+// span is a part of a text. cut is the part to replace; the text between from and to identified it.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int
@@ -202,7 +202,7 @@ func (s *Set) known(text []byte, spans []span) []span {
 	return spans
 }
 
-// find finds all parts to replace, in order of their positions, and merges overlapping ones.
+// find finds all parts to replace, in order of their positions, and merges overlapping parts.
 func (s *Set) find(text []byte) []span {
 	spans := shapes(text, s.known(text, nil))
 	slices.SortStableFunc(spans, func(a, b span) int { return a.cutFrom - b.cutFrom })

@@ -51,8 +51,8 @@ const (
 	maxName  = 40 // of "ENCRYPTED " and the like before keyName
 )
 
-// privateKeys finds keys in PEM: between their first and last lines, and if a log was truncated within a key, the
-// rest of it. In base64 they are recognised by their beginning.
+// privateKeys finds keys in PEM: the text between their first and last lines, and if a log was truncated within a key, the rest of the key. In
+// base64 they are recognised by their beginning.
 func privateKeys(text []byte, spans []span) []span {
 	done := 0
 	each(text, keyName, func(at int) {
@@ -105,7 +105,7 @@ func endOfKey(text []byte, at int) (to int, whole bool) {
 	return to, false
 }
 
-// isKeyText reports whether a byte may be part of a key: base64, and ends of lines, also escaped ones.
+// isKeyText reports whether a byte may be part of a key: base64, and ends of lines, including escaped ends.
 func isKeyText(c byte) bool {
 	return isBase64(c) || strings.IndexByte("=\n\r\t \\", c) >= 0
 }
@@ -127,7 +127,7 @@ func secretNames() []string {
 	}
 }
 
-// IsSecretName reports whether a name is that of a secret.
+// IsSecretName reports whether a name is the name of a secret.
 func IsSecretName(name string) bool {
 	name = strings.TrimRight(strings.ToLower(name), "0123456789")
 	for _, w := range secretNames() {
@@ -138,7 +138,7 @@ func IsSecretName(name string) bool {
 	return false
 }
 
-// assignments finds values after a name that ends like that of a secret and : or =, and values of flags.
+// assignments finds values that follow : or = after a name that ends like the name of a secret, and values of flags.
 func assignments(text, lower []byte, spans []span) []span {
 	for _, w := range secretNames() {
 		each(lower, w, func(at int) {
@@ -281,7 +281,7 @@ func closing(text []byte, i int, q string) int {
 	return i
 }
 
-// block finds the lines of a YAML text that belong to a key: those that are indented more.
+// block finds the lines of a YAML text that belong to a key: the lines with more indentation.
 func block(text []byte, key, i int) (start, to int) {
 	begin := bytes.LastIndexByte(text[:key], '\n') + 1
 	start = min(endOfLine(text, i)+1, len(text))
@@ -397,7 +397,7 @@ func logins(text []byte, spans []span) []span {
 	return spans
 }
 
-// webTokens finds JSON web tokens: two or three parts in base64, of which the first are JSON.
+// webTokens finds JSON web tokens: two or three parts in base64; the first two are JSON.
 func webTokens(text []byte, spans []span) []span {
 	done := 0
 	each(text, "eyJ", func(at int) {

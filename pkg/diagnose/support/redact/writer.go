@@ -59,8 +59,7 @@ func (w *Writer) process(end bool) {
 	limit := len(w.buf)
 	if !end {
 		limit = max(limit-ahead, 0)
-		// If a secret begins before the limit, process the text up to its end, including all text by which it was
-		// recognised.
+		// If a secret begins before the limit, process the text up to the secret's end, including all text that identified the secret.
 		for before := -1; before != limit; {
 			before = limit
 			for _, s := range spans {

@@ -200,7 +200,7 @@ func TestARegistryThatWantsALoginGetsIt(t *testing.T) {
 	require.NoError(t, err, "docker is logged in")
 }
 
-// plainServer stands for a host of the network that has no TLS.
+// plainServer simulates a host of the network that has no TLS.
 type plainServer struct {
 	target *url.URL
 

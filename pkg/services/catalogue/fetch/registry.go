@@ -50,7 +50,7 @@ func (f *Fetcher) fromRegistry(ctx context.Context, ref catalogue.ChartRef, repo
 	if err != nil {
 		return nil, err
 	}
-	// Helm shows the digest of the manifest, sha256sum that of the archive: both are accepted.
+	// Helm shows the digest of the manifest, and sha256sum shows the digest of the archive: both are accepted.
 	if ref.Digest != "" && ref.Digest != got.Digest.String() && ref.Digest != layer.Digest.String() {
 		return nil, wrongDigest(ref, layer.Digest.String())
 	}
@@ -113,7 +113,7 @@ func noVersion(version string, there []string) error {
 	return hint.Errorf("the versions are "+strings.Join(slices.Compact(there), ", ")+more, "there is no version %s", version)
 }
 
-// logins returns the login of the configuration for its registry, and those of docker and podman for others.
+// logins returns the configuration's login for its own registry, and the logins of docker and podman for other registries.
 type logins struct{ own config.DockerRegistry }
 
 // Resolve implements authn.Keychain.

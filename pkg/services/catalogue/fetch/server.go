@@ -54,7 +54,7 @@ func (f *Fetcher) fromServer(ctx context.Context, ref catalogue.ChartRef) ([]byt
 	return data, nil
 }
 
-// server is the server of a reference, with the login for it.
+// server is the server of a reference, with its login.
 type server struct {
 	client         *http.Client
 	home           *url.URL
@@ -128,8 +128,7 @@ func (s *server) address(v *repo.ChartVersion) (address, digest string, err erro
 	return address, digest, err
 }
 
-// login returns the login for a server: that of cluster.docker-registry for its own host, otherwise the one that "helm repo add"
-// has stored.
+// login returns the login for a server: the login of cluster.docker-registry for its own host, otherwise the login that "helm repo add" has stored.
 func (f *Fetcher) login(base *url.URL) (user, password string) {
 	if (logins{f.Registry}).sameHost(base) {
 		return f.Registry.Username, f.Registry.Password.Reveal()

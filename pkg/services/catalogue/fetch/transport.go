@@ -42,7 +42,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// plainHost returns the host for which a reference allows plain HTTP, or "". Its data is checked against the digest.
+// plainHost returns the host that a reference allows plain HTTP for, or "". Its data is checked against the digest.
 func plainHost(ref catalogue.ChartRef) string {
 	u, err := url.Parse(ref.Chart)
 	if err != nil || ref.Digest == "" || u.Scheme == "https" || u.Scheme == "oci" && !ref.PlainHTTP {

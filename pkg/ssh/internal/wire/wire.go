@@ -49,7 +49,7 @@ func Hold(body string) string {
 		"exec 3<&0\n" + watched("sleep 5; ", 20, body)
 }
 
-// watched returns the rest of a program, in which fd 3 is the session's input. Its number is the seconds between TERM and KILL.
+// watched returns the rest of a program; fd 3 of the program is the session's input. Its number is the seconds between TERM and KILL.
 func watched(grace string, tidies int, body string) string {
 	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep " + strconv.Itoa(tidies) + "; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
@@ -60,7 +60,7 @@ func watched(grace string, tidies int, body string) string {
 		"exit $_paictl_status\n" + end + "\n"
 }
 
-// Check returns the reason for which a body cannot be sent, or nil.
+// Check returns the reason why a body cannot be sent, or nil.
 func Check(body string) error {
 	if strings.ContainsRune(body, 0) {
 		return errors.New("the script contains a NUL byte")
@@ -71,8 +71,8 @@ func Check(body string) error {
 // Quote quotes s as one word for sh.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Ready returns the line on standard error that announces that the command is about to start with
-// the rights it needs; no secrets or data are written to the host before it.
+// Ready returns the line on standard error that announces that the command is about to start with the rights it needs; no secrets or data are
+// written to the host before this line appears.
 func Ready(nonce string) string { return "paictl-ready-" + nonce }
 
 // Prompt returns the prompt that sudo prints when it wants the password.

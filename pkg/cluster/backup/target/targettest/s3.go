@@ -34,7 +34,7 @@ import (
 type Gateway struct {
 	// Dir has a folder for each bucket.
 	Dir string
-	// S3 has the settings to connect to it.
+	// S3 has the settings to connect to the server.
 	S3 target.S3
 	// Raw is a client for operations that a Target doesn't have.
 	Raw *minio.Client
@@ -107,7 +107,7 @@ func S3(t testing.TB) *Gateway {
 	return g
 }
 
-// certify writes a certificate for loopback that is its own authority.
+// certify writes a self-signed certificate for loopback.
 func certify(t testing.TB, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
