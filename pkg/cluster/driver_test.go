@@ -832,7 +832,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// bringsPackages returns a run that copies the packages of a driver to a machine that lacks them.
+// bringsPackages returns a run that copies the packages of a driver to a machine without these packages.
 func bringsPackages(t *testing.T) (story, *fakeHost) {
 	t.Helper()
 	l, h := gpuLab(t)

@@ -18,7 +18,7 @@ const (
 	G1      Format = "the format of OpenPAI 0.10 to 0.17"
 	G15     Format = "the format of OpenPAI 1.0 to 1.4 (master.csv, worker.csv)"
 	G2      Format = "the format of OpenPAI 1.5 and later"
-	// Unknown is the format of a folder that lacks the fields that identify the other formats.
+	// Unknown is the format of a folder without the fields that identify the other formats.
 	Unknown Format = "no format that paictl knows"
 )
 

@@ -23,7 +23,7 @@ import (
 // change nothing.
 func TestTheAlertHandlerActs(t *testing.T) {
 	h := newHandled(t)
-	// The idle job is first: its alert and its grace period take minutes, and the other tests run meanwhile.
+	// The idle job is first: its alert and its grace period take minutes, and the other tests run at the same time.
 	h.submitAs("ida", idles)
 	h.submitAs("mia", steady)
 	// Both gangs need two whole machines of four, and ida's job has a GPU of a third machine.

@@ -54,7 +54,7 @@ func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory returns the name of an archive that lacks the history of jobs. The name shows this because lists don't open archives.
+// NameWithoutHistory returns the name of an archive without the history of jobs. The name shows this because lists don't open archives.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }

@@ -37,7 +37,7 @@ type tested struct {
 	Reaction string `json:"reaction"`
 	Causer   string `json:"causer"`
 	Reason   string `json:"reason"`
-	// Matched is what the rule recognized the failure by: the text of a log, "exit code N", or a fact. It is empty if no rule matched.
+	// Matched is the fact by which the rule recognized the failure: the text of a log, "exit code N", or a fact. It is empty if no rule matched.
 	Matched  string   `json:"matched"`
 	Solution []string `json:"solution"`
 	// Report is the termination message that the task would write. It is empty after a success.

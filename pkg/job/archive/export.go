@@ -49,7 +49,7 @@ func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size
 		return nil, 0, err
 	}
 	defer func() { _ = db.Close() }()
-	// Others may write meanwhile: the copy is the state of the database at one moment.
+	// Others may write at the same time: the copy is the state of the database at one moment.
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
 	if err == nil && !withAudit {
 		err = withoutAudit(ctx, to)

@@ -196,7 +196,7 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 // errHistory is the text for users if the history isn't available.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
-// without returns the note for a list that lacks the finished jobs. The cause contains addresses inside the cluster, so only the log
+// without returns the note for a list without the finished jobs. The cause contains addresses inside the cluster, so only the log
 // gets it.
 func (l *Cache) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())

@@ -67,7 +67,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 	)
 }
 
-// Other values of status.LabelPart on ConfigMaps; a ConfigMap with tasks has none of these.
+// Other values of status.LabelPart on ConfigMaps; a ConfigMap with tasks has another value.
 const partAttempt = "attempt"
 
 func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {

@@ -20,7 +20,7 @@ import (
 const (
 	// stepBytes limits how many bytes of a log are read for one response by position: one line may be larger than any response.
 	stepBytes = 64 << 20
-	// dropTries is how often the work on a response is repeated because a segment was dropped meanwhile.
+	// dropTries is how often the work on a response is repeated because a segment was dropped during the work.
 	dropTries = 3
 )
 

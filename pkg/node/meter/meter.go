@@ -127,7 +127,7 @@ func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	return nil
 }
 
-// age returns how old the last reading of these containers is. It is negative if the reading lacks one of the containers.
+// age returns how old the last reading of these containers is. It is negative if one of the containers is missing in the reading.
 func (m *Meter) age(r reading) time.Duration {
 	oldest := time.Duration(0)
 	for id, c := range r {

@@ -72,7 +72,7 @@ func (c *claims) clone() *claims {
 	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
 }
 
-// take counts one cell of level as taken out of a largest free cell of level from.
+// take subtracts one cell of level from a largest free cell of level from.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--
 	for l := from - 1; l >= level; l-- {

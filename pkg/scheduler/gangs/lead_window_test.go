@@ -31,7 +31,7 @@ func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 		gvr := action.GetResource()
 		list, err := c.client.Tracker().List(gvr, corev1.SchemeGroupVersion.WithKind("Pod"), "")
 		require.NoError(t, err)
-		// The response is on its way.
+		// The response is being sent.
 		require.NoError(t, c.client.Tracker().Create(gvr, between, between.Namespace))
 		done := ended.DeepCopy()
 		done.Status.Phase = corev1.PodSucceeded

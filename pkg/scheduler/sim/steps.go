@@ -119,7 +119,7 @@ func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	v.text = string(bytes.TrimSpace(b))
 }
 
-// plain copies a value and replaces its aliases by their values. Their anchors may be elsewhere in the steps. The parser has
+// plain copies a value and replaces its aliases with their values. Their anchors may be elsewhere in the steps. The parser has
 // bounded the size of the result.
 func plain(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {

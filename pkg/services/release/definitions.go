@@ -166,7 +166,7 @@ func (v survey) applyDefinition(ctx context.Context, o object, dryRun ...string)
 const remedyStored = "write its objects again in a version that the chart has, and take the old one out of status.storedVersions: " +
 	"https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version"
 
-// keepsStored returns an error if a definition lacks a version that objects may be stored in, because these objects could no longer be read.
+// keepsStored returns an error if a definition drops a version that objects may be stored in, because these objects could no longer be read.
 func keepsStored(o object, live *unstructured.Unstructured) error {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
 	has := versionsOf(o.Unstructured, false)

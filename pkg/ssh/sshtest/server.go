@@ -57,7 +57,7 @@ type Sudo struct {
 	// Deny is printed instead, and sudo ends with ExitCode, or 1.
 	Deny     string
 	ExitCode int
-	// Shell is what a login shell that rejects every command prints on standard output, before sudo runs.
+	// Shell is the text that a login shell that rejects every command prints on standard output, before sudo runs.
 	Shell string
 }
 

@@ -70,7 +70,7 @@ func (t *trigger) before(u *trigger) bool {
 	return t.c.Type.Name == v1.Failed && u.c.Type.Name != v1.Failed
 }
 
-// reached returns a trigger if at least minimum of these tasks have ended; it names the task that completed the minimum.
+// reached returns a trigger if at least minimum of these tasks are complete; it names the task that completed the minimum.
 func reached(role string, tasks []*v1.TaskStatus, minimum int32, text string) *trigger {
 	if minimum < 1 || len(tasks) < int(minimum) {
 		return nil

@@ -194,7 +194,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	return s.status, s.Result
 }
 
-// pass checks everything once, and reports whether the status changed. Every pass computes the actions anew.
+// pass checks everything once, and reports whether the status changed. Every pass computes the actions again.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}

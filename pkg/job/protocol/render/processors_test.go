@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// withCPUs returns a cluster that has machines without GPUs: default owns 30 of their cells, and small owns none.
+// withCPUs returns a cluster that has machines without GPUs: default owns 30 of their cells, and small owns no cell.
 func withCPUs() Options {
 	o := options()
 	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 15}

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// inside has the jobs in virtual clusters that would be deleted, or keep no cells, and the resources that each job holds or waits for.
+// inside lists the jobs in virtual clusters that would be deleted, or keep no cells, and the resources that each job holds or waits for.
 type inside map[string]map[string]string // by virtual cluster and job
 
 func (in inside) add(vc, job, what string) {
