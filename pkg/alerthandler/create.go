@@ -144,7 +144,7 @@ func nextStep(a *v1.Action) (name string, ok bool) {
 // follow begins the step of a policy after one that succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
 	next, ok := nextStep(a)
-	if !ok {
+	if !ok || h.clock.jumped() {
 		return nil
 	}
 	if _, known := h.actions.Get(next); known {
@@ -170,7 +170,7 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 // step never begins: it is refused or expires at once, so that administrators get a notice.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
 	// A later step may have been removed because it was old.
-	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) {
+	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || a.Status.EndTime.Time.Before(h.cordonedSince(a)) {
 		return nil
 	}
 	spec.Do, spec.By = v1.OperationUncordon, a.Spec.By
@@ -183,6 +183,19 @@ func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.P
 	}
 	_, err := h.makeStep(ctx, a.Labels[LabelIncident], at, true, spec, nil)
 	return err
+}
+
+// cordonedSince returns when the machine of an Action was cordoned; zero if it has no mark.
+func (h *Handler) cordonedSince(a *v1.Action) time.Time {
+	n, ok := h.nodes.Get(a.Spec.Machine.Name)
+	if !ok {
+		return time.Time{}
+	}
+	m := validMark(n)
+	if m == nil {
+		return time.Time{}
+	}
+	return m.Since()
 }
 
 // holds reports whether a machine is cordoned for the alert of a policy's Action.

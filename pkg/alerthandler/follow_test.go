@@ -55,6 +55,9 @@ func TestAMachineWhosePolicyEndsInBetween(t *testing.T) {
 		{"it is too long ago", nil, 200 * time.Hour, cordoned, "", "", ""},
 		{"a person has returned it", nil, time.Minute, func(n *corev1.Node) { n.Spec.Unschedulable = false }, "", "", ""},
 		{"a person has taken it over", nil, time.Minute, func(n *corev1.Node) { n.Annotations = nil }, "", "", ""},
+		{"it was cordoned again for the alert since", nil, time.Minute, func(n *corev1.Node) {
+			n.Annotations[v1.MarkAnnotation] = `{"action":"broken-a-2-1","by":{"kind":"policy","name":"broken"},"at":"2026-11-30T09:00:30Z"}`
+		}, "", "", ""},
 		{"another machine has the name", nil, time.Minute, func(n *corev1.Node) { n.UID = "n4" }, "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

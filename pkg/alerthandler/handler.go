@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +80,8 @@ type Handler struct {
 	// notifier sends notices; nil if no channel is configured.
 	notifier *notify.Notifier
 	weekly   *weekly
-	clock    clock // belongs to the goroutine that leads
+	clock    clock       // belongs to the goroutine that leads
+	jumped   atomic.Bool // of clock, for notifier
 }
 
 // jobFacts holds the fields of a Framework that decisions need.
@@ -285,8 +287,12 @@ func hasAgent(n *corev1.Node) bool {
 // sick returns the fault that the agent reports for the GPUs of a machine.
 func sick(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
-		if c.Type == checks.ConditionGPUsUnhealthy && c.Status == corev1.ConditionTrue {
+		switch {
+		case c.Type != checks.ConditionGPUsUnhealthy || c.Status == corev1.ConditionFalse:
+		case c.Status == corev1.ConditionTrue:
 			return policy.OneLine(c.Message, mostSick)
+		default:
+			return "the state of its GPUs is unknown"
 		}
 	}
 	return ""

@@ -63,6 +63,8 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	after := look
 	all := h.list()
 	now := h.o.Now()
+	h.clock.look(now)
+	h.jumped.Store(h.clock.jumped())
 	h.metrics.count(all)
 	for i, a := range all {
 		if a.Status.Phase.Final() {
@@ -129,11 +131,9 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 // facts reads the facts that a decision needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
+	f.Jumped = h.jumped.Load()
 	f.Announced, f.Withdrawn = announced(a, all, now)
-	if at := a.Status.NoticeTime; h.notifier != nil && a.Spec.Job != nil && at != nil {
-		d, known := h.notifier.Delivery(a.UID, at.Time)
-		f.Notice = &step.Notice{Unknown: !known, Waits: d.Waits, Sent: d.Sent}
-	}
+	f.Notice = h.notice(a)
 	var err error
 	if f.Forbidden, err = h.forbidden(a); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 		f.Hours = p.Opens() // later steps complete the first one
 	}
 	limits := h.o.Policies.Limits.Step()
-	limits.Hours = f.Hours
+	limits.Hours, limits.Waits = f.Hours, h.waits
 	if f.Machine != nil {
 		f.Stays = limits.Stays(f.Machine.Returns, now)
 		f.Spent = spent(a, all, f.Machine.Mark)
@@ -166,6 +166,21 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 		f.Machine.Pods, err = h.pods(ctx, a.Spec.Machine.Name)
 	}
 	return f, err
+}
+
+// notice returns the delivery of the notice before the end of a job; nil if no notice is sent.
+func (h *Handler) notice(a *v1.Action) *step.Notice {
+	if h.notifier == nil || a.Spec.Job == nil || a.Status.NoticeTime == nil {
+		return nil
+	}
+	d, known := h.notifier.Delivery(a.UID)
+	return &step.Notice{Unknown: !known, Waits: d.Waits, Sent: d.Sent}
+}
+
+// waits reports whether an Action waits for its notice.
+func (h *Handler) waits(a *v1.Action) bool {
+	n := h.notice(a)
+	return n != nil && (n.Unknown || n.Waits)
 }
 
 // forbidden says why the requester may not ask for the Action. It returns an error if this can't be decided now.

@@ -32,7 +32,7 @@ const (
 func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	c := h.o.Notify
 	o := notify.Options{Config: c, World: h.world, Webhooks: map[string]notify.Channel{}, Store: &record{core: h.core, namespace: h.o.SystemNamespace},
-		Counters: h.metrics, Log: h.o.Log, Now: h.o.Now, Pause: h.o.Pause}
+		Counters: h.metrics, Log: h.o.Log, Now: h.o.Now, Pause: h.o.Pause, Jumped: h.jumped.Load}
 	if o.Pause == 0 {
 		o.Pause = pause
 	}

@@ -33,7 +33,8 @@ type kept struct {
 type clock struct {
 	at        time.Time // of the last round, by the machine's clock
 	monotonic time.Time // the same, by a clock that can't be set
-	set       time.Time // when the handler began to lead, or when the clock was set, by the latter
+	began     time.Time // when the handler began to lead, by the latter
+	set       time.Time // when the machine's clock was set, by the latter; zero if it wasn't
 }
 
 const (
@@ -43,19 +44,27 @@ const (
 	settles = 30 * time.Minute
 )
 
-// steady reports whether the clock wasn't set for settles.
-func (c *clock) steady(now time.Time) bool {
+// look compares the clocks.
+func (c *clock) look(now time.Time) {
 	monotonic, now := time.Now(), now.Round(0)
-	if c.monotonic.IsZero() || (now.Sub(c.at)-monotonic.Sub(c.monotonic)).Abs() > drift {
+	switch {
+	case c.monotonic.IsZero():
+		c.began = monotonic
+	case (now.Sub(c.at) - monotonic.Sub(c.monotonic)).Abs() > drift:
 		c.set = monotonic
 	}
 	c.at, c.monotonic = now, monotonic
-	return monotonic.Sub(c.set) >= settles
 }
+
+// jumped reports whether the clock was set less than settles ago: it may be wrong, or may have been wrong until then.
+func (c *clock) jumped() bool { return !c.set.IsZero() && c.monotonic.Sub(c.set) < settles }
+
+// steady reports whether the handler has led for settles without a jump.
+func (c *clock) steady() bool { return !c.jumped() && c.monotonic.Sub(c.began) >= settles }
 
 // prune removes finished Actions after their time, and the oldest finished Actions if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
-	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(now), holds: h.holds}, now) {
+	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(), holds: h.holds}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			h.o.Log.WarnContext(ctx, "remove an old action", "action", a.Name, "error", err.Error())
@@ -65,7 +74,7 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 }
 
 // removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
-// only if its alert still fires, because the alert would make it again, or if the step before it would. The first step of an incident is removed
+// only if its alert fires or has just ended, because a message of the alert would make it again, or if the step before it would. The first step of an incident is removed
 // after the others: it shows that the incident's number is in use, and another incident with that number would find its steps done.
 func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	known := latest{}
@@ -97,9 +106,9 @@ func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 		if !a.Status.Phase.Final() || first && further[incident(a)] {
 			continue
 		}
-		unsure := !keep.steady && fires[incident(a)]
-		needed := unsure || counts(a, now) || leads[a.Name] || first && fires[incident(a)]
-		if (unsure || now.Sub(lastAlert(a)) < keep.time) && (needed || excess <= 0) {
+		ago := now.Sub(lastAlert(a))
+		needed := counts(a, now) || leads[a.Name] || first && (fires[incident(a)] || ago < settles) || !keep.steady && fires[incident(a)]
+		if (!keep.steady || ago < keep.time) && (needed || excess <= 0) {
 			continue
 		}
 		excess--

@@ -71,17 +71,25 @@ func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	require.Equal(t, all[1:], removable(all, keep, ahead))
 	keep.steady = false
 	require.Empty(t, removable(all, keep, ahead))
+	all[0].Annotations[AnnotationAlertEnded] = annotation(now)
+	keep.most = 100
+	require.Empty(t, removable(all, keep, ahead), "nothing is removed for its age")
 
 	synctest.Test(t, func(t *testing.T) {
 		var c clock
 		offset := time.Duration(0)
-		steady := func() bool { return c.steady(time.Now().Round(0).Add(offset)) }
+		steady := func() bool {
+			c.look(time.Now().Round(0).Add(offset))
+			return c.steady()
+		}
 		require.False(t, steady(), "it has just begun")
+		require.False(t, c.jumped())
 		time.Sleep(settles)
 		require.True(t, steady())
 		offset = 240 * time.Hour
 		time.Sleep(time.Minute)
 		require.False(t, steady())
+		require.True(t, c.jumped())
 		time.Sleep(settles - time.Minute)
 		require.False(t, steady())
 		offset = 0
@@ -112,6 +120,12 @@ func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 	require.Equal(t, mixed[1:], removable(mixed, keeping(0), now), "neither is made again")
 	mixed[1] = step("1", 11*time.Hour)
 	require.Equal(t, mixed[1:2], removable(mixed, keeping(0), now))
+
+	alone := step("0", 5*time.Hour)
+	alone.Annotations[AnnotationLastAlert] = annotation(now.Add(-time.Minute))
+	require.Empty(t, removable([]*v1.Action{alone}, keeping(0), now), "a late message would begin another incident")
+	alone.Annotations[AnnotationLastAlert] = annotation(now.Add(-settles))
+	require.Len(t, removable([]*v1.Action{alone}, keeping(0), now), 1)
 }
 
 // The first step of an incident is kept as long as a later one: otherwise the next incident of the alert would have its number, and find its steps done.

@@ -25,7 +25,9 @@ func restartedSince(a *v1.Action, all []*v1.Action) string {
 	}
 	since := alertBegan(a, all)
 	for _, other := range restartsOf(a, all) {
-		if other.Status.Phase == v1.PhaseSucceeded && other.Begun() && !other.Status.StartTime.Time.Before(since) {
+		// Both times of one clock are compared: since is by the API server's.
+		after := !other.CreationTimestamp.Time.Before(since) || other.Begun() && !other.Status.StartTime.Time.Before(since)
+		if other.Status.Phase == v1.PhaseSucceeded && other.Begun() && after {
 			return other.Name
 		}
 	}

@@ -81,6 +81,22 @@ func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	require.Empty(t, restarting(restart, []*v1.Action{reset("b", 2, v1.PhaseActing), restart}))
 }
 
+// The API server's clock, by which Actions are created, is ahead of the handler's, by which they begin.
+func TestAnActionThatWasMadeAfterTheAlertBeganAfterIt(t *testing.T) {
+	at := func(second int) metav1.Time { return metav1.NewTime(time.Date(2026, 11, 30, 9, 0, second, 0, time.UTC)) }
+	action := func(name string, made metav1.Time) *v1.Action {
+		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: made},
+			Spec: v1.ActionSpec{Do: v1.OperationRestartMachine, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}}}
+	}
+	began := at(2)
+	other := action("a", at(7))
+	other.Status = v1.ActionStatus{Phase: v1.PhaseSucceeded, StartTime: &began}
+	a := action("b", at(5))
+	require.Equal(t, "a", restartedSince(a, []*v1.Action{other, a}))
+	other.CreationTimestamp = at(4)
+	require.Empty(t, restartedSince(a, []*v1.Action{other, a}))
+}
+
 // A policy doesn't restart a machine again until it was returned.
 func TestTheRestartsOfACordonedMachineEnd(t *testing.T) {
 	at := func(minutes int) *metav1.Time {

@@ -4,49 +4,63 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
 // Delivery says whether the owner of a job got the notice before its end.
 type Delivery struct {
-	// Waits reports whether the notice is still tried, and none was sent.
+	// Waits reports whether no message with the notice was sent. It stays so if the notice is lost.
 	Waits bool
-	// Sent is when the last one was sent; zero if none was, as to people without an address.
+	// Sent is when the first message with the notice was sent; zero if it wasn't, or if the notice has no receiver, such as a person without an address.
 	Sent time.Time
 }
 
-// Delivery returns the delivery of the notice of an Action whose grace began at a time. known is false until a round has begun since: before the first one,
-// another replica may have sent it.
-func (n *Notifier) Delivery(action types.UID, noticed time.Time) (d Delivery, known bool) {
+// mostRefused is how often a server refuses the address of a receiver until the notice isn't waited for. People choose their own addresses.
+const mostRefused = 3
+
+// Delivery returns the delivery of the notice of an Action in its grace. known is false until a round has seen the Action: another replica may have
+// sent the notice.
+func (n *Notifier) Delivery(action types.UID) (d Delivery, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.deliveries[action], n.deliveries != nil && n.looked.After(noticed)
+	d, known = n.deliveries[action]
+	return d, known
 }
 
-// deliver publishes the deliveries of all notices before the end of a job, in a round that began at a time. Without the record they aren't known.
-func (n *Notifier) deliver(all []Notice, looked time.Time) {
-	var out map[types.UID]Delivery
+// deliver publishes the deliveries of all notices before the end of a job. Without the record they aren't known.
+func (n *Notifier) deliver(w *World, all []Notice) {
+	out := map[types.UID]Delivery{}
 	if n.ledger != nil {
-		out = map[types.UID]Delivery{}
-		for i := range all {
-			one := &all[i]
-			if one.Before == "" || one.To.Person == "" {
-				continue
+		for _, a := range w.Actions {
+			if a.Status.Phase == v1.PhaseNoticed {
+				out[a.UID] = Delivery{}
 			}
-			d := out[one.Before]
-			switch e, known := n.ledger.Entries[one.key()]; {
-			case e.Result == ResultSent:
-				d.Sent = time.Unix(max(e.Sent, d.Sent.Unix()), 0)
-			case !n.ledger.forgets(one) && (!known || e.Result == ResultUnknown):
-				d.Waits = true
-			}
-			out[one.Before] = d
 		}
-		for action, d := range out {
-			d.Waits = d.Waits && d.Sent.IsZero()
-			out[action] = d
+		for i := range all {
+			if one := &all[i]; one.Before != "" && one.To.Person != "" {
+				out[one.Before] = out[one.Before].with(n.ledger, one, n.backoff["to "+one.To.Key()])
+			}
 		}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.deliveries, n.looked = out, looked
+	n.deliveries = out
+}
+
+// with adds the delivery of the notice to one of its receivers.
+func (d Delivery) with(l *Ledger, one *Notice, b *backoff) Delivery {
+	e := l.Entries[one.key()]
+	switch at := time.Unix(e.Sent, 0); {
+	case e.Result == ResultSent:
+		if d.Waits = false; d.Sent.IsZero() || at.Before(d.Sent) {
+			d.Sent = at
+		}
+	case !d.Sent.IsZero(), e.Result == ResultSkipped:
+	case one.At.Unix() < l.Since: // notices were switched on later
+	case b != nil && b.refused >= mostRefused:
+	default:
+		d.Waits = true
+	}
+	return d
 }

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,8 @@ type Options struct {
 	Now      func() time.Time
 	// Pause is the shortest time between two rounds.
 	Pause time.Duration
+	// Jumped reports whether the clock was set a short time ago. Then no notice is lost because it is old. Nil means that it never is.
+	Jumped func() bool
 }
 
 // Notifier sends notices. Only one may run in a cluster.
@@ -77,13 +80,14 @@ type Notifier struct {
 	next string
 
 	mu         sync.Mutex
-	deliveries map[types.UID]Delivery // nil before the first round
-	looked     time.Time              // when the round began that they are from
+	deliveries map[types.UID]Delivery // of the Actions that the last round has seen
 }
 
 type backoff struct {
 	failures int
-	until    time.Time
+	// refused counts the failures by which a server refused the receiver.
+	refused int
+	until   time.Time
 }
 
 // New returns a Notifier.
@@ -92,7 +96,7 @@ func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*back
 // Run sends until ctx ends. touched has one entry if the world has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	n.ledger, n.unsaved, n.pending = nil, false, nil // another one may have written it
-	n.deliver(nil, time.Time{})
+	n.deliver(nil, nil)
 	n.began = n.o.Now()
 	for ctx.Err() == nil {
 		after, err := n.Round(ctx)
@@ -132,7 +136,9 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 			return firstBackoff, err
 		}
 	}
-	n.ledger.prune(n.o.Now())
+	if !n.jumped() {
+		n.ledger.prune(n.o.Now())
+	}
 	if n.ledger.configure(n.o.Config.keys(), n.o.Now()) {
 		n.unsaved = true
 	}
@@ -143,7 +149,7 @@ func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	all := n.o.Config.Notices(world)
-	defer func() { n.deliver(all, world.Now) }()
+	defer func() { n.deliver(world, all) }()
 	due := n.settle(ctx, n.ledger.due(all))
 	if n.unsaved {
 		if err := n.save(ctx); err != nil {
@@ -211,7 +217,7 @@ func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 		switch {
 		case d.To.mail() && !validAddress(d.To.Address):
 			result = ResultSkipped
-		case now.Sub(d.At) > tellWithin, n.ledger.Entries[d.key()].Tries >= mostTries:
+		case !n.jumped() && now.Sub(d.At) > tellWithin, n.ledger.Entries[d.key()].Tries >= mostTries:
 			result = ResultLost
 			n.lost(ctx, d)
 		default:
@@ -287,16 +293,21 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 	return nil
 }
 
-// mostBroken is how many receivers may break their connections, one after the other, before the channel counts as broken.
-const mostBroken = 2
+const (
+	// mostBroken is how many receivers may break their connections, one after the other, before the channel counts as broken.
+	mostBroken = 2
+	// known is how often a receiver breaks the connection until that says nothing about the channel.
+	known = 2
+)
 
 // channel sends the messages of one channel, which key names, and reports whether some are left at the end of its time. An error means that the
-// record can't be written. A receiver that breaks the connection waits alone: the others get a new one.
+// record can't be written. A receiver that breaks the connection waits alone: the others get a new connection, and come first the next time.
 func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch, end time.Time) (left bool, err error) {
 	key = "channel " + key
 	if channel == nil || n.waits(key) {
 		return false, nil
 	}
+	slices.SortStableFunc(list, func(a, b Batch) int { return cmp.Compare(n.failures(&a), n.failures(&b)) })
 	broken := 0
 	for {
 		ready := n.ready(list)
@@ -318,18 +329,25 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 			return false, err
 		}
 		list = ready[sent:]
-		if lost == nil {
+		if sent > 1 || lost == nil {
 			broken = 0
-			continue
 		}
-		if sent > 1 {
-			broken = 0
+		if lost == nil || n.failures(&part[sent-1]) > known {
+			continue
 		}
 		if broken++; broken >= mostBroken {
 			n.failed(ctx, label, key, lost)
 			return false, nil
 		}
 	}
+}
+
+// failures returns how often messages to the receiver have failed since the last success.
+func (n *Notifier) failures(b *Batch) int {
+	if f := n.backoff["to "+b.To.Key()]; f != nil {
+		return f.failures
+	}
+	return 0
 }
 
 // ready returns the messages whose receivers don't wait.
@@ -391,7 +409,9 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 // save writes the record. If that fails, the record in memory is still the latest, and is written in the next round; unless another replica
 // has written one.
 func (n *Notifier) save(ctx context.Context) error {
-	n.ledger.prune(n.o.Now())
+	if !n.jumped() {
+		n.ledger.prune(n.o.Now())
+	}
 	err := n.o.Store.Save(ctx, n.ledger)
 	n.unsaved = err != nil
 	if errors.Is(err, ErrReplaced) {
@@ -403,10 +423,16 @@ func (n *Notifier) save(ctx context.Context) error {
 	return nil
 }
 
+func (n *Notifier) jumped() bool { return n.o.Jumped != nil && n.o.Jumped() }
+
 // waits reports whether a channel or a receiver isn't tried yet.
 func (n *Notifier) waits(key string) bool {
 	b := n.backoff[key]
-	return b != nil && n.o.Now().Before(b.until)
+	if b == nil {
+		return false
+	}
+	left := b.until.Sub(n.o.Now())
+	return left > 0 && left <= lastBackoff // otherwise the clock was ahead
 }
 
 func (n *Notifier) failed(ctx context.Context, label, key string, err error) {
@@ -420,6 +446,9 @@ func (n *Notifier) failed(ctx context.Context, label, key string, err error) {
 		after = min(firstBackoff<<b.failures, lastBackoff)
 	}
 	b.failures++
+	if errors.Is(err, ErrRefused) {
+		b.refused++
+	}
 	b.until = n.o.Now().Add(after)
 	n.o.Counters.Failed(label)
 	n.o.Log.WarnContext(ctx, "a notice is sent later", "channel", label, "after", after, "error", err.Error())

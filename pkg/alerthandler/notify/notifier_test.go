@@ -37,8 +37,10 @@ type scene struct {
 	// killed is called after each message has been sent.
 	killed func()
 	// The server breaks the connection for the addresses in breaks; slow is how long a message takes.
-	breaks   map[string]bool
-	slow     time.Duration
+	breaks map[string]bool
+	slow   time.Duration
+	// jumped reports that the clock was set.
+	jumped   bool
 	counts   map[string]int
 	failures int
 	saveErr  error
@@ -138,7 +140,7 @@ type replica struct {
 
 func (s *scene) replica() *replica {
 	return &replica{s, New(Options{Config: s.config, World: s.look, Own: s.own, Mail: s, Webhooks: map[string]Channel{"chat": s}, Store: &store{s: s}, Counters: s,
-		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: func() time.Time { return s.now }})}
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Now: func() time.Time { return s.now }, Jumped: func() bool { return s.jumped }})}
 }
 
 func (r *replica) round() time.Duration {
@@ -297,29 +299,28 @@ func TestANoticeAfterItsTime(t *testing.T) {
 	s.down = errors.New("away")
 	a := s.job(1, "ann")
 	a.Spec.GraceSeconds = 4 * 3600
-	noticed := a.Status.NoticeTime.Time
 	r := s.replica()
-	_, known := r.n.Delivery(a.UID, noticed)
+	_, known := r.n.Delivery(a.UID)
 	require.False(t, known)
 	s.now = s.now.Add(time.Second)
 	r.round()
-	d, known := r.n.Delivery(a.UID, noticed)
+	d, known := r.n.Delivery(a.UID)
 	require.True(t, known)
 	require.Equal(t, Delivery{Waits: true}, d)
-	_, known = r.n.Delivery("another", s.now)
+	_, known = r.n.Delivery("another")
 	require.False(t, known, "the round didn't see it")
 	s.now = s.now.Add(5 * time.Hour)
 	s.down = nil
 	r.round()
 	require.Equal(t, []string{"ann@example.org: job ann/train1 will be stopped at 2026-11-30 17:00 UTC"}, s.sent)
-	d, _ = r.n.Delivery(a.UID, noticed)
+	d, _ = r.n.Delivery(a.UID)
 	require.Equal(t, Delivery{Sent: s.now.Truncate(time.Second)}, Delivery{d.Waits, d.Sent.UTC()})
 	require.Equal(t, s.now.Add(4*time.Hour), a.Acts(s.now))
 
 	b := s.job(2, "nobody")
 	s.now = s.now.Add(time.Second)
 	r.round()
-	d, known = r.n.Delivery(b.UID, b.Status.NoticeTime.Time)
+	d, known = r.n.Delivery(b.UID)
 	require.True(t, known)
 	require.Equal(t, Delivery{}, d, "someone without an address isn't waited for")
 	b.Spec.By.Kind = v1.ByPerson
@@ -353,8 +354,79 @@ func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	for i, name := range []string{"ann", "bob", "carl"} {
 		s.job(i, name)
 	}
-	s.replica().round()
-	require.Empty(t, s.sent, "the server is broken")
+	r = s.replica()
+	r.round()
+	require.Empty(t, s.sent, "the server may be broken")
+	s.now = s.now.Add(firstBackoff)
+	r.round()
+	require.Equal(t, []string{"carl@example.org: job carl/train2 will be stopped at 2026-11-30 12:00 UTC"}, s.sent)
+	for i, end := 3, s.now.Add(2*time.Hour); s.now.Before(end); i++ {
+		s.now = s.now.Add(10 * time.Minute)
+		s.job(i, fmt.Sprintf("carl%d", i))
+		r.round()
+		require.Len(t, s.sent, i-1, "the two no longer stop the channel")
+	}
+	require.Less(t, s.failures, 30)
+}
+
+// Without a message the job waits, however long: a lost notice isn't one, nor is one whose arrival is unknown. A server that refuses the address doesn't
+// protect the job.
+func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		cause func(*scene)
+		after time.Duration
+		waits bool
+	}{
+		"no server":       {func(s *scene) { s.down = errors.New("away") }, 27 * time.Hour, true},
+		"no confirmation": {func(s *scene) { s.answer = fmt.Errorf("%w: time-out", ErrUnknown) }, 27 * time.Hour, true},
+		"no such address": {func(s *scene) { s.answer = fmt.Errorf("%w: 550", ErrRefused) }, 5 * time.Hour, false},
+	} {
+		s := newScene(t)
+		c.cause(s)
+		a := s.job(1, "ann")
+		r := s.replica()
+		for end := s.now.Add(c.after); s.now.Before(end); {
+			s.now = s.now.Add(r.round())
+		}
+		d, known := r.n.Delivery(a.UID)
+		require.True(t, known, name)
+		require.Equal(t, c.waits, d.Waits, name)
+	}
+}
+
+// A person's second channel accepts the notice hours later. The first one counts.
+func TestTheFirstMessageOfANoticeCounts(t *testing.T) {
+	s := newScene(t)
+	s.config.PersonalWebhooks, s.config.Required = true, []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
+	s.chosen["ann"] = &peoplev1.Notifications{Webhook: "generic"}
+	s.breaks = map[string]bool{"~ann": true}
+	a := s.job(1, "ann")
+	r := s.replica()
+	r.round()
+	first := s.now
+	s.breaks = nil
+	s.now = s.now.Add(3*time.Hour + 59*time.Minute)
+	r.round()
+	require.Len(t, s.sent, 2)
+	d, _ := r.n.Delivery(a.UID)
+	require.Equal(t, first.Truncate(time.Second), d.Sent.UTC())
+}
+
+// A clock that is ahead for one round loses no notice that waits.
+func TestAWaitingNoticeWhileTheClockIsAhead(t *testing.T) {
+	for _, ahead := range []time.Duration{25 * time.Hour, 72 * time.Hour} {
+		s := newScene(t)
+		s.down = errors.New("away")
+		s.job(1, "ann")
+		r := s.replica()
+		r.round()
+		was := s.now
+		s.now, s.jumped = was.Add(ahead), true
+		r.round()
+		s.now, s.down = was.Add(time.Hour), nil
+		r.round()
+		require.Len(t, s.sent, 1)
+	}
 }
 
 // A slow channel doesn't delay the messages of another one for long, and all of its messages arrive.

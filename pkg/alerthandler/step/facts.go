@@ -27,6 +27,8 @@ type Facts struct {
 	Hours *Hours
 	// Notice is the delivery of the notice before the end of a job; nil if none is sent.
 	Notice *Notice
+	// Jumped reports whether the machine's clock was set a short time ago: no Action begins, and none ends because its time has passed.
+	Jumped bool
 	// Unheard says since when Alertmanager hasn't repeated the alert that a policy acts on; "" if it has, or if there is no alert.
 	Unheard string
 	// Restarts reports whether the configuration allows restarts of machines. Restarting is another Action that restarts the machine, requeues the

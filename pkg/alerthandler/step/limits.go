@@ -26,6 +26,8 @@ type Limits struct {
 	ReturnsWithin time.Duration
 	// Hours are the hours when the Action may begin.
 	Hours *Hours
+	// Waits reports whether an Action waits for its notice. At the end of its grace it loses its place, since it may wait for a day. Nil if no Action waits.
+	Waits func(*v1.Action) bool
 }
 
 // Stays says why policies don't return a machine to service: they have done so too often. It is "" if they may.
@@ -100,7 +102,7 @@ func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	}
 	recent := l.newCount(a, now)
 	for _, other := range all {
-		if counts(a, other, now) && other.Spec.Do == v1.OperationRestartMachine {
+		if l.counts(a, other, now) && other.Spec.Do == v1.OperationRestartMachine {
 			recent.add(other)
 		}
 	}
@@ -118,7 +120,7 @@ func (l Limits) jobs(a *v1.Action, all []*v1.Action, now time.Time, verb string,
 	}
 	total, own := l.newCount(a, now), l.newCount(a, now)
 	for _, other := range all {
-		if !counts(a, other, now) || other.Spec.Do != a.Spec.Do || other.Spec.Job == nil {
+		if !l.counts(a, other, now) || other.Spec.Do != a.Spec.Do || other.Spec.Job == nil {
 			continue
 		}
 		total.add(other)
@@ -149,7 +151,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 		}
 	}
 	for _, other := range all {
-		if !counts(a, other, now) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {
+		if !l.counts(a, other, now) || other.Spec.Machine == nil || other.Spec.Do == v1.OperationUncordon {
 			continue
 		}
 		if !other.Status.Phase.Final() {
@@ -174,9 +176,9 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 }
 
 // counts reports whether another Action uses up the limits: one of a policy that is to have an effect, or had one.
-func counts(a, other *v1.Action, now time.Time) bool {
+func (l Limits) counts(a, other *v1.Action, now time.Time) bool {
 	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
-		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now))
+		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && !(due(other, now) && l.Waits != nil && l.Waits(other)))
 }
 
 // due reports whether the grace of an Action has ended. The Action has had its place among the other Actions in their grace since its notice. Only

@@ -3,6 +3,7 @@ package step
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
@@ -54,9 +55,13 @@ func (d *decision) unfit() string {
 }
 
 // restarted reports whether a policy needs no restart any longer: another Action, such as that for another GPU of the machine, has restarted it, and
-// its agent finds no fault.
+// its agent finds no fault. For the reset of a GPU, only faults of the GPU count.
 func (d *decision) restarted() bool {
-	return d.a.Spec.By.Kind == v1.ByPolicy && d.f.Restarted != "" && d.f.Machine.Sick == ""
+	sick := d.f.Machine.Sick
+	if d.a.Spec.Do == v1.OperationResetGPU && !strings.Contains(sick, fmt.Sprintf("GPU %d: ", *d.a.Spec.Machine.GPU)) {
+		sick = ""
+	}
+	return d.a.Spec.By.Kind == v1.ByPolicy && d.f.Restarted != "" && sick == ""
 }
 
 // undrained says why the machine isn't drained, or returns "" if it is drained.
@@ -81,7 +86,7 @@ func (d *decision) restart() Next {
 	m, name := d.f.Machine, d.a.Spec.Machine.Name
 	d.status.Boot = cmp.Or(d.status.Boot, m.Boot)
 	restarted := m.Boot != "" && m.Boot != d.status.Boot
-	over := d.status.StartTime.Add(restartTimeout).Before(d.now.Time)
+	over := d.passed(d.status.StartTime.Add(restartTimeout))
 	switch answer := m.Restart; {
 	case answer != nil && !answer.Done:
 		return d.end(v1.PhaseFailed, fmt.Sprintf("%s stays cordoned: %s", name, cmp.Or(answer.Message, "its agent couldn't restart it")))

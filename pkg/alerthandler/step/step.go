@@ -78,7 +78,9 @@ func (d *decision) begin() Next {
 		return d.end(v1.PhaseRefused, problem)
 	case d.f.Forbidden != nil:
 		return d.end(v1.PhaseRefused, d.stuck(d.f.Forbidden.Error()))
-	case !spec.NotAfter.After(d.now.Time):
+	case d.f.Jumped:
+		return d.pause("it waits: the clock of the handler's machine was set, and alerts are repeated first", time.Minute)
+	case d.passed(spec.NotAfter.Time) && !d.again():
 		return d.end(v1.PhaseExpired, d.stuck(d.expired()))
 	}
 	if problem := d.unfit(); problem != "" {
@@ -143,6 +145,28 @@ var doing = map[v1.Operation]string{
 	v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets", v1.OperationStopJob: "stops",
 }
 
+// passed reports whether a time has passed. A clock that was set doesn't say so.
+func (d *decision) passed(t time.Time) bool { return !d.f.Jumped && !t.After(d.now.Time) }
+
+// again reports whether the grace began again because the notice came late. The notice names a time, so that the Action doesn't expire before it.
+func (d *decision) again() bool {
+	n := d.f.Notice
+	if n == nil || d.status.Phase != v1.PhaseNoticed || n.Sent.IsZero() || !n.Sent.Before(d.a.Spec.NotAfter.Time) {
+		return false
+	}
+	return d.now.Time.Before(d.acts(n.Sent).Add(settles))
+}
+
+// settles is how long an Action that acts after its expiry may be late.
+const settles = 10 * time.Minute
+
+// acts returns when the Action acts if its notice was sent at a time.
+func (d *decision) acts(sent time.Time) time.Time {
+	noticed := *d.a
+	noticed.Status = d.status
+	return noticed.Acts(sent)
+}
+
 // unnoticed says why a policy doesn't stop a job after the grace: its owner didn't get the notice, or got it too late to do anything. after is when to look
 // again.
 func (d *decision) unnoticed() (why string, after time.Duration) {
@@ -159,9 +183,7 @@ func (d *decision) unnoticed() (why string, after time.Duration) {
 	if n.Sent.IsZero() {
 		return "", 0
 	}
-	noticed := *d.a
-	noticed.Status = d.status
-	acts := noticed.Acts(n.Sent)
+	acts := d.acts(n.Sent)
 	if left := acts.Sub(d.now.Time); left > 0 {
 		return fmt.Sprintf("it waits: its notice was sent late, and it will %s at %s", d.plan(), acts.UTC().Format(time.RFC3339)), left
 	}
@@ -356,7 +378,7 @@ func (d *decision) act() Next {
 	}
 	// The machine or the job may have changed since the decision, so that the API server rejected the effect.
 	if next, held := d.held(v1.PhaseActing, v1.PhaseFailed); held {
-		if !next.Status.Phase.Final() && !d.a.Spec.NotAfter.After(d.now.Time) {
+		if !next.Status.Phase.Final() && d.passed(d.a.Spec.NotAfter.Time) {
 			return d.end(v1.PhaseFailed, next.Status.Message)
 		}
 		return next
@@ -367,7 +389,7 @@ func (d *decision) act() Next {
 
 // bounded ends an Action whose effect the API server rejects: other Actions wait for its end. Evictions of a drain have another time limit.
 func (d *decision) bounded(next Next) Next {
-	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || d.now.Sub(d.f.RefusedSince) < refusedTimeout {
+	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || !d.passed(d.f.RefusedSince.Add(refusedTimeout)) {
 		return next
 	}
 	return d.end(v1.PhaseFailed, d.stuck(fmt.Sprintf("it couldn't %s within %s: %s", d.plan(), refusedTimeout, d.f.Refused)))
@@ -397,7 +419,7 @@ func (d *decision) drain() Next {
 			alone = append(alone, p.Namespace+"/"+p.Name)
 		}
 	}
-	over := d.status.StartTime.Add(d.f.DrainTimeout).Before(d.now.Time)
+	over := d.passed(d.status.StartTime.Add(d.f.DrainTimeout))
 	switch {
 	case len(alone) == len(left):
 		return d.end(v1.PhaseFailed, fmt.Sprintf("%s is cordoned, but nothing makes these pods again elsewhere, so that they stay: %s", name, list(alone)))
@@ -434,7 +456,7 @@ func (d *decision) reset() Next {
 		return d.end(v1.PhaseSucceeded, cmp.Or(r.Message, name+" was reset"))
 	case r != nil:
 		return d.end(v1.PhaseFailed, cmp.Or(r.Message, "the agent couldn't reset "+name))
-	case d.status.StartTime.Add(resetTimeout).Before(d.now.Time):
+	case d.passed(d.status.StartTime.Add(resetTimeout)):
 		return d.end(v1.PhaseFailed, fmt.Sprintf("the agent of %s didn't answer within %s", d.a.Spec.Machine.Name, resetTimeout))
 	}
 	return d.effect(EffectReset, "the agent is to reset "+name)
@@ -457,7 +479,7 @@ func (d *decision) end(p v1.Phase, message string) Next {
 func (d *decision) wait(p v1.Phase, message string, after time.Duration) Next {
 	d.status.Phase, d.status.Message = p, message
 	// A request expires while it waits.
-	if left := d.a.Spec.NotAfter.Sub(d.now.Time); left < after {
+	if left := d.a.Spec.NotAfter.Sub(d.now.Time); left > 0 && left < after {
 		after = left
 	}
 	return Next{Status: d.status, After: max(after, time.Second)}

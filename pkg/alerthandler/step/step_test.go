@@ -95,6 +95,7 @@ func TestTheFirstStep(t *testing.T) {
 		{"another Action resets it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarting = "broken-2" }), v1.PhasePending, "", "it waits: the action broken-2 resets GPU 2 of node3"},
 		{"another Action has reset it", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseSucceeded, "", "was reset since the alert began, by the action broken-2"},
 		{"another Action has reset it, and it is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "broken-2", "GPU 2: XID 48" }), v1.PhaseActing, step.EffectReset, ""},
+		{"another Action has reset it, and another GPU is broken", onMachine(v1.OperationResetGPU), with(func(f *step.Facts) { f.Restarted, f.Machine.Sick = "broken-2", "GPU 12: XID 48" }), v1.PhaseSucceeded, "", "was reset since"},
 		{"a person resets it again", onMachine(v1.OperationResetGPU, byAdmin), with(func(f *step.Facts) { f.Restarted = "broken-2" }), v1.PhaseActing, step.EffectReset, ""},
 		{"no GPU", onMachine(v1.OperationResetGPU, func(a *v1.Action) { a.Spec.Machine.GPU = nil }), facts(), v1.PhaseRefused, "", "no GPU"},
 		{"no target", stop(func(a *v1.Action) { a.Spec.Job = nil }), facts(), v1.PhaseRefused, "", "no job"},
@@ -203,6 +204,57 @@ func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
 	person.Status = a.Status
 	f.Notice = &step.Notice{Waits: true}
 	require.Equal(t, v1.PhaseActing, step.Decide(person, f, over).Status.Phase)
+}
+
+// A stop that waits for its notice has no place in the limits after its grace: the jobs of others don't wait for its owner's mail.
+func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
+	at, act := metav1.NewTime(start), metav1.NewTime(start.Add(30*time.Minute))
+	waits := stop(grace(30*time.Minute), func(a *v1.Action) {
+		a.Name, a.Status = "ann", v1.ActionStatus{Phase: v1.PhaseNoticed, NoticeTime: &at, ActTime: &act}
+	})
+	l := step.Limits{StopsPerHour: 1, StopsPerHourAndVC: 1, Waits: func(a *v1.Action) bool { return a == waits }}
+	other := stop(grace(10 * time.Minute))
+	require.NotEmpty(t, l.Check(other, []*v1.Action{waits}, step.Machines{}, start).Wait, "it is in its grace")
+	require.Empty(t, l.Check(other, []*v1.Action{waits}, step.Machines{}, start.Add(time.Hour)).Wait)
+	l.Waits = nil
+	require.NotEmpty(t, l.Check(other, []*v1.Action{waits}, step.Machines{}, start.Add(time.Hour)).Wait, "it is late")
+}
+
+// While the clock may be wrong, no Action begins, expires or fails because its time has passed.
+func TestNoTimePassesWhileTheClockJumps(t *testing.T) {
+	late := start.Add(48 * time.Hour)
+	jumped := func(f *step.Facts) *step.Facts { f.Jumped = true; return f }
+	n := step.Decide(onMachine(v1.OperationDrain), jumped(facts()), late)
+	require.Equal(t, v1.PhasePending, n.Status.Phase)
+	require.Contains(t, n.Status.Message, "clock")
+	require.Equal(t, time.Minute, n.After)
+	for _, do := range []v1.Operation{v1.OperationDrain, v1.OperationResetGPU, v1.OperationRestartMachine} {
+		a, f := onMachine(do), drained()
+		if do == v1.OperationDrain {
+			f.Machine.Pods = []step.Pod{{Namespace: "jobs", Name: "p", Managed: true}}
+		}
+		a.Status = step.Decide(a, f, start).Status
+		require.Equal(t, v1.PhaseActing, step.Decide(a, jumped(f), late).Status.Phase, do)
+		f.Jumped = false
+		require.Equal(t, v1.PhaseFailed, step.Decide(a, f, late).Status.Phase, do)
+	}
+	a := stop(canceled)
+	require.Equal(t, v1.PhaseCanceled, step.Decide(a, jumped(facts()), late).Status.Phase)
+}
+
+// A notice that comes late names a time after the expiry, and the job is stopped at that time.
+func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
+	a, f := stop(grace(time.Hour)), facts()
+	a.Spec.NotAfter = metav1.NewTime(start.Add(90 * time.Minute))
+	a.Status = step.Decide(a, f, start).Status
+	f.Notice = &step.Notice{Sent: start.Add(70 * time.Minute)}
+	for after, want := range map[time.Duration]v1.Phase{100 * time.Minute: v1.PhaseNoticed, 130 * time.Minute: v1.PhaseActing, 141 * time.Minute: v1.PhaseExpired} {
+		n := step.Decide(a, f, start.Add(after))
+		require.Equal(t, want, n.Status.Phase, n.Status.Message)
+		require.True(t, n.After == 0 || n.After > 10*time.Second || want == v1.PhaseActing, "%s", n.After)
+	}
+	f.Notice = &step.Notice{Waits: true}
+	require.Equal(t, v1.PhaseExpired, step.Decide(a, f, start.Add(90*time.Minute)).Status.Phase)
 }
 
 // A policy returns a machine only when its agent finds no fault: another GPU of it may be broken, too. A person may return it at once.

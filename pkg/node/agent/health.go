@@ -214,6 +214,22 @@ func (m *monitor) wasReset(index int32) {
 	m.store(before)
 }
 
+// left returns a fault that a reset hasn't ended. A reset also removes the instances of a GPU, which the agent makes again afterwards.
+func (m *monitor) left(index int32) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slotOf(index)
+	if s == nil {
+		return "it is gone"
+	}
+	for _, fault := range m.reasons(s) {
+		if fault != m.notSplit(s) || !m.splits(s) {
+			return fault
+		}
+	}
+	return ""
+}
+
 // slotOf returns the slot with a GPU's number, or nil. The caller holds the lock.
 func (m *monitor) slotOf(index int32) *slot {
 	for _, s := range m.slots {

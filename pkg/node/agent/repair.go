@@ -151,8 +151,12 @@ func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error)
 	return "", fmt.Errorf("the agent of this release doesn't support the order %q", o.Action)
 }
 
-// resetting is how long a reset may take.
-const resetting = time.Minute
+const (
+	// resetting is how long a reset may take.
+	resetting = time.Minute
+	// checking is how long the agent waits for reports after a reset, which ends the program that reads the GPUs.
+	checking = firstLook + silence
+)
 
 // reset resets a GPU that isn't allocated to a pod, and checks it.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
@@ -173,11 +177,11 @@ func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 		return said, err
 	}
 	d.gpus.wasReset(g.Index)
-	if err := d.gpus.measured(ctx, nextReport); err != nil {
+	if err := d.gpus.measured(ctx, checking); err != nil {
 		return "", fmt.Errorf("it was reset, but isn't checked: %w", err)
 	}
-	if now, _ := d.gpus.cardOf(g.Index); now.reason != "" {
-		return "", fmt.Errorf("it was reset, but still has a fault: %s", now.reason)
+	if fault := d.gpus.left(g.Index); fault != "" {
+		return "", fmt.Errorf("it was reset, but still has a fault: %s", fault)
 	}
 	return said, nil
 }

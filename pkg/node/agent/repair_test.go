@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -182,7 +183,7 @@ func TestAGPUThatIsStillBrokenAfterItsReset(t *testing.T) {
 		o.breaks(5, 48)
 		a := o.give(5, repair.Reset)
 		assert.False(t, a.Done)
-		assert.Contains(t, a.Message, "it was reset, but isn't checked: no report of the GPUs within 20s")
+		assert.Contains(t, a.Message, "it was reset, but isn't checked: no report of the GPUs within 1m15s")
 	})
 }
 
@@ -339,4 +340,46 @@ func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
 	assert.Contains(t, c.Message, "GPU 3: XID 74")
 	assert.True(t, o.give(3, repair.Ignore).Done)
 	assert.Equal(t, corev1.ConditionFalse, condition().Status, "someone wants it used")
+}
+
+// resetVendor removes the instances of a GPU at its reset, as NVIDIA's driver does.
+type resetVendor struct{ *splitVendor }
+
+func (v resetVendor) reset(_ context.Context, g *device) (string, error) {
+	delete(v.is, g.card)
+	return "it was reset", nil
+}
+
+// A reset removes the instances of a GPU, which the agent makes again later. The program that reads the GPUs needs a while for its start.
+func TestAResetOfASplitGPU(t *testing.T) {
+	o, v := newSplit(t, "1g.10gb", 7)
+	o.split(t.Context())
+	o.vendor = resetVendor{v}
+	r := v.report()
+	r.Events = []gpu.Event{{Bus: busOf(0), XID: 48, At: o.gpus.now()}}
+	o.gpus.see(r)
+	require.Contains(t, o.reason(0), "XID 48")
+	o.after = v.report
+	a := o.give(0, repair.Reset)
+	assert.True(t, a.Done, a.Message)
+	assert.Contains(t, o.reason(0), "it should be split")
+	o.split(t.Context())
+	o.gpus.see(v.report())
+	assert.Empty(t, o.reason(0))
+
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrdered(t)
+		o.breaks(5, 48)
+		var reports sync.WaitGroup
+		reports.Go(func() {
+			time.Sleep(50 * time.Second)
+			for range 2 {
+				o.gpus.see(reportOf(8))
+				time.Sleep(2 * time.Second)
+			}
+		})
+		a := o.give(5, repair.Reset)
+		assert.True(t, a.Done, a.Message)
+		reports.Wait()
+	})
 }
