@@ -84,7 +84,7 @@ func (s *site) check(docs [][]*doc) error {
 	return errors.Join(dead...)
 }
 
-// write renders, with Hugo, the documents of one version.
+// write renders the documents of one version with Hugo.
 func (s *site) write(ctx context.Context, work, dest string, at int, docs [][]*doc) error {
 	if err := os.CopyFS(work, sub(theme, "theme")); err != nil {
 		return err

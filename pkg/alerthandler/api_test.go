@@ -278,7 +278,7 @@ func TestAnIdleJobIsStopped(t *testing.T) {
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, jobv1.ObjectName("ann", "kept")).Spec.ExecutionType)
 }
 
-// An alert that ends within the grace cancels the stop.
+// An alert that ends within the grace period cancels the stop.
 func TestAnAlertThatEndsCancels(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")

@@ -21,7 +21,7 @@ const (
 	// mostOpen bounds the Actions of policies that aren't finished, for jobs and for machines. The handler takes no alerts beyond that number;
 	// Alertmanager repeats them.
 	mostOpen = 1000
-	// valid is how long an Action of a policy may wait to begin, after its grace. The limits of an hour make it wait for hours.
+	// valid is how long an Action of a policy may wait to begin, after its grace period. The limits of an hour make it wait for hours.
 	valid = 24 * time.Hour
 	// followed is how long a step may be the reason for the next one.
 	followed = 12 * time.Hour

@@ -188,7 +188,7 @@ func (w *world) blind(c *policy.Config) *alerthandler.Handler {
 	return h
 }
 
-// If the message that an alert has ended was lost, nothing is done after the grace. If the alert fires again, that is another incident.
+// If the message about the end of an alert is lost, the handler does nothing when the grace period ends. If the alert fires again, that is another incident.
 func TestALostEnd(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -320,7 +320,7 @@ policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: 
 	}
 }
 
-// A silence ends the messages about an alert. The job isn't stopped at the end of the grace, but when the silence has ended and the alert still fires.
+// A silence ends the messages about an alert. The job isn't stopped at the end of the grace period, but when the silence has ended and the alert still fires.
 func TestASilenceHolds(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

@@ -32,7 +32,7 @@ func TestAResetEndsWithoutReadableAnswers(t *testing.T) {
 	require.Equal(t, v1.PhaseFailed, decide(now.Add(time.Hour)).Status.Phase)
 }
 
-// The alerts of a policy are narrowed while an Action is in its grace. The Action is refused, and its incident ends: if the policy selects the alert
+// The alerts of a policy are narrowed while an Action is in its grace period. The Action is refused, and its incident ends: if the policy selects the alert
 // again, another incident begins.
 func TestAPolicyThatNoLongerSelectsAnAlert(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)

@@ -83,7 +83,9 @@ func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 
 // The API server's clock, by which Actions are created, is ahead of the handler's, by which they begin.
 func TestAnActionThatWasMadeAfterTheAlertBeganAfterIt(t *testing.T) {
-	at := func(second int) metav1.Time { return metav1.NewTime(time.Date(2026, 11, 30, 9, 0, second, 0, time.UTC)) }
+	at := func(second int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 11, 30, 9, 0, second, 0, time.UTC))
+	}
 	action := func(name string, made metav1.Time) *v1.Action {
 		return &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: made},
 			Spec: v1.ActionSpec{Do: v1.OperationRestartMachine, Machine: &v1.Machine{Name: "node3", UID: "n3"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}}}

@@ -15,7 +15,7 @@ import (
 const (
 	// readyAgain is how long a node may take to be Ready after its machine's start; scripts/remove.sh has the same limit.
 	readyAgain = 5 * time.Minute
-	// rebootLimit is how long a machine may take to start: servers with much memory test it for a quarter of an hour.
+	// rebootLimit is how long a machine may take to start: servers with a lot of memory test it for a quarter of an hour.
 	rebootLimit = 30 * time.Minute
 	rebootLook  = 3 * time.Second
 	// rebootAgain is how long a machine may still respond without having restarted before it is restarted again: a service may take 90 s to stop.

@@ -142,7 +142,7 @@ func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing
 	}
 }
 
-// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack has a real SQLite log from earlier. SQLite would replay it into any database file beside it.
+// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack leaves the write-ahead log of an older SQLite database in the folder. SQLite would replay the log into any database file beside it.
 func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	const folder = "/data/jobs"
 	l, from := newLab(t, 1, 0), saved(t)

@@ -65,8 +65,8 @@ type Facts struct {
 	ProductUUID string `json:"product-uuid,omitempty"` // only root may read it
 	Product     string `json:"product,omitempty"`
 	Vendor      string `json:"vendor,omitempty"`
-	// Container is the tool that made the machine if it shares its kernel and clock with another one:
-	// systemd-nspawn, docker, lxc …; empty otherwise.
+	// Container is the container manager, such as systemd-nspawn, docker or lxc, if the machine is a container, which shares the kernel and the clock of
+	// its host; empty otherwise.
 	Container string `json:"container,omitempty"`
 }
 

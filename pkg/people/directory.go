@@ -122,7 +122,7 @@ func belongs(object, name string) error {
 	return nil
 }
 
-// Load reads everything once, for commands.
+// Load reads everything once. Commands use it instead of a watch.
 func (d *Directory) Load(ctx context.Context) error {
 	if err := d.users.Load(ctx); err != nil {
 		return explain(err)

@@ -33,7 +33,7 @@ type Person struct {
 	Via string
 }
 
-// Subject returns the person with a token, for rules.
+// Subject returns the person, and the token of the request, as the subject of a rule.
 func (p *Person) Subject(t rules.Token) rules.Subject {
 	return rules.Subject{Name: p.Name, Groups: p.Groups, Grants: p.Grants, Token: t}
 }

@@ -54,7 +54,7 @@ func (e *endpoint) origin(keys ...string) string {
 	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
 }
 
-// field names the setting to change: a field of layout.yaml, or the key in OpenSSH's configuration that replaced it.
+// field returns the name of the setting to change: a field of layout.yaml, or the key that overrides the field in OpenSSH's configuration.
 func (e *endpoint) field(own, key string) string {
 	if e.configured[key] == "" {
 		return own

@@ -119,7 +119,7 @@ func (h *host) check(s Script) error {
 	return nil
 }
 
-// access returns the rights for a command.
+// access returns the user that runs a command, and the password for sudo or the prompt for it.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
 	if h.client.o.Prompt != nil && !as.password.IsSet() {

@@ -85,7 +85,7 @@ func TestRequestsForMachines(t *testing.T) {
 	b.has(".requests .steps", "Succeeded")
 	b.has("tr[data-machine=gpu-1]", "cordoned")
 
-	// A request in its grace is withdrawn.
+	// A request in its grace period is withdrawn.
 	b.press(".requests button", "Uncordon")
 	b.fill("dialog [name=reason]", "the fan is new")
 	b.fill("dialog [name=grace]", "3600")

@@ -119,7 +119,7 @@ func TestTemplates(t *testing.T) {
 	b.shows(`window.copied === "paictl job submit --template 'bob/Fine-tune BERT' --set 'model=bert-large: uncased' --set lr=1e-5 --set 'data dir=/data/it'\\''s'"`)
 	b.shows("!document.querySelector('.menu-list')")
 
-	// Use opens that file on the page Submit, where the form continues. The submission counts.
+	// Use opens that file on the Submit page, where the form continues. The submission counts.
 	w.submit("ann", "finetune", "speech", 1) // the name is used
 	b.run(remembers)
 	b.press(".actions a.primary", "Use")
@@ -159,7 +159,7 @@ func TestTemplates(t *testing.T) {
 	b.press("dialog[open] button.primary", "Delete")
 	b.shows("location.pathname === '/templates' && document.querySelectorAll('.template').length === 5")
 
-	// The file of the page Submit becomes one, too. Its secrets are masked, and the form says so.
+	// The job file of the Submit page can be saved as a template, too. Its secrets are masked, and the form says so.
 	b.do(chromedp.Navigate(w.URL + "/submit"))
 	b.shows("document.querySelector('.cm-content')")
 	b.jobFile(tuning + "secrets: {token: very-secret}\n")

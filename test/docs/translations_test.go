@@ -78,7 +78,8 @@ func TestTranslationsHaveTheCommandsOfTheirOriginals(t *testing.T) {
 	}
 }
 
-// A heading can change and keep its level: the translation has a digest of the headings and commands that were translated.
+// The levels of headings don't show that the text of a heading has changed. Each translation therefore contains a digest of the headings, commands and
+// tables of the English page.
 func TestTranslationsAreOfThePresentOriginals(t *testing.T) {
 	for p, original := range translations(t) {
 		want := digest(original)

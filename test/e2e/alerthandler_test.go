@@ -312,7 +312,7 @@ func (h *handled) machineIsRepaired(t *testing.T) {
 	h.ended(t, "moves", "stopped", "")
 }
 
-// idleJobIsStopped waits for the end of the grace, and kills the handler when it acts.
+// idleJobIsStopped waits for the end of the grace period, and kills the handler when it acts.
 func (h *handled) idleJobIsStopped(t *testing.T) {
 	var a *actions.Action
 	h.killedAtEachStep(t, grace+2*time.Minute, "the job's Action ends", func(all []actions.Action) (over bool) {

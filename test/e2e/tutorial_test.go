@@ -49,7 +49,7 @@ func TestTheTutorialsOfNewcomersAndResearchersCanBeFollowed(t *testing.T) {
 	require.NoError(t, newcomer.Play(steps[down:], t.Logf))
 }
 
-// The operator's machines have the addresses in the tutorial.
+// The hosts of the test get the addresses that the tutorial uses.
 func TestTheTutorialOfOperatorsCanBeFollowed(t *testing.T) {
 	const hosts = 4 // the tutorial adds one of them
 	lab := newLab(t, "gpu", hosts-1, "--subnet", "10.0.0.0/24")

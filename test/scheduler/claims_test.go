@@ -141,7 +141,7 @@ func TestANameThatIsUsedAgainHasAClaimOfItsOwn(t *testing.T) {
 	assert.Len(t, s.users(), 8)
 }
 
-// The scheduler serves other claims as kube-scheduler does, in the same profile; no other scheduler serves the claims of its own class.
+// The scheduler serves other claims as kube-scheduler does, in the same profile; no other scheduler serves the claims of its class.
 func TestOtherClaimsAreServedAsEver(t *testing.T) {
 	s := newStage(t, "claims-other")
 	p := schedulertest.Start(t, s.c, schedulertest.Options{Name: "one", Namespace: s.ns})

@@ -19,7 +19,7 @@ type Delivery struct {
 // mostRefused is how often a server refuses the address of a receiver until the notice isn't waited for. People choose their own addresses.
 const mostRefused = 3
 
-// Delivery returns the delivery of the notice of an Action in its grace. known is false until a round has seen the Action: another replica may have
+// Delivery returns the delivery of the notice of an Action in its grace period. known is false until a round has seen the Action: another replica may have
 // sent the notice.
 func (n *Notifier) Delivery(action types.UID) (d Delivery, known bool) {
 	n.mu.Lock()

@@ -245,7 +245,7 @@ func TestOwnWebhooksTakeTurns(t *testing.T) {
 	require.Equal(t, []string{"~ann: job ann/train succeeded", "~bob: job bob/train succeeded", "~eve: job eve/train succeeded"}, s.sent)
 }
 
-// The end of a plan reaches people also after a grace that is longer than the record of other notices.
+// The end of a plan reaches people also after a grace period that is longer than the record of other notices.
 func TestAPlanWithALongGrace(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -296,7 +296,7 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 const (
 	// mostBroken is how many receivers may break their connections, one after the other, before the channel counts as broken.
 	mostBroken = 2
-	// known is how often a receiver breaks the connection until that says nothing about the channel.
+	// known is how often a receiver breaks the connection until a further break no longer counts against the channel.
 	known = 2
 )
 

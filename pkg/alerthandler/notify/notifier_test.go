@@ -150,7 +150,7 @@ func (r *replica) round() time.Duration {
 	return after
 }
 
-// job returns an Action that stops a job, in its grace.
+// job returns an Action that stops a job, in its grace period.
 func (s *scene) job(i int, owner string) *v1.Action {
 	notice, act := metav1.NewTime(s.now), metav1.NewTime(s.now.Add(4*time.Hour))
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%d", i), UID: types.UID(fmt.Sprintf("a%d", i))}}
@@ -293,7 +293,7 @@ func TestAMailServerThatIsAway(t *testing.T) {
 	}
 }
 
-// If no mail could be sent until the end of the grace, the notice names a new time, and says so to the handler.
+// If no mail could be sent until the end of the grace period, the notice names a new time, and says so to the handler.
 func TestANoticeAfterItsTime(t *testing.T) {
 	s := newScene(t)
 	s.down = errors.New("away")

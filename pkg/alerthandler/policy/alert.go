@@ -53,7 +53,7 @@ func (a *Alert) Target() Target {
 	return t
 }
 
-// Reason returns the alert in one sentence, for people.
+// Reason describes the alert in one sentence.
 func (a *Alert) Reason() string {
 	if text := OneLine(a.Annotations["summary"], mostReason); text != "" {
 		return text

@@ -25,7 +25,7 @@ func TestDrainsOfCordonedMachinesAreLimited(t *testing.T) {
 	require.Equal(t, "it waits: policies may put 2 machines out of service an hour", all[2].Status.Message)
 }
 
-// An Action for a machine is in its grace. One of another alert for the same machine doesn't act before it without a place in the hour.
+// An Action for a machine is in its grace period. One of another alert for the same machine doesn't act before it without a place in the hour.
 func TestAnotherAlertForAMachineInItsGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 1, MachinesOut: 1}
 	on := func(name, machine string, change ...func(*v1.Action)) *v1.Action {

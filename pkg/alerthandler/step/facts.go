@@ -95,7 +95,7 @@ type Machine struct {
 	Restart *Answer
 }
 
-// Announced is an Action in its grace, which ends at a time.
+// Announced is an Action in its grace period, which ends at a time.
 type Announced struct {
 	Action string
 	At     time.Time

@@ -26,7 +26,7 @@ type Limits struct {
 	ReturnsWithin time.Duration
 	// Hours are the hours when the Action may begin.
 	Hours *Hours
-	// Waits reports whether an Action waits for its notice. At the end of its grace it loses its place, since it may wait for a day. Nil if no Action waits.
+	// Waits reports whether an Action waits for its notice. At the end of its grace period it loses its place, since it may wait for a day. Nil if no Action waits.
 	Waits func(*v1.Action) bool
 }
 
@@ -164,7 +164,7 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 			counted[other.Spec.Machine.Name] = true
 		}
 	}
-	// A machine whose Action is in its grace has its place in the share, but one in the hour only at the end of the grace.
+	// A machine whose Action is in its grace period has its place in the share, but one in the hour only at the end of the grace period.
 	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && !taken[name] && len(taken) >= most {
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
@@ -181,13 +181,13 @@ func (l Limits) counts(a, other *v1.Action, now time.Time) bool {
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && !(due(other, now) && l.Waits != nil && l.Waits(other)))
 }
 
-// due reports whether the grace of an Action has ended. The Action has had its place among the other Actions in their grace since its notice. Only
+// due reports whether the grace period of an Action has ended. The Action has had its place among the other Actions in their grace period since its notice. Only
 // Actions that have begun count against it now: they may have begun late.
 func due(a *v1.Action, now time.Time) bool {
 	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
 }
 
-// count counts the Actions that acted, or will act after their grace, within an hour of the time when a given Action would act. So an Action in its
+// count counts the Actions that acted, or will act after their grace period, within an hour of the time when a given Action would act. So an Action in its
 // grace takes a place in the hour that its notice names, and no place in the hours before.
 type count struct {
 	now, at time.Time
@@ -226,7 +226,7 @@ func (c *count) add(a *v1.Action) bool {
 	return true
 }
 
-// wait returns a Limit that lasts until the first Action began an hour ago; Actions in their grace may also be canceled.
+// wait returns a Limit that lasts until the first Action began an hour ago; Actions in their grace period may also be canceled.
 func (c *count) wait(limit string) Limit {
 	after := time.Minute
 	if !c.first.IsZero() {

@@ -66,7 +66,7 @@ func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Machines fail while an Action on another machine is in its grace: at the end of the grace, policies may put no further machine out of service.
+// Machines fail while an Action on another machine is in its grace period: at the end of the grace period, policies may put no further machine out of service.
 func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 4, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}}
@@ -81,7 +81,7 @@ func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	require.Contains(t, all[0].Status.Message, "4 of 40 machines are out of service")
 }
 
-// An Action that has waited so long that it would expire in its grace sends no notice.
+// An Action that has waited so long that it would expire in its grace period sends no notice.
 func TestNoNoticeThatWouldNotComeTrue(t *testing.T) {
 	a := stop(grace(4*time.Hour), func(a *v1.Action) { a.Spec.NotAfter = metav1.NewTime(start.Add(28 * time.Hour)) })
 	f := facts()

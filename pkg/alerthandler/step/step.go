@@ -148,7 +148,7 @@ var doing = map[v1.Operation]string{
 // passed reports whether a time has passed. A clock that was set doesn't say so.
 func (d *decision) passed(t time.Time) bool { return !d.f.Jumped && !t.After(d.now.Time) }
 
-// again reports whether the grace began again because the notice came late. The notice names a time, so that the Action doesn't expire before it.
+// again reports whether the grace period began again because the notice came late. The notice names a time, so that the Action doesn't expire before it.
 func (d *decision) again() bool {
 	n := d.f.Notice
 	if n == nil || d.status.Phase != v1.PhaseNoticed || n.Sent.IsZero() || !n.Sent.Before(d.a.Spec.NotAfter.Time) {
@@ -167,7 +167,7 @@ func (d *decision) acts(sent time.Time) time.Time {
 	return noticed.Acts(sent)
 }
 
-// unnoticed says why a policy doesn't stop a job after the grace: its owner didn't get the notice, or got it too late to do anything. after is when to look
+// unnoticed says why a policy doesn't stop a job after the grace period: its owner didn't get the notice, or got it too late to do anything. after is when to look
 // again.
 func (d *decision) unnoticed() (why string, after time.Duration) {
 	n := d.f.Notice

@@ -148,7 +148,7 @@ func TestADrain(t *testing.T) {
 	require.True(t, n.Status.Results[0].Done)
 }
 
-// After its grace a request acts; one that is canceled or whose job ended in the grace doesn't.
+// After its grace period a request acts; one that is canceled or whose job ended in the grace period doesn't.
 func TestAfterTheGrace(t *testing.T) {
 	a := stop(grace(time.Hour))
 	f := facts()
@@ -206,7 +206,7 @@ func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
 	require.Equal(t, v1.PhaseActing, step.Decide(person, f, over).Status.Phase)
 }
 
-// A stop that waits for its notice has no place in the limits after its grace: the jobs of others don't wait for its owner's mail.
+// A stop that waits for its notice has no place in the limits after its grace period: the jobs of others don't wait for its owner's mail.
 func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
 	at, act := metav1.NewTime(start), metav1.NewTime(start.Add(30*time.Minute))
 	waits := stop(grace(30*time.Minute), func(a *v1.Action) {
@@ -321,7 +321,7 @@ func TestAReset(t *testing.T) {
 	require.Equal(t, v1.PhaseSucceeded, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
 }
 
-// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace has ended, and none if it
+// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace period has ended, and none if it
 // is a dry run.
 func TestAnyRequestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -182,7 +182,7 @@ type ActionStatus struct {
 	Phase Phase `json:"phase,omitempty"`
 	// Message gives the result, or the reason for waiting or refusing, in one sentence.
 	Message string `json:"message,omitempty"`
-	// NoticeTime is the time of the notice to affected people, ActTime the end of the grace.
+	// NoticeTime is the time of the notice to affected people, ActTime the end of the grace period.
 	NoticeTime *metav1.Time `json:"noticeTime,omitempty"`
 	ActTime    *metav1.Time `json:"actTime,omitempty"`
 	// StartTime is when the operation began, and EndTime when the phase became final.
@@ -217,7 +217,7 @@ const (
 	PhaseNew Phase = ""
 	// PhasePending waits for a limit of its policy.
 	PhasePending Phase = "Pending"
-	// PhaseNoticed waits for the end of the grace.
+	// PhaseNoticed waits for the end of the grace period.
 	PhaseNoticed   Phase = "Noticed"
 	PhaseActing    Phase = "Acting"
 	PhaseSucceeded Phase = "Succeeded"
@@ -263,7 +263,7 @@ func (a *Action) Begun() bool { return a.Status.StartTime != nil }
 // tooLate is the time before an Action acts within which a notice of it comes too late.
 const tooLate = 2 * time.Minute
 
-// Acts returns when an Action in its grace acts if its notice is sent at a time. If that is too late, the grace begins again: a mail server may be
+// Acts returns when an Action in its grace period acts if its notice is sent at a time. If that is too late, the grace period begins again: a mail server may be
 // away for hours. Only the stop of a job by a policy waits for its notice.
 func (a *Action) Acts(told time.Time) time.Time {
 	at := a.Status.ActTime

@@ -26,7 +26,7 @@ type PutOptions struct {
 	Change []func(*v1.GroupSpec)
 }
 
-// list is a flag with several values, which replaces, adds or removes entries.
+// list describes the three flags for a list of a group: they replace the list, add entries, or remove entries.
 type list struct {
 	flag, usage string
 	replace     func(*v1.GroupSpec, []string) error

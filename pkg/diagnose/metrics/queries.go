@@ -202,7 +202,7 @@ func part(name, expr string) string {
 type Subject struct {
 	match   string
 	queries []query
-	// task returns the name of a pod's task, for people.
+	// task returns the name of a pod's task as people know it.
 	task func(pod string) string
 	// begin is when the subject began to exist, if an earlier subject may have had the same name.
 	begin time.Time

@@ -56,7 +56,7 @@ func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Front returns the kubeconfig of a front, for commands.
+// Front returns the kubeconfig of a front, for paictl commands.
 func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	t.Helper()
 	h, err := Handler(c.Config, services)

@@ -252,7 +252,7 @@ func (p place) boolean(fallback bool) bool {
 	return p.v.truth
 }
 
-// list returns the entries of a list.
+// list returns the entries of the list at this place, or nil if the place has no list. It reports a list with fewer than least entries.
 func (p place) list(least int) []place {
 	if !p.is(kindList) {
 		return nil

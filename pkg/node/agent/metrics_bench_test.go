@@ -49,7 +49,7 @@ func busy(b *testing.B) (*Driver, []byte) {
 	return d, line
 }
 
-// BenchmarkScrape measures one scrape of all measurements. Prometheus scrapes every 15 s by default.
+// BenchmarkScrape measures one scrape of all measurements. The service prometheus scrapes every 30 s by default.
 func BenchmarkScrape(b *testing.B) {
 	d, _ := busy(b)
 	registry := prometheus.NewRegistry()

@@ -35,7 +35,7 @@ type machine struct {
 	t       *testing.T
 	now     time.Time
 	version int
-	// cpu of a container grows by so much in a second of pause.
+	// grows is the CPU time that each container uses per second of a pause, and cpu is the total.
 	grows  map[string]time.Duration
 	cpu    map[string]time.Duration
 	pauses int

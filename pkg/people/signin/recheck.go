@@ -170,7 +170,7 @@ func (r *Recheck) Round(ctx context.Context) error {
 }
 
 // follow determines whether a round continues the previous rounds, which another replica may have run. If no round ran for a quarter of
-// the grace, a new grace begins.
+// the grace period, a new grace begins.
 func (r *Recheck) follow(ctx context.Context) (err error) {
 	now := r.now()
 	if r.follows(now) {

@@ -126,7 +126,7 @@ type Outcome struct {
 	Killed  bool // it didn't end in time
 }
 
-// Supervise waits for a program, and forwards signals to it. After a stop, the whole process group has the grace
+// Supervise waits for a program, and forwards signals to it. After a stop, the whole process group has the grace period
 // period: the program is often a shell that exits at once, while its child still saves its state.
 func (s *Signals) Supervise(p *Process, grace time.Duration) Outcome {
 	s.attach(p)

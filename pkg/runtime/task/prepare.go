@@ -132,7 +132,7 @@ func (t *task) writeHosts() error {
 	return f.Close()
 }
 
-// userHome returns the home of the image's user, for configuration files.
+// userHome returns the home folder of the image's user, where programs look for their configuration.
 func (t *task) userHome() string {
 	home := t.get("HOME")
 	if home == "" || home == "/" && os.Getuid() != 0 {

@@ -181,13 +181,13 @@ type NewAction struct {
 	GPU          *int32
 	Reason       string
 	Grace        time.Duration
-	// NotAfter is when a request that hasn't begun expires; zero is defaultValid after the grace.
+	// NotAfter is when a request that hasn't begun expires; zero is defaultValid after the grace period.
 	NotAfter time.Time
 	DryRun   bool
 }
 
 const (
-	// maxGrace bounds the grace. defaultValid and maxValid are how long after its grace a request may wait to begin.
+	// maxGrace bounds the grace period. defaultValid and maxValid are how long after its grace period a request may wait to begin.
 	maxGrace     = 7 * 24 * time.Hour
 	defaultValid = time.Hour
 	maxValid     = 7 * 24 * time.Hour

@@ -97,7 +97,7 @@ func (r Recheck) Every() time.Duration { return time.Duration(r.EverySeconds) * 
 // Grace returns how long a provider's last answer is valid while the provider can't be reached.
 func (r Recheck) Grace() time.Duration { return time.Duration(r.GraceMinutes) * time.Minute }
 
-// Enough returns an error if the grace allows too few requests.
+// Enough returns an error if the grace period allows too few requests.
 func (r Recheck) Enough() error {
 	if r.Grace() < enough*r.Every() {
 		return fmt.Errorf("%d minutes are less than %d times everySeconds: a question or two that fail would sign people out", r.GraceMinutes, enough)

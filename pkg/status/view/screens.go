@@ -84,7 +84,7 @@ func used(m *status.Machine) int {
 	return n
 }
 
-// machineNote returns the most important notes about a machine.
+// machineNote returns the notes about a machine in one line.
 func machineNote(m *status.Machine) string {
 	parts := m.PressureWords()
 	if n := sick(m); n > 0 {

@@ -56,7 +56,7 @@ func checkMachine(ctx context.Context, n needs) error {
 	return hint.Errorf(remedy, "this machine doesn't have %s", strings.Join(missing, ", "))
 }
 
-// staticLibrary reports whether gcc finds a static library: if it doesn't, it prints only the library's name.
+// staticLibrary reports whether gcc finds a static library. If gcc doesn't find the library, it prints its name instead of a path.
 func staticLibrary(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "gcc", "-print-file-name="+name).Output()
 	return err == nil && filepath.IsAbs(strings.TrimSpace(string(out)))

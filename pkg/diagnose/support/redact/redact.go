@@ -170,7 +170,8 @@ func (b *Builder) Set() *Set {
 
 func hash(k uint32) uint32 { return k * 2654435761 >> 16 }
 
-// span is a part of a text. cut is the part to replace; the text between from and to identified it.
+// span is a secret in a text. The bytes from cutFrom to cutTo are replaced. The bytes from `from` to `to` are the match, which may be longer, such as a
+// URL with a password.
 type span struct {
 	from, to       int
 	cutFrom, cutTo int

@@ -102,7 +102,7 @@ type world struct {
 	gpus    func(*corev1.Pod) (*v1.TaskGPUs, bool)
 }
 
-// owner returns the owner of pods.
+// owner returns the owner reference that pods get: to the Framework, or to its ConfigMap.
 func (w *world) owner() metav1.OwnerReference {
 	yes := true
 	if w.f.OwnsPods() {

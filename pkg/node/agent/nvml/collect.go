@@ -232,7 +232,7 @@ func (c *Collector) numa(bus string) *int64 {
 	return &node
 }
 
-// facts returns the values for labels of a GPU.
+// facts returns the properties of a GPU for the labels of its node.
 func (c *Collector) facts(d nvml.Device) map[string]string {
 	out := map[string]string{}
 	if c.has("nvmlDeviceGetCudaComputeCapability") {

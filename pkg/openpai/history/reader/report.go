@@ -12,7 +12,7 @@ import (
 const (
 	// maxLeftOut is how many of the jobs that are left out are named.
 	maxLeftOut = 1000
-	// maxName is how many characters of a name are shown. OpenPAI's columns have no more.
+	// maxName is how many characters of a name are shown. OpenPAI's columns aren't longer.
 	maxName = 256
 )
 

@@ -30,7 +30,7 @@ type Action struct {
 	Phase string `json:"phase"`
 	// Message is the result, or the reason for waiting or refusing.
 	Message string `json:"message,omitempty"`
-	// Noticed is the time of the notice to affected people, Acts the end of the grace.
+	// Noticed is the time of the notice to affected people, Acts the end of the grace period.
 	Noticed *time.Time `json:"noticed,omitempty"`
 	Acts    *time.Time `json:"acts,omitempty"`
 	Started *time.Time `json:"started,omitempty"`
@@ -94,7 +94,7 @@ type NewAction struct {
 	Reason string `json:"reason"`
 	// GraceSeconds is the time between the notice to affected people and the operation, at most 7 days.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
-	// NotAfter is when the request expires if it hasn't begun: an hour after the grace by default, and 7 days after it at most.
+	// NotAfter is when the request expires if it hasn't begun: an hour after the grace period by default, and 7 days after it at most.
 	NotAfter *time.Time `json:"notAfter,omitempty"`
 	// DryRun checks the request and reports what would be done, without doing it.
 	DryRun bool `json:"dryRun,omitempty"`
