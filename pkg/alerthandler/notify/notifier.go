@@ -321,7 +321,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 		session, err := channel.Open(ctx)
 		if err != nil {
 			n.failed(ctx, label, key, err)
-			return false, nil
+			return false, nil //nolint:nilerr // the channel is retried
 		}
 		sent, lost, err := n.send(ctx, session, label, key, part, end)
 		session.Close()
