@@ -379,6 +379,10 @@ func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 	}{
 		"no server":       {func(s *scene) { s.down = errors.New("away") }, 27 * time.Hour, true},
 		"no confirmation": {func(s *scene) { s.answer = fmt.Errorf("%w: time-out", ErrUnknown) }, 27 * time.Hour, true},
+		"a person's own webhook that never accepts a message": {func(s *scene) {
+			s.config.SMTP.Host, s.config.PersonalWebhooks, s.breaks = "", true, map[string]bool{"~ann": true}
+			s.chosen["ann"] = &peoplev1.Notifications{Webhook: "generic"}
+		}, 5 * time.Hour, false},
 		"no such address": {func(s *scene) { s.answer = fmt.Errorf("%w: 550", ErrRefused) }, 5 * time.Hour, false},
 	} {
 		s := newScene(t)
