@@ -21,9 +21,12 @@ const (
 	SignatureFile = ListFile + ".minisig"
 )
 
-// Program returns the file name of a release's paictl for a platform.
-func Program(version, goos, arch string) string {
-	return "paictl_" + version + "_" + goos + "_" + arch
+// Programs returns the programs of a release. paictl starts the others, which are installed beside it.
+func Programs() []string { return []string{"paictl", "paictl-history"} }
+
+// Program returns the file name of a release's program for a platform.
+func Program(name, version, goos, arch string) string {
+	return name + "_" + version + "_" + goos + "_" + arch
 }
 
 // BundleArchive returns the file name of a release's bundle for the machines of an architecture.

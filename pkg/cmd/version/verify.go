@@ -2,8 +2,12 @@ package version
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -39,13 +43,11 @@ func verifyRun(ctx context.Context, opts *Options) error {
 	if err != nil {
 		return err
 	}
-	files, name := opts.Files, ""
+	files, names := opts.Files, make([]string, len(opts.Files))
 	if len(files) == 0 {
-		running, err := opts.Program()
-		if err != nil {
-			return fmt.Errorf("find the running program: %w", err)
+		if files, names, err = installed(opts); err != nil {
+			return err
 		}
-		files, name = []string{running}, release.Program(version.Version, runtime.GOOS, runtime.GOARCH)
 	}
 	list := opts.Checksums
 	if list == "" {
@@ -59,8 +61,8 @@ func verifyRun(ctx context.Context, opts *Options) error {
 	}
 	result := verification{Release: signed.Version, Time: signed.Time, Key: signed.Key.String()}
 	bad := 0
-	for _, file := range files {
-		v, err := signed.Verify(ctx, file, name)
+	for i, file := range files {
+		v, err := signed.Verify(ctx, file, names[i])
 		if err != nil {
 			return err
 		}
@@ -77,6 +79,29 @@ func verifyRun(ctx context.Context, opts *Options) error {
 			bad, plural.Of(len(files), "file"), signed.Version)
 	}
 	return nil
+}
+
+// installed returns the running program and the other programs of a release that are installed beside it, with their names in the release.
+func installed(opts *Options) (files, names []string, err error) {
+	running, err := opts.Program()
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the running program: %w", err)
+	}
+	target, err := filepath.EvalSymlinks(running)
+	if err != nil {
+		return nil, nil, fmt.Errorf("find the running program: %w", err)
+	}
+	for i, name := range release.Programs() {
+		file := running
+		if i > 0 {
+			file = filepath.Join(filepath.Dir(target), name)
+			if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+		}
+		files, names = append(files, file), append(names, release.Program(name, version.Version, runtime.GOOS, runtime.GOARCH))
+	}
+	return files, names, nil
 }
 
 func (o *Options) show(r verification) error {

@@ -40,7 +40,7 @@ func NewCmdVersion(f *cmdutil.Factory, runF func(context.Context, *Options) erro
 		Short: "Show the version of paictl and of the Kubernetes it installs, or verify a release",
 		Long: `Shows the version of paictl, and of the Kubernetes that it installs.
 
---verify compares this program, or the files that you name, with the checksums of a release: ` + release.ListFile + `,
+--verify compares this program and paictl-history beside it, or the files that you name, with the checksums of a release: ` + release.ListFile + `,
 which ` + release.SignatureFile + ` signs. It needs no network. It reads both from the folder of the program or of the
 first file, or from share/paictl of the installation; --checksums names another place. A changed paictl can print
 anything, so verify a download with a paictl that you have, with minisign, or with install.sh before you run it.

@@ -42,7 +42,9 @@ func paictl(t *testing.T, running, key string, env map[string]string, args ...st
 }
 
 // thisProgram returns the name of the running program in its release.
-func thisProgram() string { return release.Program(version.Version, runtime.GOOS, runtime.GOARCH) }
+func thisProgram() string {
+	return release.Program("paictl", version.Version, runtime.GOOS, runtime.GOARCH)
+}
 
 func TestTheRunningProgramIsVerified(t *testing.T) {
 	r := releasetest.New(t, version.Version, map[string][]byte{thisProgram(): []byte("the program"), "other": []byte("other")})
@@ -60,6 +62,27 @@ func TestTheRunningProgramIsVerified(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "download them again")
 	assert.Equal(t, cmdutil.ExitFailure, cmdutil.ExitCode(err))
 	assert.Contains(t, out, "refused  "+running+": it has sha256 ")
+}
+
+// The program that paictl starts is verified with it, and has to be the program of that name.
+func TestTheProgramBesideIsVerified(t *testing.T) {
+	history := release.Program("paictl-history", version.Version, runtime.GOOS, runtime.GOARCH)
+	r := releasetest.New(t, version.Version, map[string][]byte{thisProgram(): []byte("the program"), history: []byte("history"), "other": []byte("other")})
+	bin, link := filepath.Join(r.Dir, "bin"), filepath.Join(r.Dir, "link")
+	require.NoError(t, os.Mkdir(bin, 0o755))
+	require.NoError(t, os.Rename(filepath.Join(r.Dir, thisProgram()), filepath.Join(bin, "paictl")))
+	beside := filepath.Join(bin, "paictl-history")
+	require.NoError(t, os.Rename(filepath.Join(r.Dir, history), beside))
+	require.NoError(t, os.Symlink(filepath.Join(bin, "paictl"), link))
+	list := filepath.Join(r.Dir, release.ListFile)
+	out, err := paictl(t, link, r.Key, nil, "--verify", "--checksums", list)
+	require.NoError(t, err)
+	assert.Contains(t, out, "ok       "+link+" is "+thisProgram())
+	assert.Contains(t, out, "ok       "+beside+" is "+history)
+	require.NoError(t, os.WriteFile(beside, []byte("other"), 0o600))
+	out, err = paictl(t, link, r.Key, nil, "--verify", "--checksums", list)
+	require.ErrorContains(t, err, "1 of 2 files didn't match")
+	assert.Contains(t, out, "refused  "+beside)
 }
 
 func TestFilesAreVerifiedForAProgram(t *testing.T) {
