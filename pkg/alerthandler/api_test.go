@@ -44,7 +44,7 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const waitFor = 60 * time.Second
 
-// world is a cluster with the definitions, jobs and machines, and without a handler.
+// world is a connection to a cluster that has the definitions, but no jobs, machines or handler yet.
 type world struct {
 	*kube.Cluster
 	t       *testing.T
@@ -99,7 +99,7 @@ policies:
   - {name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: drain}, {do: reset-gpu}, {do: uncordon}]}
 `
 
-// handler starts one; died says that it may act no longer.
+// handler starts a handler that leads, and returns it with a function that stops it.
 func (w *world) handler(c *policy.Config, config *rest.Config) (h *alerthandler.Handler, end func()) {
 	w.t.Helper()
 	h, err := alerthandler.New(alerthandler.Options{Config: config, JobNamespace: kube.JobNamespace, Policies: c, Log: w.log})
@@ -155,7 +155,7 @@ func (w *world) pod(node, name string) {
 	require.NoError(w.t, err)
 }
 
-// machinesWork ends evicted pods, as kubelets do, and responds to requests to reset GPUs, as agents do.
+// machinesWork removes evicted pods, as kubelets do, and answers requests to reset GPUs, as agents do.
 func (w *world) machinesWork(resets *atomic.Int64) {
 	ctx := w.t.Context()
 	done := make(chan struct{})
@@ -197,10 +197,10 @@ func idle(user, job string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpusIdle", "user": user, "job_name": job}, start)
 }
 
-// start is when alerts begin: after the latest job or machine of a test was made.
+// start is the time at which alerts begin: after the latest job or machine of the test was created.
 var start time.Time
 
-// send sends alerts as Alertmanager does, until they are taken.
+// send sends alerts as Alertmanager does, until the handler accepts them.
 func (w *world) send(h *alerthandler.Handler, alerts ...policy.Alert) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return post(w.t, h, alerts...) == http.StatusNoContent }, waitFor, 20*time.Millisecond)
@@ -228,7 +228,7 @@ func (w *world) actions() map[string]*v1.Action {
 	return out
 }
 
-// settled waits until n Actions exist and all are finished.
+// settled waits until n Actions exist and all are finished. It fails if there are more than n Actions.
 func (w *world) settled(n int) map[string]*v1.Action {
 	w.t.Helper()
 	var all map[string]*v1.Action
@@ -258,7 +258,7 @@ func (w *world) request(change func(*v1.Action)) *v1.Action {
 	return a
 }
 
-// An idle job is stopped once, however often Alertmanager repeats the alert, and its Framework says why. Other jobs keep running.
+// An idle job is stopped only once, however often Alertmanager repeats the alert, and its Framework contains the reason. Other jobs keep running.
 func TestAnIdleJobIsStopped(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -300,7 +300,8 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job,
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 
-// If a handler is killed after any request or before its response, the next handler does the rest: the result is the same, and nothing happens twice.
+// The handler is killed at any request, either before the request is sent or before the response arrives. The next handler completes the work with
+// the same result, and nothing happens twice.
 func TestKilledAnywhere(t *testing.T) {
 	w := open(t)
 	var resets atomic.Int64
@@ -308,7 +309,7 @@ func TestKilledAnywhere(t *testing.T) {
 	for i := range 20 {
 		w.node(fmt.Sprintf("n%d", i))
 	}
-	// Each run takes some of the points, so that many runs take all.
+	// Each run of the test takes a fifth of the points, so that many runs together take all points.
 	for point, more := rand.IntN(5), true; more; point += 5 {
 		for _, answered := range []bool{true, false} {
 			require.NoError(t, w.objects.Resource(v1.Actions).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
@@ -354,7 +355,7 @@ func finished(all map[string]*v1.Action) bool {
 	return true
 }
 
-// mortal lets some requests that change something pass, and is dead then.
+// mortal simulates a killed handler: it lets a number of requests that change something pass, and then fails all requests.
 type mortal struct {
 	left     atomic.Int64
 	answered bool // the last request reaches the API server, but its answer gets lost
@@ -388,7 +389,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Policies may cordon a share of the machines, and no more.
+// Policies may cordon at most the configured share of the machines.
 func TestTheShareOfMachinesHolds(t *testing.T) {
 	w := open(t)
 	for i := range 40 {
@@ -408,7 +409,7 @@ policies: [{name: broken, alerts: {alertname: GpuXidFatal}, steps: [{do: cordon}
 	require.Equal(t, map[v1.Phase]int{v1.PhaseSucceeded: 4, v1.PhaseRefused: 3}, phases)
 }
 
-// Requests whose author may not ask for them, whose target was replaced, or that are stale do nothing.
+// A request has no effect if its requester may not make it, if its target was replaced, or if it is stale.
 func TestForgedAndStaleRequests(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -444,7 +445,7 @@ func TestForgedAndStaleRequests(t *testing.T) {
 	require.False(t, now.Spec.Unschedulable)
 }
 
-// The API server rejects a change to the request of an Action, and a request with the wrong target.
+// The API server rejects changes to the request of an Action, and requests with a target that doesn't fit their operation.
 func TestTheDefinitionRefuses(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -466,7 +467,7 @@ func TestTheDefinitionRefuses(t *testing.T) {
 	require.ErrorContains(t, patch(`{"spec":{"canceled":"other"}}`), "stays canceled")
 }
 
-// A request that isn't a message of Alertmanager gets an error.
+// A request whose body isn't a message of Alertmanager gets an error.
 func TestMessages(t *testing.T) {
 	w := open(t)
 	h, _ := w.handler(config(t, stopIdle), w.Config)

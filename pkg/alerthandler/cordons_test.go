@@ -39,7 +39,7 @@ func (w *world) answersReset(name string, gpu int32) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// uncordons waits until as many Actions to uncordon have ended, and returns the last one.
+// uncordons waits until n Actions to uncordon have ended, and returns the last of them.
 func (w *world) uncordons(n int) (last *v1.Action) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -58,7 +58,7 @@ func (w *world) uncordons(n int) (last *v1.Action) {
 	return last
 }
 
-// A person requests a cordon or a drain of a machine that a policy repairs. The policy doesn't return it.
+// A person requests a cordon or a drain of a machine that a policy is repairing. The policy doesn't return the machine to service.
 func TestAPolicyDoesntReturnWhatAPersonCordons(t *testing.T) {
 	for _, do := range []v1.Operation{v1.OperationCordon, v1.OperationDrain} {
 		t.Run(string(do), func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestAPolicyDoesntReturnWhatAPersonCordons(t *testing.T) {
 	}
 }
 
-// Two GPUs of a machine break. The machine is returned when both are reset.
+// Two GPUs of a machine break. The machine is returned to service when both GPUs have been reset.
 func TestTheLastRepairReturnsAMachine(t *testing.T) {
 	w := open(t)
 	w.node("n3")
@@ -103,7 +103,7 @@ func TestTheLastRepairReturnsAMachine(t *testing.T) {
 	require.Len(t, v1.ReadReturns(n.Annotations), 1)
 }
 
-// A policy doesn't end the cordon of another one, whichever is first.
+// A policy doesn't end the cordon of another policy. The order of the two policies doesn't matter.
 func TestAPolicyKeepsTheCordonOfAnother(t *testing.T) {
 	for _, first := range []string{"NodeHot", "GpuXidFatal"} {
 		t.Run(first, func(t *testing.T) {

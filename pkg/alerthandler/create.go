@@ -18,16 +18,17 @@ import (
 )
 
 const (
-	// mostOpen bounds the Actions of policies that aren't finished, for jobs and for machines. The handler takes no alerts beyond that number;
-	// Alertmanager repeats them.
+	// mostOpen limits the unfinished Actions of policies, separately for jobs and for machines. At this limit, the handler rejects alerts, and
+	// Alertmanager sends them again.
 	mostOpen = 1000
-	// valid is how long an Action of a policy may wait to begin, after its grace period. The limits of an hour make it wait for hours.
+	// valid is how long after its grace period an Action of a policy may wait to begin. The limits per hour can make it wait for hours.
 	valid = 24 * time.Hour
-	// followed is how long a step may be the reason for the next one.
+	// followed is how long after the end of a step the next step may still begin.
 	followed = 12 * time.Hour
 )
 
-// full reports whether policies may make no more Actions for jobs, or else for machines: idle jobs leave room for broken machines.
+// full reports whether policies may create no more Actions: for jobs if jobs is set, otherwise for machines. Actions for jobs have a lower limit,
+// so that idle jobs leave room for broken machines.
 func full(all map[string]*v1.Action, jobs bool) bool {
 	open := 0
 	for _, a := range all {
@@ -42,7 +43,7 @@ func full(all map[string]*v1.Action, jobs bool) bool {
 	return open >= mostOpen || len(all) >= most
 }
 
-// target finds the job or the machine that an alert names, in its present state. problem says why the alert has no target.
+// target returns the job or the machine that an alert names, in its current state. problem is the reason why the alert has no valid target, or "".
 func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionSpec, subject policy.Subject, problem string) {
 	t := alert.Target()
 	if p.ForJobs() {
@@ -82,7 +83,7 @@ func (h *Handler) target(p *policy.Policy, alert *policy.Alert) (spec v1.ActionS
 	return spec, policy.Subject{Machine: n.Name}, ""
 }
 
-// create makes the Action of a step. made is nil if it exists already.
+// create creates the Action for the step of a policy at index at. made is nil if the Action already exists.
 func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string, at int, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
 	s := p.Steps[at]
 	spec.Do, spec.By, spec.DryRun = s.Do, v1.Requester{Kind: v1.ByPolicy, Name: p.Name}, spec.DryRun || p.DryRun
@@ -95,7 +96,7 @@ func (h *Handler) create(ctx context.Context, p *policy.Policy, incident string,
 	return h.makeStep(ctx, incident, at, at == len(p.Steps)-1, spec, annotations)
 }
 
-// makeStep makes the Action of a step of the policy that spec names. made is nil if it exists already.
+// makeStep creates the Action for a step of the policy in spec.By. made is nil if the Action already exists.
 func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bool, spec v1.ActionSpec, annotations map[string]string) (made *v1.Action, err error) {
 	p := policy.Policy{Name: spec.By.Name}
 	labels := map[string]string{LabelPolicy: p.Name, LabelIncident: incident, LabelStep: strconv.Itoa(at)}
@@ -121,7 +122,7 @@ func (h *Handler) makeStep(ctx context.Context, incident string, at int, last bo
 	return keepAction(u)
 }
 
-// numbered returns the number of a policy's step; ok is false if no policy made the Action.
+// numbered returns the index of the policy's step that an Action carries out. ok is false if no policy created the Action.
 func numbered(a *v1.Action) (at int, ok bool) {
 	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name {
 		return 0, false
@@ -131,7 +132,7 @@ func numbered(a *v1.Action) (at int, ok bool) {
 	return at, err == nil && at >= 0 && a.Name == named.ActionName(a.Labels[LabelIncident], at)
 }
 
-// nextStep returns the name of the step of a policy after one that succeeded; ok is false if no step follows.
+// nextStep returns the name of the Action for the step after a step of a policy that has succeeded. ok is false if no step follows.
 func nextStep(a *v1.Action) (name string, ok bool) {
 	at, ok := numbered(a)
 	if !ok || a.Status.Phase != v1.PhaseSucceeded || a.Labels[LabelLast] != "" || a.Status.EndTime == nil {
@@ -141,7 +142,7 @@ func nextStep(a *v1.Action) (name string, ok bool) {
 	return named.ActionName(a.Labels[LabelIncident], at+1), true
 }
 
-// follow begins the step of a policy after one that succeeded.
+// follow creates the Action for the next step of a policy if the step of Action a has succeeded.
 func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error {
 	next, ok := nextStep(a)
 	if !ok || h.clock.jumped() {
@@ -161,15 +162,16 @@ func (h *Handler) follow(ctx context.Context, a *v1.Action, now time.Time) error
 	if late || p == nil || p.DryRun && !a.Spec.DryRun {
 		return h.abandon(ctx, a, at+1, p, spec, now)
 	}
-	// The step after a dry run is one as well: the machine isn't drained.
+	// After a dry run, the next step is a dry run too, because the machine wasn't drained.
 	_, err := h.create(ctx, p, incident, at+1, spec, nil)
 	return err
 }
 
-// abandon makes the step that doesn't follow, because its policy has changed or no handler ran, if a machine would stay cordoned without a word. The
-// step never begins: it is refused or expires at once, so that administrators get a notice.
+// abandon handles a step that must not follow, because its policy has changed or no handler was running. If the machine would stay cordoned without
+// any message, abandon creates an Action for the step nevertheless. This Action never begins: it is refused or expires at once, so that
+// administrators get a notice.
 func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.Policy, spec v1.ActionSpec, now time.Time) error {
-	// A later step may have been removed because it was old.
+	// A later step may already have been removed because it was old.
 	if a.Spec.DryRun || now.Sub(a.Status.EndTime.Time) > h.o.Policies.Keep.D() || !h.holds(a) || a.Status.EndTime.Time.Before(h.cordonedSince(a)) {
 		return nil
 	}
@@ -185,7 +187,7 @@ func (h *Handler) abandon(ctx context.Context, a *v1.Action, at int, p *policy.P
 	return err
 }
 
-// cordonedSince returns when the machine of an Action was cordoned; zero if it has no mark.
+// cordonedSince returns the time at which the machine of an Action was cordoned, or the zero time if the machine has no mark.
 func (h *Handler) cordonedSince(a *v1.Action) time.Time {
 	n, ok := h.nodes.Get(a.Spec.Machine.Name)
 	if !ok {
@@ -198,7 +200,7 @@ func (h *Handler) cordonedSince(a *v1.Action) time.Time {
 	return m.Since()
 }
 
-// holds reports whether a machine is cordoned for the alert of a policy's Action.
+// holds reports whether the machine of a policy's Action is cordoned for the alert of that Action.
 func (h *Handler) holds(a *v1.Action) bool {
 	if a.Spec.Machine == nil {
 		return false

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// However many jobs are idle, there is room for the Actions of broken machines.
+// However many jobs are idle, there is room for Actions for broken machines.
 func TestIdleJobsLeaveRoomForMachines(t *testing.T) {
 	build := func(jobs, machines int, phase v1.Phase) map[string]*v1.Action {
 		out := map[string]*v1.Action{}
@@ -45,7 +45,7 @@ func TestIdleJobsLeaveRoomForMachines(t *testing.T) {
 	}
 }
 
-// A machine that is never restarted isn't drained for a restart.
+// A machine that may never be restarted isn't drained for a restart.
 func TestAMachineThatIsNeverRestartedIsLeftAlone(t *testing.T) {
 	h := &Handler{o: Options{Now: time.Now}, nodes: watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Keep: keepNode})}
 	for name, n := range map[string]corev1.Node{

@@ -25,7 +25,8 @@ import (
 // same reports whether two statuses are equal.
 func same(a, b *v1.ActionStatus) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// patch patches an object with a certain UID. The API server rejects the patch if another object has the name.
+// patch adds the UID of the intended object to a patch and calls send. The API server rejects the patch if another object has the name now; then
+// patch returns errMoved.
 func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, send func([]byte) error) error {
 	meta, _ := patch["metadata"].(map[string]any)
 	if meta == nil {
@@ -45,10 +46,10 @@ func (h *Handler) patch(_ context.Context, uid types.UID, patch map[string]any, 
 	}
 }
 
-// frameworks is the resource of jobs.
+// frameworks is the resource in which jobs are stored.
 var frameworks = jobv1.Resource
 
-// stopJob requests the end of a job, and records why where "job why" finds it.
+// stopJob requests the end of a job, and stores the reason in the annotation that the command "job why" shows.
 func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	reason := a.Spec.Reason + " (" + a.Spec.By.Text() + ")"
 	patch := map[string]any{
@@ -65,8 +66,9 @@ func (h *Handler) stopJob(ctx context.Context, a *v1.Action) error {
 	return err
 }
 
-// cordon cordons a machine, and marks who did it. To a policy's cordon another alert is added, and a person takes it over. The patch has the taint of a
-// new cordon, which the node controller would write later: its time identifies this cordon, also if another one replaces it at once.
+// cordon cordons a machine and marks the Action that did so. If policies have already cordoned the machine, a policy adds its alert to the mark,
+// and a person takes over the cordon. For a new cordon, the patch includes the taint, which the node controller would otherwise add later. The time
+// of the taint identifies this cordon, even if the machine is uncordoned and cordoned again at once.
 func (h *Handler) cordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	mark, spec := h.markOf(a, a.Spec.Reason), map[string]any{"unschedulable": true}
 	switch n, ok := h.nodes.Get(a.Spec.Machine.Name); {
@@ -88,7 +90,7 @@ func (h *Handler) markOf(a *v1.Action, reason string) v1.Mark {
 	return v1.Mark{Action: a.Name, By: a.Spec.By, Reason: reason, At: h.o.Now().UTC()}
 }
 
-// mark writes the mark of a machine, with fields of the Node's spec.
+// mark writes the mark of a machine together with the given fields of the Node's spec.
 func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec map[string]any, m v1.Mark) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -97,8 +99,8 @@ func (h *Handler) mark(ctx context.Context, a *v1.Action, version string, spec m
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, version, spec, map[string]any{v1.MarkAnnotation: string(text)})
 }
 
-// uncordon makes a machine schedulable again, and counts how often policies have done so. If a person does, the count begins again. A machine that other
-// alerts keep cordoned stays so, without the part of this one.
+// uncordon makes a machine schedulable again. If a policy does so, uncordon records the time, which counts toward a limit; if a person does so, it
+// removes the recorded times. If other alerts still need the cordon, it only removes the alert of this Action from the mark.
 func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	if a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil {
 		if rest := m.Mark.Without(a.Name); rest != nil {
@@ -116,7 +118,7 @@ func (h *Handler) uncordon(ctx context.Context, a *v1.Action, m *step.Machine) e
 	return h.patchNode(ctx, a.Spec.Machine.Name, a.Spec.Machine.UID, m.Version, map[string]any{"unschedulable": nil}, annotations)
 }
 
-// evict requests the eviction of pods. Disruption budgets are respected.
+// evict requests the eviction of pods. The API server respects disruption budgets.
 func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	var errs []error
 	for _, p := range pods {
@@ -140,10 +142,11 @@ func (h *Handler) evict(ctx context.Context, pods []step.Pod) error {
 	return errors.Join(errs...)
 }
 
-// managed reports whether a pod without a controller is created again: the job controller does so for the pods of jobs.
+// managed reports whether the job controller creates a pod again that has no owner. It does so for the pods of jobs.
 func managed(p *corev1.Pod) bool { return p.Labels[jobv1.LabelFramework] != "" }
 
-// reset requests the reset of a GPU from its machine's agent. The request has the Action's ID, so that it isn't made twice.
+// reset requests the reset of a GPU from the agent on its machine. The request contains the Action's UID, so that the same request isn't made
+// twice.
 func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	m := a.Spec.Machine
 	n, err := h.core.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
@@ -171,7 +174,7 @@ func (h *Handler) reset(ctx context.Context, a *v1.Action) error {
 	return repair.Add(ctx, h.core, m.Name, repair.Request{ID: string(a.UID), GPU: *m.GPU, Action: repair.Reset, Reason: a.Spec.Reason, At: h.o.Now().UTC(), By: a.Spec.By.Text()})
 }
 
-// restart orders the restart of a machine from its agent. The order has the Action's ID and names the boot that it ends.
+// restart orders the agent on a machine to restart the machine. The order contains the Action's UID and the ID of the boot that the restart ends.
 func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) error {
 	n, err := h.core.CoreV1().Nodes().Get(ctx, a.Spec.Machine.Name, metav1.GetOptions{})
 	if err != nil {
@@ -189,13 +192,13 @@ func (h *Handler) restart(ctx context.Context, a *v1.Action, m *step.Machine) er
 	return repair.WriteRestart(ctx, h.core, n, repair.Restart{ID: string(a.UID), Boot: a.Status.Boot, Reason: a.Spec.Reason, At: a.Status.StartTime.UTC(), By: a.Spec.By.Text()})
 }
 
-// refusals are the API server's last refusals to evict pods.
+// refusals holds the latest reason why the API server rejected the eviction of each pod.
 type refusals struct {
 	mu  sync.Mutex
 	why map[types.UID]string
 }
 
-// mostRefusals bounds the number of remembered refusals. Refusals for pods that have left count, too.
+// mostRefusals limits how many reasons are remembered. Reasons for pods that no longer exist count, too.
 const mostRefusals = 10_000
 
 func (r *refusals) get(uid types.UID) string {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// A person may take a machine over between the decision and the order, and the watch may be behind.
+// A person may take over a machine between the decision and the order, and the watch may not show that yet.
 func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: "lost-1", UID: "a1"}, Spec: v1.ActionSpec{Do: v1.OperationRestartMachine, Machine: &v1.Machine{Name: "node3", UID: "n3"}},
@@ -37,7 +37,8 @@ func TestAnOrderToRestartIsForTheNodeOfTheDecision(t *testing.T) {
 	require.ErrorIs(t, h.restart(t.Context(), a, &step.Machine{UID: "n4", Version: "8"}), errMoved)
 }
 
-// An order for a GPU replaces no other one that the agent still carries out: a person may have given it.
+// A policy's request to reset a GPU doesn't replace another request that the agent is still carrying out, because a person may have made that
+// request.
 func TestAnOrderToResetWaitsForAPersonsOrder(t *testing.T) {
 	now, gpu := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC), int32(2)
 	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3"}})
@@ -68,7 +69,7 @@ func TestAnOrderToResetWaitsForAPersonsOrder(t *testing.T) {
 	require.Equal(t, []string{"a1"}, ids(), "no agent answered it in its time")
 }
 
-// A machine that stays cordoned keeps a mark with all alerts that it is cordoned for.
+// A machine that stays cordoned keeps a mark with all alerts for which it is cordoned.
 func TestAMachineThatStaysOutKeepsItsMark(t *testing.T) {
 	core := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node3", UID: "n3", ResourceVersion: "8"}, Spec: corev1.NodeSpec{Unschedulable: true}})
 	h := &Handler{core: core}

@@ -21,24 +21,24 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// floodPolicies are the chart's policies, without dry runs.
+// floodPolicies holds the chart's policies, without dry runs.
 const floodPolicies = `
 policies:
   - {name: idle-jobs, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 4h}]}
   - {name: broken-gpus, alerts: {alertname: GpuXidFatal}, steps: [{do: drain}]}
 `
 
-// The bounds of a flood of 1,000 alerts: the requests to make the Actions and to write their phases, and memory for the Actions.
+// The limits for a flood of 1,000 alerts: the requests that create Actions and write their phases, and the memory for the Actions.
 const (
 	flood             = 1000
 	mostFloodRequests = 3 * flood
 	mostFloodHeap     = 64 << 20
 )
 
-// A thousand alerts within a minute cost a few requests each, and no more when Alertmanager repeats them. Most Actions wait for a limit. After a
-// change elsewhere in the cluster the handler checks each of these Actions again without a request.
+// A thousand alerts within a minute cost a few requests each, and no further requests when Alertmanager repeats them. Most Actions wait for a
+// limit. After a change elsewhere in the cluster, the handler checks each of these Actions again without a request.
 func TestAThousandAlertsInAMinute(t *testing.T) {
-	// As in the program: tests may run with another percentage.
+	// Use the same percentage as the program, because tests may run with a different one.
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	tier.More(t, "two minutes")
 	w := open(t)
@@ -58,7 +58,7 @@ func TestAThousandAlertsInAMinute(t *testing.T) {
 
 	heap := watchHeap(t)
 	began := time.Now()
-	// Alertmanager sends a message for each of these alerts, because its route groups them by their targets.
+	// Alertmanager sends one message for each of these alerts, because its route groups alerts by target.
 	sent := make(chan policy.Alert)
 	var senders sync.WaitGroup
 	for range 8 {
@@ -106,7 +106,7 @@ func TestAThousandAlertsInAMinute(t *testing.T) {
 	require.Less(t, peak, int64(mostFloodHeap))
 }
 
-// requestCounter counts the requests of a client by method and resource.
+// requestCounter counts the requests of a client, by method and resource.
 type requestCounter struct {
 	all  atomic.Int64
 	mu   sync.Mutex
@@ -138,7 +138,7 @@ func (c *requestCounter) text() string {
 	return fmt.Sprint(c.of)
 }
 
-// quiet waits until the client has sent no request for some seconds, and returns when it sent the last one.
+// quiet waits until the client has sent no request for some seconds, and returns the time of the last request.
 func (c *requestCounter) quiet(t *testing.T) (last time.Time) {
 	t.Helper()
 	const long = 6 * time.Second // a handler that retries does so after five
@@ -155,7 +155,8 @@ func (c *requestCounter) quiet(t *testing.T) (last time.Time) {
 	return last
 }
 
-// watchHeap samples the heap until the returned function is called, which returns how much it grew at most, in bytes, and the most goroutines.
+// watchHeap samples the heap until the returned function is called. That function returns the maximum growth of the heap in bytes, and the maximum
+// number of goroutines.
 func watchHeap(t *testing.T) func() (grown int64, goroutines int) {
 	t.Helper()
 	var m runtime.MemStats

@@ -1,9 +1,10 @@
-// Package alerthandler is the program pai-alert-handler: it acts on alerts by policies, and on requests of administrators.
-// In: alerts that Alertmanager sends, Actions, jobs, machines and people by watch. Out: Actions, and their effects: jobs that stop or run another
-// attempt, machines that are cordoned, drained and restarted, GPUs that are reset.
+// Package alerthandler is the program pai-alert-handler, which acts on alerts according to policies, and on requests of administrators.
+// In: alerts that Alertmanager sends; Actions, jobs, machines and people, which are watched. Out: Actions, and their effects: jobs are stopped or
+// run another attempt; machines are cordoned, drained and restarted; GPUs are reset.
 //
-// It is the only program of the platform that stops the jobs of others or cordons machines. Package step decides, this
-// package looks and acts: it writes a decision before it acts on it, and each effect can be repeated, so that it may be killed anywhere.
+// It is the only program of the platform that stops other people's jobs or cordons machines. Package step makes the decisions, and this package
+// collects the facts and carries out the decisions. It writes each decision before it acts, and each effect can be repeated, so that the program
+// can be killed at any time.
 package alerthandler
 
 import (
@@ -38,16 +39,16 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// Options of a Handler.
+// Options configure a Handler.
 type Options struct {
 	Config *rest.Config
-	// JobNamespace has the Frameworks.
+	// JobNamespace is the namespace of the jobs' Frameworks.
 	JobNamespace string
 	Policies     *policy.Config
-	// Notify configures notifications; nil turns notifications off. SystemNamespace holds the record of sent notices.
+	// Notify configures notices; nil turns them off. SystemNamespace is the namespace of the record of sent notices.
 	Notify          *notify.Config
 	SystemNamespace string
-	// Audit stores records of the handler's effects; nil means that none are written. They are printed to AuditLines, too.
+	// Audit stores records of the handler's effects; nil means that no records are written. The records are also written to AuditLines.
 	Audit      audit.Poster
 	AuditLines io.Writer
 	// Reports configures the source of the figures in weekly reports.
@@ -55,11 +56,11 @@ type Options struct {
 	// Pause is the shortest time between two checks for notices; 0 means two seconds.
 	Pause time.Duration
 	Log   *slog.Logger
-	// Now is the time; nil means the clock's.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 }
 
-// Handler knows jobs, machines, people and Actions by watch.
+// Handler watches jobs, machines, people and Actions, and acts on Actions.
 type Handler struct {
 	o       Options
 	core    kubernetes.Interface
@@ -77,14 +78,14 @@ type Handler struct {
 	endings endings // of alerts without an Action
 	metrics *metrics
 	records *records // nil if none are written
-	// notifier sends notices; nil if no channel is configured.
+	// notifier sends notices. It is nil if no channel is configured.
 	notifier *notify.Notifier
 	weekly   *weekly
 	clock    clock       // belongs to the goroutine that leads
 	jumped   atomic.Bool // of clock, for notifier
 }
 
-// jobFacts holds the fields of a Framework that decisions need.
+// jobFacts holds the fields of a job's Framework that decisions need.
 type jobFacts struct {
 	object, user, name, vc string
 	uid                    types.UID
@@ -92,16 +93,16 @@ type jobFacts struct {
 	tags                   []string
 	ended, stopping        bool
 	attempt                time.Time // when the latest attempt began; zero before the first one
-	// requested is the request for another attempt that hasn't begun, finished reports whether the present one has ended for another reason, and
-	// retrying whether the next one waits for its time.
+	// requested is the pending request for another attempt. finished reports whether the current attempt has ended without such a request. retrying
+	// reports whether the next attempt waits for its start time.
 	requested          string
 	finished, retrying bool
 	requeues           []jobv1.Requeue
-	// news are the facts that notices need; nil without an owner.
+	// news holds the facts that notices need. It is nil for a job without an owner.
 	news *notify.Job
 }
 
-// New connects. It sends no request yet.
+// New returns a Handler. It doesn't send a request yet.
 func New(o Options) (*Handler, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -147,7 +148,7 @@ func wakes[T any](h *Handler) func([]watch.Change[T], string) {
 	return func([]watch.Change[T], string) { h.wake() }
 }
 
-// wake makes the leader check all Actions again.
+// wake wakes the leader and the notifier, so that they check all Actions again.
 func (h *Handler) wake() {
 	for _, c := range []chan struct{}{h.touched, h.news} {
 		select {
@@ -169,7 +170,7 @@ func keepJob(f *jobv1.Framework) (*jobFacts, error) {
 		news: news(f, &row)}, nil
 }
 
-// keepNode keeps the fields of a Node that decisions need; its images and addresses are large.
+// keepNode returns a copy of a Node with only the fields that decisions need, because the images and addresses of a Node take much memory.
 func keepNode(n *corev1.Node) (*corev1.Node, error) {
 	out := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, ResourceVersion: n.ResourceVersion, CreationTimestamp: n.CreationTimestamp, Labels: n.Labels, Annotations: n.Annotations}}
 	out.Spec.Unschedulable, out.Spec.Taints, out.Status.NodeInfo.BootID = n.Spec.Unschedulable, n.Spec.Taints, n.Status.NodeInfo.BootID
@@ -189,7 +190,7 @@ func keepAction(u *unstructured.Unstructured) (*v1.Action, error) {
 	return a, nil
 }
 
-// Run watches until ctx ends.
+// Run watches the objects until ctx ends.
 func (h *Handler) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -202,10 +203,10 @@ func (h *Handler) Run(ctx context.Context) error {
 	return h.people.Run(ctx)
 }
 
-// Synced reports whether everything has been read once.
+// Synced reports whether jobs, nodes and Actions have been read once.
 func (h *Handler) Synced() bool { return len(h.unread()) == 0 }
 
-// unread names the resources that haven't been read yet: their definitions may be missing.
+// unread returns the names of the resources that haven't been read yet, for example because their definitions are missing.
 func (h *Handler) unread() (out []string) {
 	for _, r := range []struct {
 		name   string
@@ -218,7 +219,7 @@ func (h *Handler) unread() (out []string) {
 	return out
 }
 
-// list returns the Actions, the oldest first.
+// list returns all Actions, the oldest first.
 func (h *Handler) list() []*v1.Action {
 	all := h.actions.All()
 	out := make([]*v1.Action, 0, len(all))
@@ -237,7 +238,7 @@ func (h *Handler) list() []*v1.Action {
 	return out
 }
 
-// machines returns the machines that run jobs, and which are out.
+// machines returns the machines that run jobs, and marks those that are out of service.
 func (h *Handler) machines() step.Machines {
 	m := step.Machines{Out: map[string]bool{}, Cordoned: map[string]bool{}}
 	for name, n := range h.nodes.All() {
@@ -255,14 +256,14 @@ func (h *Handler) machines() step.Machines {
 	return m
 }
 
-// runsJobs reports whether a machine isn't reserved for the control plane.
+// runsJobs reports whether a machine may run jobs, because it isn't reserved for the control plane.
 func runsJobs(n *corev1.Node) bool {
 	return !controlPlane(n) || !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == roleControlPlane && t.Effect == corev1.TaintEffectNoSchedule
 	})
 }
 
-// roleControlPlane is the label, and the taint, of machines of the control plane.
+// roleControlPlane is the key of the label and of the taint of machines of the control plane.
 const roleControlPlane = "node-role.kubernetes.io/control-plane"
 
 func controlPlane(n *corev1.Node) bool {
@@ -279,12 +280,12 @@ func ready(n *corev1.Node) bool {
 	return false
 }
 
-// hasAgent reports whether an agent has ever reported the GPUs of a machine.
+// hasAgent reports whether an agent has ever reported the state of the GPUs of a machine.
 func hasAgent(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == checks.ConditionGPUsUnhealthy })
 }
 
-// sick returns the fault that the agent reports for the GPUs of a machine.
+// sick returns the fault that the agent reports for the GPUs of a machine, or "".
 func sick(n *corev1.Node) string {
 	for _, c := range n.Status.Conditions {
 		switch {
@@ -298,5 +299,5 @@ func sick(n *corev1.Node) string {
 	return ""
 }
 
-// mostSick bounds the message of a condition that goes into a status, in bytes.
+// mostSick limits the part of a condition's message that is copied to a status, in bytes.
 const mostSick = 300

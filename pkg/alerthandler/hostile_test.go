@@ -33,7 +33,7 @@ func xid(node string) policy.Alert {
 	return alert(map[string]string{"alertname": "GpuXidFatal", "node": node, "gpu": "0"}, start)
 }
 
-// before calls a function once, before the first request that it selects.
+// before returns a configuration for clients that calls do once, before the first request that selects accepts.
 func (w *world) before(selects func(*http.Request, string) bool, do func() error) *rest.Config {
 	var done atomic.Bool
 	c := rest.CopyConfig(w.Config)
@@ -62,7 +62,7 @@ func (w *world) cordonByHand(ctx context.Context, node string) error {
 	return err
 }
 
-// If the next step can't be made at once, it is made later.
+// If the Action for the next step can't be created at once, it is created later.
 func TestTheNextStepIsMadeLater(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -74,7 +74,7 @@ func TestTheNextStepIsMadeLater(t *testing.T) {
 	w.settled(2)
 }
 
-// A person cordons a machine just before a policy does. The policy neither takes the cordon over nor ends it.
+// A person cordons a machine just before a policy does. The policy neither takes over that cordon nor ends it.
 func TestAPersonIsFaster(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -90,7 +90,7 @@ func TestAPersonIsFaster(t *testing.T) {
 	require.Empty(t, n.Annotations[v1.MarkAnnotation])
 }
 
-// The mark of a cordon that a person has ended doesn't make the next cordon one of a policy.
+// A person has ended a cordon of a policy. The old mark doesn't make the policy the owner of the next cordon.
 func TestAnOldMarkIsRemoved(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -104,7 +104,8 @@ func TestAnOldMarkIsRemoved(t *testing.T) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// The fourth time within a week a machine stays out, and shows it. A person returns it, and the count begins again.
+// When a machine breaks for the fourth time within a week, it stays out of service, and its mark says so. If a person returns it to service, the
+// count begins again.
 func TestAMachineThatBreaksAgainAndAgain(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -135,7 +136,7 @@ func TestAMachineThatBreaksAgainAndAgain(t *testing.T) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// Machines of the control plane, and alerts that name no GPU for a reset, are left alone.
+// Machines of the control plane are left alone, and so are alerts that name no GPU for a reset.
 func TestMachinesThatAreLeftAlone(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -149,7 +150,7 @@ func TestMachinesThatAreLeftAlone(t *testing.T) {
 	require.Empty(t, w.actions())
 }
 
-// A dry run is followed by dry runs, and a policy that makes dry runs only has no effect by earlier Actions.
+// After a dry run, the next steps are dry runs, too. A policy that now makes only dry runs has no effect through earlier Actions either.
 func TestTheConfigurationChanges(t *testing.T) {
 	w := open(t)
 	f := w.job("ann", "train")
@@ -181,7 +182,8 @@ policies:
 	require.Equal(t, jobv1.ExecutionStart, jobtest.Framework(t, w.Cluster, f.Name).Spec.ExecutionType)
 }
 
-// A policy gets further steps. It doesn't take them for an alert whose steps are done: a person may repair the machine by now.
+// A policy gets more steps. It doesn't carry them out for an alert whose steps were already completed, because a person may have repaired the
+// machine since.
 func TestAPolicyThatGetsFurtherSteps(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -199,7 +201,7 @@ policies:
 	require.True(t, w.nodeNow("n1").Spec.Unschedulable)
 }
 
-// clocked starts a handler whose clock is ahead. touch makes the handler check its Actions again.
+// clocked starts a handler whose clock the test can set ahead. touch makes the handler check its Actions again.
 func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomic.Int64, touch func(node string)) {
 	ahead = &atomic.Int64{}
 	h, err := alerthandler.New(alerthandler.Options{Config: w.Config, JobNamespace: kube.JobNamespace, Policies: c, Log: slog.New(slog.NewTextHandler(w.t.Output(), nil)),
@@ -214,7 +216,7 @@ func (w *world) clocked(c *policy.Config) (h *alerthandler.Handler, ahead *atomi
 	return h, ahead, func(node string) { w.node(node) }
 }
 
-// An Action that waits for a limit begins when the limit allows it.
+// An Action that waits because of a limit begins when the limit allows it.
 func TestTheRestWaits(t *testing.T) {
 	w := open(t)
 	w.job("ann", "a")
@@ -239,7 +241,7 @@ func TestTheRestWaits(t *testing.T) {
 	}
 }
 
-// An alert that fires for longer than Actions are kept makes no second Action.
+// An alert that fires for longer than Actions are kept doesn't create a second Action.
 func TestAnAlertThatFiresForWeeks(t *testing.T) {
 	w := open(t)
 	w.node("n1")
@@ -257,7 +259,7 @@ func TestAnAlertThatFiresForWeeks(t *testing.T) {
 	}
 }
 
-// If the next step can't be made for hours, it is made afterwards: the machine doesn't stay cordoned without a reason.
+// If the Action for the next step can't be created for hours, it is created afterwards, so that the machine doesn't stay cordoned without a reason.
 func TestTheNextStepIsMadeAfterAnOutage(t *testing.T) {
 	w := open(t)
 	w.node("n1")

@@ -16,43 +16,44 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Labels of Actions that a policy made.
+// Labels of Actions that a policy has created.
 const (
 	LabelPolicy   = "paictl.openpai.org/policy"
 	LabelIncident = "paictl.openpai.org/incident"
 	LabelStep     = "paictl.openpai.org/step"
-	// LabelLast marks the last step: a policy that gets further steps later doesn't take them for alerts whose steps are done.
+	// LabelLast marks the Action of the last step. If the policy gets more steps later, they aren't carried out for alerts whose steps were already
+	// completed.
 	LabelLast = "paictl.openpai.org/last-step"
 )
 
-// Annotations of the Action of an incident's first step, with times in RFC 3339. Each annotation holds one field of policy.Incident, so that two
-// replicas don't overwrite each other's fields.
+// Annotations of the Action for the first step of an incident. The values are times in RFC 3339. Each annotation holds one field of
+// policy.Incident, so that two replicas don't overwrite each other's fields.
 const (
-	// AnnotationLastAlert is about when Alertmanager last sent a message about the alert.
+	// AnnotationLastAlert is the approximate time of Alertmanager's last message about the alert.
 	AnnotationLastAlert = "paictl.openpai.org/last-alert"
-	// AnnotationAlertStarted is the latest start of the alert in a message.
+	// AnnotationAlertStarted is the latest start of the alert that a message has reported.
 	AnnotationAlertStarted = "paictl.openpai.org/alert-started"
-	// AnnotationAlertEnded is the end of the alert; without it the alert fires.
+	// AnnotationAlertEnded is the time at which the alert ended. While the alert fires, the annotation is missing.
 	AnnotationAlertEnded = "paictl.openpai.org/alert-ended"
 )
 
-// AnnotationAlertLabels is an annotation of the Action of an incident's first step. It holds the labels of the alert as JSON; the policy selects the
-// alert by these labels.
+// AnnotationAlertLabels holds the labels of the alert as JSON, on the Action for the first step of an incident. The policy selects the alert by
+// these labels.
 const AnnotationAlertLabels = "paictl.openpai.org/alert-labels"
 
-// mostLabels bounds the labels that are kept, in bytes.
+// mostLabels limits the size of the labels that are stored, in bytes.
 const mostLabels = 16 << 10
 
 const (
-	// mostTries bounds how often a message is decided again because the API server has a later Action than the watch.
+	// mostTries limits how often a message is handled again because the API server has a newer version of the Action than the watch.
 	mostTries = 5
-	// noted is how much later a repeated alert has to be to be written, and notedOver the same for an Action that has begun or has ended.
+	// noted is the minimum interval between two writes of AnnotationLastAlert. notedOver is the same for an Action that has begun or ended.
 	noted, notedOver = 5 * time.Minute, time.Hour
 )
 
 var errBehind = errors.New("other replicas changed the actions of the alert")
 
-// incidentOf returns the incident of a first step; nil for all other Actions.
+// incidentOf returns the incident that an Action belongs to if it is the incident's first step, otherwise nil.
 func incidentOf(a *v1.Action) *policy.Incident {
 	if a.Spec.By.Kind != v1.ByPolicy || a.Labels[LabelPolicy] != a.Spec.By.Name || a.Labels[LabelStep] != "0" {
 		return nil
@@ -79,7 +80,7 @@ func annotated(a *v1.Action, name string) time.Time {
 
 func annotation(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// lastAlert returns the time of the last message about an Action's alert, or of the Action's creation.
+// lastAlert returns the time of the last message about an Action's alert, or the time at which the Action was created if that is later.
 func lastAlert(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && i.Last.After(a.CreationTimestamp.Time) {
 		return i.Last
@@ -87,7 +88,8 @@ func lastAlert(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// unheard says that an alert may have ended without a message, or is silenced.
+// unheard returns a message if Alertmanager hasn't repeated the alert of an Action for a while, otherwise "". In that case, the alert may have
+// ended without a message, or it is silenced.
 func unheard(a *v1.Action, now time.Time) string {
 	if last := lastAlert(a); incidentOf(a) != nil && now.Sub(last) > policy.Fresh {
 		return "it waits: Alertmanager hasn't repeated the alert since " + last.UTC().Format(time.RFC3339)
@@ -95,7 +97,7 @@ func unheard(a *v1.Action, now time.Time) string {
 	return ""
 }
 
-// latest holds the first step of the latest incident of each alert, by policy and key.
+// latest holds the Action for the first step of the latest incident of each alert, by policy and alert key.
 type latest map[string]*v1.Action
 
 func (h *Handler) latest() latest {
@@ -117,7 +119,8 @@ func (l latest) add(a *v1.Action) {
 	}
 }
 
-// incident returns the latest incident of an alert and its first step, as the watch has it now. Before the first incident it has number 0 and no step.
+// incident returns the latest incident of an alert and the Action for its first step, in the version that the watch has now. If the alert has no
+// incident yet, it returns an incident with number 0 and no Action.
 func (h *Handler) incident(known latest, p *policy.Policy, key string) (*policy.Incident, *v1.Action) {
 	at := p.Name + "/" + key
 	a := known[at]
@@ -130,7 +133,7 @@ func (h *Handler) incident(known latest, p *policy.Policy, key string) (*policy.
 	return incidentOf(a), a
 }
 
-// take begins the steps of the policies that select an alert, or cancels them if it has ended.
+// take handles one alert for each policy that selects the alert: it begins the policy's steps, or cancels them if the alert has ended.
 func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) error {
 	h.metrics.alerts.Inc()
 	var errs []error
@@ -158,7 +161,8 @@ func (h *Handler) take(ctx context.Context, known latest, alert *policy.Alert) e
 	return errors.Join(errs...)
 }
 
-// fires makes the Action of a policy's first step, unless the alert's incident has one. again reports that another replica was faster.
+// fires creates the Action for a policy's first step, unless the current incident of the alert already has this Action. again reports that another
+// replica has changed the Action at the same time.
 func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, alert *policy.Alert) (again bool, err error) {
 	now := h.o.Now()
 	key := p.Key(alert)
@@ -209,14 +213,15 @@ func (h *Handler) fires(ctx context.Context, known latest, p *policy.Policy, ale
 	return false, nil
 }
 
-// selects reports whether a policy still selects the alert of an Action. Later steps complete the first one, and have no labels.
+// selects reports whether a policy still selects the alert of an Action. It returns true for later steps, because they have no labels and must
+// complete the first step.
 func selects(p *policy.Policy, a *v1.Action) bool {
 	alert := policy.Alert{}
 	text := a.Annotations[AnnotationAlertLabels]
 	return text == "" || json.Unmarshal([]byte(text), &alert.Labels) != nil || p.Applies(&alert)
 }
 
-// sameTarget reports whether the target is still the same one, not only one of the same name.
+// sameTarget reports whether two Actions have the same target, and not just targets with the same name.
 func sameTarget(a, b *v1.ActionSpec) bool {
 	switch {
 	case a.Job != nil && b.Job != nil:
@@ -227,7 +232,7 @@ func sameTarget(a, b *v1.ActionSpec) bool {
 	return false
 }
 
-// repeated records that the alert of an Action still fires: the Action is kept, and may begin.
+// repeated records that the alert of an Action still fires, so that the Action is kept and may begin.
 func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *policy.Incident, alert *policy.Alert) (again bool, err error) {
 	now, least := h.o.Now(), noted
 	if a.Begun() || a.Status.Phase.Final() {
@@ -242,7 +247,8 @@ func (h *Handler) repeated(ctx context.Context, known latest, a *v1.Action, i *p
 	return h.change(ctx, known, a, map[string]any{"metadata": map[string]any{"annotations": record}})
 }
 
-// ended ends the incident of an alert, and cancels its first step if that hasn't begun. Later steps complete the first one, and continue.
+// ended ends the incident of an alert, and cancels the first step if the step hasn't begun. Later steps continue, because they complete the first
+// step.
 func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, alert *policy.Alert) (again bool, err error) {
 	now := h.o.Now()
 	key := p.Key(alert)
@@ -251,7 +257,7 @@ func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, ale
 		if !i.Ended.IsZero() && !alert.End(now).After(i.Ended) {
 			return false, nil
 		}
-		// Another replica may have made the Action just now.
+		// Another replica may just have created the Action.
 		next := policy.Incident{Key: key, Number: i.Number + 1}
 		found, err := h.read(ctx, known, p.ActionName(next.String(), 0))
 		if !found && err == nil && a == nil {
@@ -265,10 +271,10 @@ func (h *Handler) ended(ctx context.Context, known latest, p *policy.Policy, ale
 	return h.finish(ctx, known, a, alert.End(now))
 }
 
-// alertEnded is the reason of an Action that is canceled because its alert ended before the Action began.
+// alertEnded is the reason for the cancellation of an Action whose alert ended before the Action began.
 const alertEnded = "the alert has ended"
 
-// finish ends an incident.
+// finish records the end of an incident on its first Action, and cancels the Action if it hasn't begun.
 func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end time.Time) (again bool, err error) {
 	patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{AnnotationAlertEnded: annotation(end), AnnotationLastAlert: annotation(h.o.Now())}}}
 	if !a.Begun() && !a.Status.Phase.Final() && a.Spec.Canceled == "" {
@@ -277,8 +283,9 @@ func (h *Handler) finish(ctx context.Context, known latest, a *v1.Action, end ti
 	return h.change(ctx, known, a, patch)
 }
 
-// outdated ends the incidents of policies that have left the configuration, began or stopped making dry runs, or no longer select the alert. If the
-// policy is changed back, the alert begins another incident: it may have ended in between without a message that the handler took.
+// outdated ends incidents whose policy was removed from the configuration, has begun or stopped making dry runs, or no longer selects the alert. If
+// the configuration is changed back later, the alert begins a new incident, because it may have ended in between without a message that the handler
+// received.
 func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	for _, seen := range all {
 		a, ok := h.actions.Get(seen.Name)
@@ -303,7 +310,7 @@ func (h *Handler) outdated(ctx context.Context, all []*v1.Action) {
 	}
 }
 
-// change patches an Action, unless it has changed since. again reports whether the Action has changed.
+// change patches an Action, unless the Action has changed since it was read. again reports whether the Action has changed.
 func (h *Handler) change(ctx context.Context, known latest, a *v1.Action, patch map[string]any) (again bool, err error) {
 	meta, _ := patch["metadata"].(map[string]any)
 	meta["uid"], meta["resourceVersion"] = a.UID, a.ResourceVersion
@@ -323,7 +330,7 @@ func (h *Handler) change(ctx context.Context, known latest, a *v1.Action, patch 
 	return false, nil
 }
 
-// read reads an Action from the API server, which may be ahead of the watch.
+// read reads an Action from the API server, whose version may be newer than the version in the watch. found is false if the Action doesn't exist.
 func (h *Handler) read(ctx context.Context, known latest, name string) (found bool, err error) {
 	u, err := h.objects.Resource(v1.Actions).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -346,13 +353,13 @@ func (h *Handler) read(ctx context.Context, known latest, name string) (found bo
 	return true, nil
 }
 
-// endings are the ends of alerts without an Action. A message that such an alert fires may arrive late.
+// endings holds the ends of alerts that have no Action. They are kept because a message that such an alert fires may arrive late.
 type endings struct {
 	mu  sync.Mutex
 	all map[string]policy.Incident
 }
 
-// mostEndings bounds the ends that are remembered.
+// mostEndings limits how many ends are remembered.
 const mostEndings = 10_000
 
 func (e *endings) add(key string, end, now time.Time) {
@@ -364,7 +371,7 @@ func (e *endings) add(key string, end, now time.Time) {
 	e.all[key] = policy.Incident{Ended: end, Last: now}
 }
 
-// after reports whether an alert that fires has ended since.
+// after reports whether a message that an alert fires is late, because the alert has already ended.
 func (e *endings) after(key string, alert *policy.Alert, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

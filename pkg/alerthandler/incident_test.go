@@ -24,7 +24,7 @@ import (
 const graceOfAnHour = `
 policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job, grace: 1h}]}]`
 
-// at returns an alert as a message of Alertmanager has it, with times in minutes from a start.
+// at returns an alert as in a message of Alertmanager. starts and ends are minutes after start; ends is 0 if the alert still fires.
 func at(a policy.Alert, starts, ends int) policy.Alert {
 	a.StartsAt = start.Add(time.Duration(starts) * time.Minute)
 	if ends > 0 {
@@ -42,7 +42,7 @@ func (w *world) phases() map[v1.Phase]int {
 	return out
 }
 
-// unheard waits until the only Action waits for its alert. It keeps its phase, and so its place in the limits.
+// unheard waits until the only Action waits because its alert wasn't repeated. The Action keeps its phase, and so its place in the limits.
 func (w *world) unheard(why string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -69,8 +69,8 @@ func (w *world) reaches(want map[v1.Phase]int, why string) {
 	}, waitFor, 20*time.Millisecond, "%s: %v", why, w.actions())
 }
 
-// Prometheus restarts, another one sees the same alert, messages are repeated and come late: one incident makes one Action. After its end the
-// same alert makes another one.
+// Prometheus restarts, another Prometheus sees the same alert, and messages are repeated and arrive late. One incident still creates only one
+// Action. When the alert fires again after its end, it creates another Action.
 func TestOneActionForEachIncident(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -91,8 +91,8 @@ func TestOneActionForEachIncident(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// If a handler is killed after any request or before its response, while an alert fires, ends and fires again, the next handler does the rest.
-// Alertmanager resends the messages that weren't taken.
+// The handler is killed at any request while an alert fires, ends and fires again. The next handler completes the work, because Alertmanager sends
+// messages again that weren't accepted.
 func TestKilledBetweenTheMessages(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -134,7 +134,7 @@ func TestKilledBetweenTheMessages(t *testing.T) {
 	}
 }
 
-// The message that an alert has ended comes before the message that the alert fires.
+// The message that an alert has ended arrives before the message that the alert fires.
 func TestTheEndComesFirst(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -147,7 +147,7 @@ func TestTheEndComesFirst(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseNoticed: 1}, "it fires again")
 }
 
-// Another replica, whose watch doesn't show the Action yet, gets the message that the alert has ended, or that it fires again.
+// A replica whose watch doesn't show the Action yet gets the message that the alert has ended, or that the alert fires again.
 func TestAReplicaThatIsBehind(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -165,7 +165,7 @@ func TestAReplicaThatIsBehind(t *testing.T) {
 	w.reaches(map[v1.Phase]int{v1.PhaseCanceled: 2}, "it has ended again")
 }
 
-// blind starts a replica that doesn't lead, and whose watch shows no Actions.
+// blind starts a replica that doesn't lead and whose watch shows no Actions.
 func (w *world) blind(c *policy.Config) *alerthandler.Handler {
 	w.t.Helper()
 	var listed atomic.Bool
@@ -188,7 +188,8 @@ func (w *world) blind(c *policy.Config) *alerthandler.Handler {
 	return h
 }
 
-// If the message about the end of an alert is lost, the handler does nothing when the grace period ends. If the alert fires again, that is another incident.
+// If the message about the end of an alert is lost, the handler does nothing when the grace period ends. If the alert fires again, a new incident
+// begins.
 func TestALostEnd(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -214,7 +215,7 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, steps: [{do: stop-job,
 	w.reaches(map[v1.Phase]int{v1.PhaseSucceeded: 1, v1.PhaseCanceled: 1, v1.PhaseNoticed: 1}, "its end was lost")
 }
 
-// A job that gets the name of an earlier one is another target, and an alert that began before it was submitted is about the earlier one.
+// A new job with the name of an earlier job is a different target. An alert that began before the new job was submitted is about the earlier job.
 func TestAnotherJobOfTheName(t *testing.T) {
 	w := open(t)
 	first := w.job("ann", "train")
@@ -225,7 +226,7 @@ func TestAnotherJobOfTheName(t *testing.T) {
 	w.settled(1)
 	require.NoError(t, w.objects.Resource(jobv1.Resource).Namespace(kube.JobNamespace).Delete(t.Context(), first.Name, metav1.DeleteOptions{}))
 	second := w.job("ann", "train")
-	// The alert has the start of the first job until Alertmanager's next message.
+	// Until Alertmanager's next message, the alert has the start time of the first job.
 	stale.StartsAt = first.CreationTimestamp.Time
 	if !stale.StartsAt.Before(second.CreationTimestamp.Time) {
 		stale.StartsAt = second.CreationTimestamp.Add(-time.Second)
@@ -255,7 +256,8 @@ func TestAnotherJobOfTheName(t *testing.T) {
 	t.Fatal("the alert about the second job has no Action")
 }
 
-// If too many Actions are open for another one, the end of an alert still cancels, and the message is sent again for the rest.
+// Too many Actions for another job are open. The end of an alert still cancels its Action, and Alertmanager must send the rest of the message
+// again.
 func TestTheEndOfAnAlertIsTakenFromAnyMessage(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")
@@ -279,7 +281,7 @@ func TestTheEndOfAnAlertIsTakenFromAnyMessage(t *testing.T) {
 	}
 }
 
-// A policy makes dry runs, or is missing, while its alert fires or ends. When it acts again, the alert begins another incident.
+// A policy makes dry runs or is missing while its alert fires or ends. When the policy acts again, the alert begins a new incident.
 func TestAPolicyThatActsAgain(t *testing.T) {
 	const acts, dry, missing = graceOfAnHour, `
 policies: [{name: idle, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: [{do: stop-job, grace: 1h}]}]`, `
@@ -320,7 +322,8 @@ policies: [{name: other, alerts: {alertname: JobGpusIdle}, dryRun: true, steps: 
 	}
 }
 
-// A silence ends the messages about an alert. The job isn't stopped at the end of the grace period, but when the silence has ended and the alert still fires.
+// A silence stops the messages about an alert. The job isn't stopped at the end of the grace period, but only after the end of the silence if the
+// alert still fires.
 func TestASilenceHolds(t *testing.T) {
 	w := open(t)
 	w.job("ann", "train")

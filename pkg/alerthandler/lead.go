@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// look is the longest time between two rounds over all Actions, which also remove old Actions.
+	// look is the maximum time between two rounds over all Actions. A round also removes old Actions.
 	look = time.Minute
-	// least is the shortest time between two rounds.
+	// least is the minimum time between two rounds.
 	least = 200 * time.Millisecond
 	// retry is the time before a failed step is repeated.
 	retry = 5 * time.Second
 )
 
-// Lead acts until ctx ends. Only the replica that holds the lease may call it.
+// Lead carries out Actions until ctx ends. Only the replica that holds the lease may call it.
 func (h *Handler) Lead(ctx context.Context) {
 	defer h.metrics.actions.Reset()
 	h.tries, h.clock = tries{}, clock{}
@@ -55,7 +55,7 @@ func (h *Handler) Lead(ctx context.Context) {
 	}
 }
 
-// round takes each Action that isn't finished one step further, the oldest first, and returns how long to wait for the next round.
+// round advances each Action that isn't finished by one step, the oldest first. It returns how long to wait before the next round.
 func (h *Handler) round(ctx context.Context) time.Duration {
 	if !h.Synced() {
 		return retry
@@ -68,7 +68,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	h.metrics.count(all)
 	for i, a := range all {
 		if a.Status.Phase.Final() {
-			// An earlier look wrote the end, but may not have begun the next step.
+			// An earlier round may have written the end of this Action without creating the next step.
 			if err := h.follow(ctx, a, now); err != nil {
 				h.o.Log.WarnContext(ctx, "begin the next step", "action", a.Name, "error", trimmed(err.Error()))
 				after = min(after, retry)
@@ -86,7 +86,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 		if next.After > 0 {
 			after = min(after, next.After)
 		}
-		// The limits of the others count this one.
+		// The limits of the other Actions count this Action in its new state.
 		seen := *a
 		seen.Status = next.Status
 		all[i] = &seen
@@ -102,7 +102,7 @@ func (h *Handler) round(ctx context.Context) time.Duration {
 	return after
 }
 
-// advance takes one step: it decides, writes the decision, and carries it out.
+// advance advances an Action by one step: it decides, writes the decision to the status, and carries out the decision.
 func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (step.Next, error) {
 	facts, err := h.facts(ctx, a, all, now)
 	if err != nil {
@@ -128,7 +128,7 @@ func (h *Handler) advance(ctx context.Context, a *v1.Action, all []*v1.Action, n
 	return next, err
 }
 
-// facts reads the facts that a decision needs.
+// facts collects the facts that the decision about an Action needs.
 func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now time.Time) (*step.Facts, error) {
 	f := &step.Facts{Refused: h.tries[a.UID].why, RefusedSince: h.tries[a.UID].since, DrainTimeout: h.o.Policies.DrainTimeout.D(), Unheard: unheard(a, now), Restarts: h.o.Policies.RestartMachines, Restarting: restarting(a, all), Restarted: restartedSince(a, all)}
 	f.Jumped = h.jumped.Load()
@@ -168,7 +168,7 @@ func (h *Handler) facts(ctx context.Context, a *v1.Action, all []*v1.Action, now
 	return f, err
 }
 
-// notice returns the delivery of the notice before the end of a job; nil if no notice is sent.
+// notice returns the delivery of the notice that announces the end of a job. It returns nil if no such notice is sent.
 func (h *Handler) notice(a *v1.Action) *step.Notice {
 	if h.notifier == nil || a.Spec.Job == nil || a.Status.NoticeTime == nil {
 		return nil
@@ -177,13 +177,13 @@ func (h *Handler) notice(a *v1.Action) *step.Notice {
 	return &step.Notice{Unknown: !known, Waits: d.Waits, Sent: d.Sent}
 }
 
-// waits reports whether an Action waits for its notice.
+// waits reports whether an Action waits because its notice hasn't been sent.
 func (h *Handler) waits(a *v1.Action) bool {
 	n := h.notice(a)
 	return n != nil && (n.Unknown || n.Waits)
 }
 
-// forbidden says why the requester may not ask for the Action. It returns an error if this can't be decided now.
+// forbidden returns refusal if the requester may not request the Action. It returns err if this can't be decided now.
 func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	by := a.Spec.By
 	switch by.Kind {
@@ -207,7 +207,8 @@ func (h *Handler) forbidden(a *v1.Action) (refusal, err error) {
 	return fmt.Errorf("the kind of requester %q is unknown", by.Kind), nil
 }
 
-// withdrawn says why the policy that made an Action doesn't want it any longer: the configuration or the job has changed since.
+// withdrawn returns the reason why the policy that created an Action no longer wants it, because the configuration or the job has changed since.
+// Otherwise it returns nil.
 func (h *Handler) withdrawn(a *v1.Action) error {
 	p := h.o.Policies.ByName(a.Spec.By.Name)
 	if p == nil {
@@ -234,7 +235,8 @@ func (h *Handler) withdrawn(a *v1.Action) error {
 	return nil
 }
 
-// confirmed reads a Node again that seems to have been uncordoned during a drain: a watch that has just begun may be behind, and the drain would fail.
+// confirmed reads a Node again if the watch reports that it was uncordoned during a drain. A watch that has just begun may be outdated, and the
+// drain would fail.
 func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (*corev1.Node, error) {
 	if a.Spec.Do != v1.OperationDrain || len(a.Status.Results) == 0 || n.Spec.Unschedulable {
 		return n, nil
@@ -246,7 +248,7 @@ func (h *Handler) confirmed(ctx context.Context, a *v1.Action, n *corev1.Node) (
 	return now, err
 }
 
-// machineOf returns the facts of an Action's machine. It leaves out the agent's answers that can't be read.
+// machineOf returns the facts about an Action's machine. It ignores the agent's answers if they can't be read.
 func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
 	m := &step.Machine{UID: n.UID, Version: n.ResourceVersion, Unschedulable: n.Spec.Unschedulable, Mark: validMark(n), Returns: v1.ReadReturns(n.Annotations), Sick: sick(n),
 		Ready: ready(n), Boot: n.Status.NodeInfo.BootID, ControlPlane: controlPlane(n), Agent: hasAgent(n)}
@@ -272,7 +274,7 @@ func machineOf(a *v1.Action, n *corev1.Node) *step.Machine {
 	return m
 }
 
-// pods lists the pods of a machine that a drain has to move.
+// pods returns the pods of a machine that a drain must move.
 func (h *Handler) pods(ctx context.Context, machine string) (out []step.Pod, err error) {
 	list, err := h.core.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + machine, ResourceVersion: "0"})
 	if err != nil {
@@ -287,8 +289,8 @@ func (h *Handler) pods(ctx context.Context, machine string) (out []step.Pod, err
 	return out, nil
 }
 
-// moves reports whether a drain has to move a pod: pods of DaemonSets come back, pods of the kubelet's own files can't leave, and finished pods run
-// nothing.
+// moves reports whether a drain must move a pod. A drain doesn't move pods of DaemonSets, because they are created again on the same machine;
+// static pods of the kubelet, because they can't be moved; and finished pods.
 func moves(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return false
@@ -300,7 +302,7 @@ func moves(p *corev1.Pod) bool {
 	return owner == nil || owner.Kind != "DaemonSet"
 }
 
-// write writes the status of an Action, unless nothing has changed. Another writer, or a later version of the object, is an error.
+// write writes the status of an Action, unless the status is unchanged. It returns a conflict error if the Action has changed in the API server.
 func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatus) error {
 	if same(&a.Status, &status) {
 		return nil
@@ -320,7 +322,7 @@ func (h *Handler) write(ctx context.Context, a *v1.Action, status v1.ActionStatu
 	return nil
 }
 
-// do carries out an effect. Each effect may be repeated.
+// do carries out an effect. An effect can be carried out repeatedly.
 func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Effect) error {
 	switch e {
 	case step.EffectNone:
@@ -345,10 +347,11 @@ func (h *Handler) do(ctx context.Context, a *v1.Action, f *step.Facts, e step.Ef
 	return fmt.Errorf("the effect %q is unknown", e)
 }
 
-// errMoved is the conflict of a target that has changed, or that another object has replaced.
+// errMoved means that the target has changed, or that another object now has the target's name.
 var errMoved = errors.New("the target has changed")
 
-// patchNode writes fields of a Node's spec and annotations, unless the Node has changed since a version: a person may have cordoned it.
+// patchNode writes fields of a Node's spec and annotations. It returns errMoved if the Node has changed since the given version, because a person
+// may have cordoned the machine in between.
 func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, version string, spec, annotations map[string]any) error {
 	patch := map[string]any{"metadata": map[string]any{"resourceVersion": version, "annotations": annotations}}
 	if spec != nil {
@@ -360,7 +363,7 @@ func (h *Handler) patchNode(ctx context.Context, name string, uid types.UID, ver
 	})
 }
 
-// trimmed bounds a text of another program that goes into a status.
+// trimmed limits the length of another program's text that is written to a status.
 func trimmed(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(text), " ")

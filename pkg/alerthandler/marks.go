@@ -11,11 +11,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// retainted is how much later the node controller may write the taint of a cordon again: it may not have seen its own change yet.
+// retainted is how much later than this program the node controller may write the taint of the same cordon again, because the controller may not
+// have seen the taint yet.
 const retainted = 5 * time.Second
 
-// validMark returns the mark of a machine, or nil if the machine has been uncordoned and cordoned again since: that cordon is a person's, and a policy
-// must not end it.
+// validMark returns the mark of a machine. It returns nil if the machine was uncordoned and cordoned again after it was marked, because the new
+// cordon belongs to a person, and a policy must not end it.
 func validMark(n *corev1.Node) *v1.Mark {
 	m := v1.ReadMark(n.Annotations)
 	if m == nil || n.Spec.Unschedulable && !m.Tainted.IsZero() && tainted(n).Sub(m.Tainted).Abs() > retainted {
@@ -24,7 +25,8 @@ func validMark(n *corev1.Node) *v1.Mark {
 	return m
 }
 
-// tainted returns when a machine got the taint of its cordon; zero if it has no such taint. The cluster removes the taint when the machine is uncordoned.
+// tainted returns the time at which a machine got the taint of its cordon, or the zero time if the machine has no such taint. The cluster removes
+// the taint when the machine is uncordoned.
 func tainted(n *corev1.Node) time.Time {
 	for _, t := range n.Spec.Taints {
 		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
@@ -34,9 +36,9 @@ func tainted(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// unmark removes the marks of machines that have been uncordoned since. A person has done that: the next cordon may be a person's, too, and a policy
-// must not end it. unmark adds the time of the taint to all other marks, so that the handler recognizes a later cordon even if it wasn't running in
-// between.
+// unmark removes the marks of machines that a person has uncordoned since. Otherwise a policy could end the next cordon, which may belong to a
+// person. It also adds the time of the taint to marks without that time, so that the handler recognizes a later cordon even if the handler isn't
+// running when the machine is cordoned again.
 func (h *Handler) unmark(ctx context.Context) {
 	for name, n := range h.nodes.All() {
 		change, err := remark(n)
@@ -50,7 +52,7 @@ func (h *Handler) unmark(ctx context.Context) {
 	}
 }
 
-// remark returns the change of a machine's annotations, or nil if its mark is right.
+// remark returns the annotations to change on a machine so that its mark is correct, or nil if the mark needs no change.
 func remark(n *corev1.Node) (map[string]any, error) {
 	if _, marked := n.Annotations[v1.MarkAnnotation]; !marked {
 		return nil, nil

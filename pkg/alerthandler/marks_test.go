@@ -18,13 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// ofNodes is a handler that knows no objects yet.
+// ofNodes returns a handler whose stores contain no objects yet.
 func ofNodes(core kubernetes.Interface) *Handler {
 	return &Handler{core: core, o: Options{Log: slog.New(slog.DiscardHandler), Policies: &policy.Config{}, Now: time.Now},
 		nodes: watch.New(watch.Options[*corev1.Node, *corev1.Node]{Name: "nodes", Keep: keepNode})}
 }
 
-// A policy has cordoned a machine. While no handler runs, a person uncordons it and cordons it again: the policy neither restarts nor returns it.
+// A policy has cordoned a machine. While no handler is running, a person uncordons the machine and cordons it again. The policy neither restarts
+// the machine nor returns it to service.
 func TestAPersonCordonsAMachineAgain(t *testing.T) {
 	first := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	mark, err := json.Marshal(v1.Mark{Action: "lost-a-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "lost"}, At: first, Stays: true})
@@ -61,7 +62,8 @@ func TestAPersonCordonsAMachineAgain(t *testing.T) {
 	require.True(t, n.Spec.Unschedulable)
 }
 
-// A policy cordons a machine. A person uncordons it and cordons it again before the handler reads it again: that cordon is the person's.
+// A policy cordons a machine. A person uncordons the machine and cordons it again before the handler reads the machine. The new cordon belongs to
+// the person.
 func TestAPersonReplacesACordonAtOnce(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	gpu := corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// metrics holds the metrics of the program.
+// metrics holds the program's Prometheus metrics.
 type metrics struct {
 	registry              *prometheus.Registry
 	alerts, ignored, made prometheus.Counter
@@ -34,15 +34,15 @@ func newMetrics() *metrics {
 	return m
 }
 
-// Told counts notices by their result.
+// Told counts n notices of a channel with a result.
 func (m *metrics) Told(channel string, r notify.Result, n int) {
 	m.notices.WithLabelValues(channel, string(r)).Add(float64(n))
 }
 
-// Failed counts failures of a channel.
+// Failed counts a failure of a channel.
 func (m *metrics) Failed(channel string) { m.unsent.WithLabelValues(channel).Inc() }
 
-// count reports the Actions that exist.
+// count sets the metric of the number of Actions by operation and phase.
 func (m *metrics) count(all []*v1.Action) {
 	m.actions.Reset()
 	for _, a := range all {

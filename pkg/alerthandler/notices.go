@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// RecordName is the ConfigMap with the record of notices. The chart makes it, so that the handler needs no right to create any.
+	// RecordName is the name of the ConfigMap that holds the record of notices. The chart creates it, so that the handler doesn't need the right to
+	// create ConfigMaps.
 	RecordName = v1.RecordName
 	recordKey  = v1.RecordKey
-	// pause is the shortest time between two checks for notices: one message has all events within that time.
+	// pause is the minimum time between two checks for notices. Events within that time are sent in one message.
 	pause = 2 * time.Second
-	// askedWithin is how long a request for a test message counts.
+	// askedWithin is how long a request for a test message is valid.
 	askedWithin = time.Hour
 )
 
-// newNotifier returns a notifier for the objects that the handler watches.
+// newNotifier returns a notifier that makes notices from the objects that the handler watches.
 func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	c := h.o.Notify
 	o := notify.Options{Config: c, World: h.world, Webhooks: map[string]notify.Channel{}, Store: &record{core: h.core, namespace: h.o.SystemNamespace},
@@ -52,7 +53,7 @@ func (h *Handler) newNotifier() (*notify.Notifier, error) {
 	return notify.New(o), nil
 }
 
-// world returns the facts that notices are made from.
+// world returns the facts from which notices are made. It returns an error if the facts aren't known or may be stale.
 func (h *Handler) world() (*notify.World, error) {
 	if !h.Synced() {
 		return nil, errors.New("the cluster isn't known yet")
@@ -75,7 +76,7 @@ func (h *Handler) world() (*notify.World, error) {
 	return w, nil
 }
 
-// person returns a person for notices. Someone who doesn't exist, or can no longer sign in, has no address.
+// person returns the data about a person that notices need. A person who doesn't exist, or can no longer sign in, has no address.
 func (h *Handler) person(name string) notify.Person {
 	p, err := h.people.Person(name)
 	if err != nil || p.Disabled || p.Gone {
@@ -84,7 +85,7 @@ func (h *Handler) person(name string) notify.Person {
 	return notify.Person{Name: name, Address: p.User.Spec.Email, Chosen: p.User.Spec.Notifications, Administrator: p.Grants.Administrator}
 }
 
-// ownWebhook is the channel of a person's own webhook, whose address is read for each message: it may have changed.
+// ownWebhook is the channel of a person's own webhook. It reads the address for each connection, because the address may have changed.
 type ownWebhook struct {
 	h    *Handler
 	name string
@@ -117,7 +118,7 @@ func (h *Handler) keepTag(name string) string {
 	return ""
 }
 
-// news returns the facts for notices of a job; nil if it has no owner.
+// news returns the facts that notices about a job need. It returns nil if the job has no owner.
 func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	if row.User == "" {
 		return nil
@@ -141,7 +142,7 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 		j.Completed = *row.Completed
 	}
 	for _, r := range jobv1.ReadRequeues(f.Annotations) {
-		// The present attempt may finish before the controller sees the request.
+		// The current attempt may finish before the controller sees the request for another attempt.
 		if follows := a.CompletionStatus != nil && !f.Finished(); follows || r.Restart != f.Requested() {
 			j.Requests = append(j.Requests, r.Action)
 		}
@@ -171,14 +172,14 @@ func news(f *jobv1.Framework, row *api.Job) *notify.Job {
 	return j
 }
 
-// record is the ConfigMap with the record of notices.
+// record stores the record of notices in a ConfigMap.
 type record struct {
 	core      kubernetes.Interface
 	namespace string
 	read      *corev1.ConfigMap // as it was read or written last
 }
 
-// Load reads the record.
+// Load reads the record. It returns nil if the ConfigMap doesn't contain a record yet.
 func (r *record) Load(ctx context.Context) (*notify.Ledger, error) {
 	m, err := r.core.CoreV1().ConfigMaps(r.namespace).Get(ctx, RecordName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -195,7 +196,7 @@ func (r *record) Load(ctx context.Context) (*notify.Ledger, error) {
 	return notify.ParseLedger([]byte(text))
 }
 
-// Save writes the record. The API server rejects the write if another replica has written it since.
+// Save writes the record. It returns notify.ErrReplaced if another replica has written the ConfigMap since the record was read.
 func (r *record) Save(ctx context.Context, l *notify.Ledger) error {
 	text, err := l.Marshal()
 	if err != nil {

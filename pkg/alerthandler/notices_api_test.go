@@ -30,7 +30,7 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// mails is a mail server; each mail is one text.
+// mails is a mail server that sends the text of each mail to a channel.
 type mails chan string
 
 func (m mails) NewSession(*smtp.Conn) (smtp.Session, error) { return m, nil }
@@ -44,8 +44,8 @@ func (m mails) Data(r io.Reader) error {
 	return err
 }
 
-// notified starts a mail server, and makes the record and a person. It returns a configuration of notifications, and a function that waits for the next
-// mail.
+// notified starts a mail server, and creates the record and a person. It returns a configuration of notifications, and a function that waits for
+// the next mail and returns it.
 func notified(t *testing.T, w *world, record, person string) (*notify.Config, func() string) {
 	t.Helper()
 	var lc net.ListenConfig
@@ -86,7 +86,7 @@ func notified(t *testing.T, w *world, record, person string) (*notify.Config, fu
 	}
 }
 
-// The owner of an idle job gets a mail before it is stopped, keeps it with the tag that the mail names, and gets a second mail.
+// The owner of an idle job gets a mail before the job is stopped. The owner keeps the job with the tag that the mail names, and gets a second mail.
 func TestTheOwnerKeepsTheJob(t *testing.T) {
 	w := open(t)
 	tell, next := notified(t, w, "", `{"name":"ann","email":"ann@example.org"}`)
@@ -114,7 +114,7 @@ policies: [{name: idle, alerts: {alertname: JobGpusIdle}, exempt: {tags: [keep]}
 	}
 }
 
-// A person who chose the weekly report gets it by mail, with figures that aren't known named.
+// A person who has chosen the weekly report gets it by mail. The report says which figures aren't known.
 func TestTheWeeklyReportIsMailed(t *testing.T) {
 	w := open(t)
 	tell, next := notified(t, w, `{"since":1,"entries":{}}`, `{"name":"ann","email":"ann@example.org","notifications":{"weeklyReport":true}}`)

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// The record is in the ConfigMap of the chart, and the API server rejects a write if another replica has written the record since.
+// The record is stored in the chart's ConfigMap. The API server rejects a write if another replica has written the record since it was read.
 func TestTheRecord(t *testing.T) {
 	core := fake.NewClientset()
 	r := &record{core: core, namespace: kube.SystemNamespace}
@@ -45,7 +45,7 @@ func TestTheRecord(t *testing.T) {
 	require.ErrorIs(t, other.Save(t.Context(), l), notify.ErrReplaced)
 }
 
-// The facts for notices come from a Framework.
+// news reads the facts for notices from a Framework.
 func TestNewsOfAJob(t *testing.T) {
 	at := func(minute int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 11, 30, 8, minute, 0, 0, time.UTC))

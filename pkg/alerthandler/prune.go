@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// mostKept bounds the finished Actions that are kept, besides those whose alerts fire.
+	// mostKept limits how many finished Actions are kept in addition to Actions whose alerts still fire.
 	mostKept = 2000
-	// mostActions bounds all Actions. Each alert that fires keeps the Action of its first step; beyond this number, the handler takes no further
+	// mostActions limits the number of all Actions. Each alert that fires keeps the Action of its first step. At this limit, the handler rejects
 	// alerts.
 	mostActions = 10_000
 )
 
-// kept says which finished Actions are kept.
+// kept defines which finished Actions are kept.
 type kept struct {
-	// time is how long finished Actions are kept, and most is how many are kept besides the Actions that are needed.
+	// time is how long finished Actions are kept. most is how many are kept, not counting Actions that are still needed.
 	time time.Duration
 	most int
-	// steady reports whether the clock was right for long enough that each alert that fires was repeated.
+	// steady reports whether the clock was right for long enough that Alertmanager has repeated every alert that fires.
 	steady bool
-	// holds reports whether a machine is cordoned for an Action.
+	// holds reports whether a machine is still cordoned for an Action.
 	holds func(*v1.Action) bool
 }
 
-// clock detects that the machine's clock was set.
+// clock detects when the machine's clock is set.
 type clock struct {
 	at        time.Time // of the last round, by the machine's clock
 	monotonic time.Time // the same, by a clock that can't be set
@@ -38,13 +38,13 @@ type clock struct {
 }
 
 const (
-	// drift is how far a clock may move between two rounds without having been set.
+	// drift is how much a clock may differ between two rounds without counting as set.
 	drift = time.Minute
 	// settles is longer than Alertmanager needs to repeat all alerts that fire.
 	settles = 30 * time.Minute
 )
 
-// look compares the clocks.
+// look compares the machine's clock with the monotonic clock.
 func (c *clock) look(now time.Time) {
 	monotonic, now := time.Now(), now.Round(0)
 	switch {
@@ -56,13 +56,13 @@ func (c *clock) look(now time.Time) {
 	c.at, c.monotonic = now, monotonic
 }
 
-// jumped reports whether the clock was set less than settles ago: it may be wrong, or may have been wrong until then.
+// jumped reports whether the clock was set less than settles ago. In that case, the time may be wrong, or earlier times may have been wrong.
 func (c *clock) jumped() bool { return !c.set.IsZero() && c.monotonic.Sub(c.set) < settles }
 
-// steady reports whether the handler has led for settles without a jump.
+// steady reports whether the handler has been the leader for settles without a jump of the clock.
 func (c *clock) steady() bool { return !c.jumped() && c.monotonic.Sub(c.began) >= settles }
 
-// prune removes finished Actions after their time, and the oldest finished Actions if there are too many.
+// prune removes finished Actions that are older than the configured time, and the oldest finished Actions if there are too many.
 func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	for _, a := range removable(all, kept{time: h.o.Policies.Keep.D(), most: mostKept, steady: h.clock.steady(), holds: h.holds}, now) {
 		err := h.objects.Resource(v1.Actions).Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.UID}})
@@ -73,9 +73,10 @@ func (h *Handler) prune(ctx context.Context, all []*v1.Action, now time.Time) {
 	}
 }
 
-// removable returns the finished Actions that needn't be kept, the oldest first as in all. If there are more than most, an Action is kept
-// only if its alert fires or has just ended, because a message of the alert would make it again, or if the step before it would. The first step of an incident is removed
-// after the others: it shows that the incident's number is in use, and another incident with that number would find its steps done.
+// removable returns the finished Actions that needn't be kept, in the order of all. If there are too many, it keeps an Action only if the Action
+// would be created again: by a message of its alert, which fires or has just ended, or by the step before it. The first step of an incident is
+// removed after the other steps, because it shows that the incident's number is in use. Otherwise another incident could get that number, and its
+// steps would count as done.
 func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	known := latest{}
 	excess := -keep.most
@@ -117,11 +118,12 @@ func removable(all []*v1.Action, keep kept, now time.Time) (out []*v1.Action) {
 	return out
 }
 
-// told is longer than the notices of a job are sent: without the Action that has stopped it, its owner would get another one.
+// told is longer than notices about a job are sent. If the Action that has stopped a job were removed earlier, the job's owner would get a second
+// notice.
 const told = 48 * time.Hour
 
-// counts reports whether a limit counts an Action, or the notices of its job need it. Limits count the Actions of the last hour, and a machine is
-// restarted only once per cordon.
+// counts reports whether limits or notices still need an Action. Limits count the Actions of the last hour, a machine is restarted only once per
+// cordon, and notices about a job need the Action that stopped or requeued it.
 func counts(a *v1.Action, now time.Time) bool {
 	if !a.Begun() {
 		return false

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// However many Actions are finished, one is kept whose alert still fires: otherwise the alert would make it again.
+// However many Actions are finished, an Action whose alert still fires is kept, because the alert would create it again.
 func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	action := func(name, incident, step string, ago time.Duration, change ...func(*v1.Action)) *v1.Action {
@@ -51,13 +51,13 @@ func TestActionsOfAlertsThatFireAreKept(t *testing.T) {
 	require.Equal(t, []string{"silent for longer than a day", "a later step of it", "an earlier incident", "ended", "of a person"}, names(0), "three are needed")
 }
 
-// keeping keeps Actions for a day, and most of them; no machine is cordoned.
+// keeping returns a kept that keeps Actions for a day, and as many Actions as its argument. No machine is cordoned.
 func keeping(most int) kept {
 	return kept{time: 24 * time.Hour, most: most, steady: true, holds: func(*v1.Action) bool { return false }}
 }
 
-// After the clock was set, or while the handler has just begun, an alert that fires may not have been repeated yet. The Actions of all its steps are
-// kept.
+// After the clock was set, or when the handler has just started, an alert that fires may not have been repeated yet. The Actions of all of its
+// steps are kept.
 func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	step := func(number string) *v1.Action {
@@ -100,7 +100,8 @@ func TestActionsOfAlertsAreKeptUntilTheClockIsSteady(t *testing.T) {
 	})
 }
 
-// However many Actions are finished, a step is kept that the step before would make again: a machine that was returned would be drained again.
+// However many Actions are finished, a step is kept as long as the step before it would create it again. Otherwise a machine that was returned to
+// service would be drained again.
 func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	step := func(number string, ago time.Duration) *v1.Action {
@@ -128,7 +129,8 @@ func TestStepsAreKeptThatTheStepBeforeWouldMakeAgain(t *testing.T) {
 	require.Len(t, removable([]*v1.Action{alone}, keeping(0), now), 1)
 }
 
-// The first step of an incident is kept as long as a later one: otherwise the next incident of the alert would have its number, and find its steps done.
+// The first step of an incident is kept as long as a later step. Otherwise the next incident of the alert would get the same number, and its steps
+// would count as done.
 func TestTheFirstStepIsRemovedLast(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	action := func(step string, ago time.Duration, phase v1.Phase) *v1.Action {
@@ -144,7 +146,8 @@ func TestTheFirstStepIsRemovedLast(t *testing.T) {
 	require.Equal(t, []*v1.Action{first}, removable([]*v1.Action{first}, keeping(100), now))
 }
 
-// However many Actions are finished, those are kept that limits count: a flood of alerts that come and go doesn't hide the effects of policies.
+// However many Actions are finished, Actions that limits count are kept, so that a flood of alerts that come and go doesn't hide the effects of
+// policies.
 func TestActionsThatLimitsCountAreKept(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	action := func(name string, do v1.Operation, ago time.Duration, begun bool) *v1.Action {

@@ -20,10 +20,10 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// recorded is how old an Action may be that a handler records after its start: the one before may not have stored its record.
+// recorded is the maximum age of a finished Action that the handler records, because the previous leader may not have stored the record.
 const recorded = 24 * time.Hour
 
-// openAudit returns where the records of Actions are stored: the job controller's archive.
+// openAudit returns a Poster that stores records of Actions in the job controller's archive.
 func openAudit(config *rest.Config, at string) (audit.Poster, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -36,13 +36,13 @@ func openAudit(config *rest.Config, at string) (audit.Poster, error) {
 	return jobs.History, nil
 }
 
-// records writes the handler's effects into the audit.
+// records writes the handler's effects to the audit log.
 type records struct {
 	sink *audit.Sink
 	done map[types.UID]bool // belongs to the goroutine that leads
 }
 
-// newRecords returns nil if nothing stores records.
+// newRecords returns nil if to is nil, because no records are stored in that case.
 func (h *Handler) newRecords(to audit.Poster, lines io.Writer) *records {
 	if to == nil {
 		return nil
@@ -54,7 +54,7 @@ func (h *Handler) newRecords(to audit.Poster, lines io.Writer) *records {
 	return &records{sink: audit.NewSink(audit.NewLines(lines, h.o.Log), to, wrong, h.o.Log), done: map[types.UID]bool{}}
 }
 
-// write records the Actions that have ended. After a crash some are written again; the archive keeps one record of an ID.
+// write records the Actions that have ended. After a crash it may write some records again; the archive keeps only one record for each ID.
 func (r *records) write(ctx context.Context, all []*v1.Action, now time.Time) {
 	if r == nil {
 		return
@@ -75,7 +75,7 @@ func (r *records) write(ctx context.Context, all []*v1.Action, now time.Time) {
 	r.done = done
 }
 
-// recordOf returns the record of an Action that had an effect, was refused, or couldn't begin in time; ok is false for all others.
+// recordOf returns the record of an Action that had an effect, was refused, or didn't begin in time. ok is false for other Actions.
 func recordOf(a *v1.Action) (r audit.Record, ok bool) {
 	s := &a.Status
 	r = audit.Record{ID: "action-" + string(a.UID), Actor: a.Spec.By.Text(), ActorUID: string(a.Spec.By.UID), Verb: string(a.Spec.Do), Kind: string(rules.KindAction), Object: a.Name,

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/audit"
 )
 
-// shelf stores records, and signals each batch.
+// shelf stores records, and sends each batch to a channel.
 type shelf struct{ got chan []audit.Record }
 
 func (s *shelf) SaveAudit(_ context.Context, records []audit.Record) error {
@@ -23,8 +23,8 @@ func (s *shelf) SaveAudit(_ context.Context, records []audit.Record) error {
 	return nil
 }
 
-// The handler's effects are in the audit with the Action's name and requester: once, and after a restart with the same ID. Dry runs and requests
-// without an effect aren't.
+// Each effect of the handler is recorded in the audit log with the Action's name and requester. It is recorded once, and after a restart again with
+// the same ID. Dry runs and requests without an effect aren't recorded.
 func TestEffectsAreInTheAudit(t *testing.T) {
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	at := metav1.NewTime(now.Add(-time.Minute))

@@ -24,20 +24,20 @@ policies:
   - {name: broken, alerts: {alertname: JobGpuBroken, xid: "79"}, exempt: {tags: [keep]}, steps: [{do: requeue-job}]}
 `
 
-// broken returns an alert that a job has a broken GPU. The alert begins now.
+// broken returns an alert about a broken GPU of a job. The alert begins now.
 func broken(job, gpu string) policy.Alert {
 	return alert(map[string]string{"alertname": "JobGpuBroken", "xid": "79", "node": "gpu-1", "gpu": gpu, "user": "ann", "job_name": job}, time.Now())
 }
 
-// attempt returns the status of a job whose attempt began at a time.
+// attempt returns the status of a job whose attempt id began at a time.
 func attempt(id int32, began time.Time) *jobv1.FrameworkStatus {
 	at := metav1.NewTime(began)
 	return &jobv1.FrameworkStatus{StartTime: at, RunTime: &at, TransitionTime: at, State: jobv1.AttemptRunning, RetryPolicyStatus: jobv1.RetryPolicyStatus{TotalRetriedCount: id},
 		AttemptStatus: jobv1.FrameworkAttemptStatus{ID: id, StartTime: at, RunTime: &at, TaskRoleStatuses: []*jobv1.TaskRoleStatus{}}}
 }
 
-// A job with a broken GPU gets one more attempt, once, although the handler is killed after any request or before its response. Another attempt that
-// a person requests in between stays.
+// A job with a broken GPU gets exactly one more attempt although the handler is killed at any request. Another attempt that a person requests in
+// between isn't lost.
 func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w := open(t)
 	c := config(t, requeueBroken)
@@ -89,8 +89,8 @@ func TestAJobIsRequeuedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	require.Positive(t, between)
 }
 
-// Several GPUs of a job need one requeue, and a job that gets broken GPUs again and again stays. Jobs that have ended or are exempt, and other jobs
-// of the same name, aren't touched.
+// Several broken GPUs of a job cause only one requeue, and a job that gets broken GPUs again and again is no longer requeued. Jobs that have ended
+// or are exempt, and other jobs with the same name, aren't touched.
 func TestRequeuesOfAJob(t *testing.T) {
 	w := open(t)
 	c := config(t, requeueBroken)
@@ -126,7 +126,7 @@ func TestRequeuesOfAJob(t *testing.T) {
 	require.Empty(t, requeues("kept"))
 	require.Empty(t, requeues("over"))
 
-	// begins sets the status of an attempt that was requested.
+	// begins sets the status of the job as if a requested attempt had begun.
 	begins := func(id int32, at time.Time) {
 		status := attempt(id, at)
 		status.AttemptStatus.Restart = jobtest.Framework(t, w.Cluster, name).Annotations[jobv1.AnnotationRestart]

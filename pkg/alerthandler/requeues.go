@@ -15,17 +15,18 @@ import (
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// restartPrefix begins the values of a Framework's restart annotation that Actions write; people's requests write times.
+// restartPrefix is the prefix of the values that Actions write to a Framework's restart annotation. Requests of people write times.
 const restartPrefix = "action-"
 
-// restartValue returns the value of a Framework's restart annotation for an Action. The job is requeued once, however often the value is written.
+// restartValue returns the value of a Framework's restart annotation for an Action. The value is the same for each try, so that the job is requeued
+// only once.
 func restartValue(a *v1.Action) string { return restartPrefix + string(a.UID) }
 
-// aliveFor is how long after the end of an attempt an alert about its GPUs may begin: until Prometheus has read the agent's measurements again. Rules
-// about the next attempt need longer than aliveFor.
+// aliveFor is how long after the end of an attempt an alert about the attempt's GPUs may still begin, because Prometheus reads the agent's
+// measurements only at intervals. Rules about the next attempt take longer than aliveFor to fire.
 const aliveFor = 45 * time.Second
 
-// requeueFacts adds the facts that the decision to requeue a job needs.
+// requeueFacts adds the facts that the decision about the requeue of a job needs.
 func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now time.Time) {
 	if a.Spec.Do != v1.OperationRequeueJob || j.uid != a.Spec.Job.UID {
 		return
@@ -46,11 +47,12 @@ func (h *Handler) requeueFacts(f *step.Facts, a *v1.Action, j *jobFacts, now tim
 	f.Stays = h.o.Policies.Limits.Step().StaysJob(policies, now)
 }
 
-// overdue is how long an announced requeue may be late, until other Actions no longer wait for it: its alert may have ended without a message.
+// overdue is how late an announced requeue may be before other Actions stop waiting for it, because its alert may have ended without a message.
 const overdue = time.Minute
 
-// announced returns the next Action of a policy that has announced another attempt of the same job, or the end of it by the same policy. It also says why a
-// person has canceled one since this Action was made: the notice to the owner was about all alerts of the job.
+// announced returns the next Action of a policy that has announced another attempt of the same job, or, for a stop, the end of the job by the same
+// policy. If a person has canceled such an Action since this Action was created, withdrawn is the reason, because the notice to the owner was about
+// all alerts of the job.
 func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announced, withdrawn string) {
 	if !a.Spec.Do.ForJobs() || a.Spec.By.Kind != v1.ByPolicy || a.Spec.DryRun || a.Status.NoticeTime != nil {
 		return nil, ""
@@ -70,7 +72,7 @@ func announced(a *v1.Action, all []*v1.Action, now time.Time) (next *step.Announ
 	return next, withdrawn
 }
 
-// firingSince returns when the alert of a policy's Action began to fire, or when another Action was created.
+// firingSince returns the time at which the alert of a policy's Action began to fire. For other Actions it returns the time of their creation.
 func firingSince(a *v1.Action) time.Time {
 	if i := incidentOf(a); i != nil && !i.Started.IsZero() {
 		return i.Started
@@ -78,8 +80,8 @@ func firingSince(a *v1.Action) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// requeueJob requests another attempt of a job, as "paictl job retry" does, and records it. One patch of the Framework that was read does both, so
-// that an interrupted Action doesn't request a second attempt.
+// requeueJob requests another attempt of a job, as "paictl job retry" does, and records the request. It does both in a single patch, so that an
+// interrupted Action doesn't request a second attempt.
 func (h *Handler) requeueJob(ctx context.Context, a *v1.Action) error {
 	jobs := h.objects.Resource(frameworks).Namespace(h.o.JobNamespace)
 	u, err := jobs.Get(ctx, a.Spec.Job.Object, metav1.GetOptions{})

@@ -25,7 +25,8 @@ func requeueAction(fired time.Time) *v1.Action {
 		Spec: v1.ActionSpec{Do: v1.OperationRequeueJob, Job: &v1.Job{Object: "o1", UID: "u1", Name: "ann/train"}, By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "GPU 3 is broken"}}
 }
 
-// The record of a job says whether this Action has requeued it, whether another one has since the alert began, and how often policies have.
+// The record of a job shows whether this Action has requeued the job, whether another Action has done so since the alert began, and how often
+// policies have done so.
 func TestTheFactsOfARequeue(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	fired := now.Add(-10 * time.Minute)
@@ -61,7 +62,8 @@ func TestTheFactsOfARequeue(t *testing.T) {
 	require.Equal(t, other.CreationTimestamp.Time, firingSince(other), "a request of a person")
 }
 
-// The request and its record are one patch. It isn't repeated, and neither a job that is being stopped nor one of the same name is touched.
+// One patch contains the request and its record. The request isn't repeated. A job that is being stopped, and another job with the same name,
+// aren't touched.
 func TestARequestForAnotherAttempt(t *testing.T) {
 	at := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	build := func(uid, execution string) *unstructured.Unstructured {
@@ -107,7 +109,8 @@ func TestARequestForAnotherAttempt(t *testing.T) {
 	require.NoError(t, h.requeueJob(t.Context(), requeueAction(at)), "it was deleted")
 }
 
-// A request for another attempt that arrives when the present one has finished has no effect: neither the result nor a notice says that it has one.
+// A request for another attempt has no effect if the current attempt has already finished. Neither the result nor a notice claims that it had an
+// effect.
 func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 	fired := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	text, err := jobv1.WriteRequeues(nil, jobv1.Requeue{Restart: "action-a1", Action: "broken-0c4f-1-1", Policy: "broken", At: fired})
@@ -144,8 +147,8 @@ func TestARequeueOfAJobThatFinishesItsAttempt(t *testing.T) {
 	}
 }
 
-// Eight GPUs of a job break, in any order of their Actions. One Action is announced. The others wait for its end; they have no notice and don't count
-// in the limit.
+// Eight GPUs of a job break, and their Actions may begin in any order. Only one Action is announced. The others wait for its end, cause no notices,
+// and don't count toward the limit.
 func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 	for _, end := range []v1.Phase{v1.PhaseSucceeded, v1.PhaseCanceled, v1.PhaseNew} {
 		for first := range 8 {
@@ -208,7 +211,8 @@ func TestOneRequeueIsForAllBrokenGPUsOfAJob(t *testing.T) {
 	}
 }
 
-// Several alerts of one policy are about one job. One stop is announced, and the others wait for it; another policy has its own.
+// Several alerts of one policy are about the same job. Only one stop is announced, and the other Actions wait for it. Another policy announces its
+// own stop.
 func TestOneStopIsForAllAlertsOfAJob(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h, _ := ofJob(t)

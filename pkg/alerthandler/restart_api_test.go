@@ -26,7 +26,7 @@ policies:
   - {name: lost, alerts: {alertname: GpuXidFatal, remedy: restart}, steps: [{do: drain}, {do: restart-machine}, {do: uncordon}]}
 `
 
-// gpuNode returns a machine with GPUs, whose agent has reported.
+// gpuNode returns a machine with GPUs whose agent has reported their state.
 func (w *world) gpuNode(name string) *corev1.Node {
 	w.t.Helper()
 	n := w.node(name)
@@ -37,7 +37,7 @@ func (w *world) gpuNode(name string) *corev1.Node {
 	return n
 }
 
-// machinesRestart restarts machines by their orders, as agents and kubelets do, and counts the restarts.
+// machinesRestart restarts machines that get an order to restart, as agents and kubelets do, and counts the restarts.
 func (w *world) machinesRestart(restarts *atomic.Int64) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan struct{})
@@ -73,7 +73,8 @@ func (w *world) restartOne(ctx context.Context, n *corev1.Node, restarts *atomic
 	_ = repair.WriteRestartAnswer(ctx, w.Client, n, repair.Answer{ID: order.ID, Done: true, Message: "the machine has restarted"})
 }
 
-// A machine whose GPU has fallen off the bus is drained, restarted and returned, once, although the handler is killed after any request.
+// A GPU of a machine has fallen off the bus. The machine is drained, restarted once and returned to service although the handler is killed at any
+// request.
 func TestAMachineIsRestartedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	w := open(t)
 	var resets, restarts atomic.Int64
@@ -119,8 +120,8 @@ func TestAMachineIsRestartedOnceThoughTheHandlerIsKilled(t *testing.T) {
 	require.Zero(t, resets.Load())
 }
 
-// An administrator's request for a restart is refused unless restarts are on and the machine is drained. A second restart at the same time is
-// refused, too.
+// An administrator's request for a restart is refused unless restarts are allowed and the machine is drained. A second request is refused while a
+// restart is in progress.
 func TestARestartOnRequest(t *testing.T) {
 	w := open(t)
 	n := w.gpuNode("n1")
@@ -150,7 +151,7 @@ func TestARestartOnRequest(t *testing.T) {
 	require.True(t, now.Spec.Unschedulable, "a person returns it")
 }
 
-// fails responds to the order to restart a machine, as the machine's agent does if the restart hasn't helped.
+// fails answers the order to restart a machine, as the machine's agent does if the restart hasn't helped.
 func (w *world) fails(name, message string) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -160,7 +161,8 @@ func (w *world) fails(name, message string) {
 	}, waitFor, 20*time.Millisecond)
 }
 
-// Two GPUs of a machine are lost, and its restart doesn't bring them back. It isn't restarted again for the other one, nor when one fails again.
+// Two GPUs of a machine are lost, and a restart doesn't bring them back. The machine isn't restarted again, neither for the second GPU nor when a
+// GPU fails again.
 func TestAMachineIsNotRestartedAgainAfterAFailure(t *testing.T) {
 	w := open(t)
 	w.gpuNode("n3")

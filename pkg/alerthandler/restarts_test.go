@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Two GPUs of a machine are lost. The restart for one of them counts for the other one if it began after its alert.
+// Two GPUs of a machine are lost. The restart for one of them also counts for the other one if it began after the other one's alert.
 func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		m := metav1.NewTime(time.Date(2026, 11, 30, 9, minutes, 0, 0, time.UTC))
@@ -53,8 +53,8 @@ func TestOneRestartIsForAllLostGPUsOfAMachine(t *testing.T) {
 	require.Empty(t, restartedSince(b, []*v1.Action{other(v1.PhaseSucceeded, 15, "n3"), b}), "without its first step, its own time counts")
 }
 
-// Two alerts are about one GPU, such as an alert for XID 48 and an alert for its memory. The reset for one alert counts for the other alert, too, and
-// the two resets don't overlap.
+// Two alerts are about the same GPU, for example one about XID 48 and one about the GPU's memory. The reset for one alert also counts for the other
+// alert, and two resets don't overlap.
 func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC))
 	reset := func(name string, gpu int32, phase v1.Phase) *v1.Action {
@@ -81,7 +81,7 @@ func TestOneResetIsForAllAlertsOfAGPU(t *testing.T) {
 	require.Empty(t, restarting(restart, []*v1.Action{reset("b", 2, v1.PhaseActing), restart}))
 }
 
-// The API server's clock, by which Actions are created, is ahead of the handler's, by which they begin.
+// The API server's clock, which sets the creation times of Actions, is ahead of the handler's clock, which sets their start times.
 func TestAnActionThatWasMadeAfterTheAlertBeganAfterIt(t *testing.T) {
 	at := func(second int) metav1.Time {
 		return metav1.NewTime(time.Date(2026, 11, 30, 9, 0, second, 0, time.UTC))
@@ -99,7 +99,7 @@ func TestAnActionThatWasMadeAfterTheAlertBeganAfterIt(t *testing.T) {
 	require.Empty(t, restartedSince(a, []*v1.Action{other, a}))
 }
 
-// A policy doesn't restart a machine again until it was returned.
+// A policy restarts a machine only once before the machine is returned to service.
 func TestTheRestartsOfACordonedMachineEnd(t *testing.T) {
 	at := func(minutes int) *metav1.Time {
 		m := metav1.NewTime(time.Date(2026, 11, 30, 9, minutes, 0, 0, time.UTC))

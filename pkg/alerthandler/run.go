@@ -31,17 +31,18 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Name is the name of the program, and of its lease.
+// Name is the name of the program and of its lease.
 const Name = "pai-alert-handler"
 
-// The lease: another replica takes over after leaseTime without a renewal; this one stops after renewTime.
+// The times of the lease: another replica takes over if the lease isn't renewed for leaseTime. The leader stops if it can't renew the lease for
+// renewTime.
 const (
 	leaseTime = 15 * time.Second
 	renewTime = 10 * time.Second
 	askTime   = 2 * time.Second
 )
 
-// Run runs the program with its arguments until ctx ends, and logs to out.
+// Run runs the program with its command-line arguments until ctx ends, and logs to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet(Name, flag.ContinueOnError)
 	fs.SetOutput(out)
@@ -85,7 +86,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("find the cluster: %w", err)
 	}
 	config.UserAgent = Name + "/" + version.Version
-	// A thousand alerts at once take half a minute.
+	// With these limits, handling a thousand alerts at once takes half a minute.
 	config.QPS, config.Burst = 40, 80
 	level := slog.LevelInfo
 	if *debug {
@@ -134,15 +135,15 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// ServeOptions say how a Handler is reached and elected.
+// ServeOptions configure how a Handler is reached and how the leader is elected.
 type ServeOptions struct {
-	// AccessFile has the password for metrics, TokenFile the token of Alertmanager.
+	// AccessFile holds the password for /metrics. TokenFile holds the token that Alertmanager sends.
 	AccessFile, TokenFile string
 	SystemNamespace       string
 	Identity              string
 }
 
-// Serve watches, serves HTTP on a listener, and acts while this replica holds the lease, until ctx ends.
+// Serve watches the objects, serves HTTP on a listener, and carries out Actions while this replica holds the lease, until ctx ends.
 func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -164,7 +165,7 @@ func (h *Handler) Serve(ctx context.Context, l net.Listener, o ServeOptions) err
 	return err
 }
 
-// elect acts whenever this replica holds the lease.
+// elect takes part in the election of the leader, and calls Lead whenever this replica holds the lease.
 func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 	lock := &resourcelock.LeaseLock{LeaseMeta: metav1.ObjectMeta{Namespace: o.SystemNamespace, Name: Name}, Client: h.core.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity}}
@@ -193,7 +194,7 @@ func (h *Handler) elect(ctx context.Context, o ServeOptions) error {
 	return nil
 }
 
-// handler serves the requests of Alertmanager, Prometheus and the kubelet.
+// handler returns the HTTP handler for Alertmanager, Prometheus and the kubelet.
 func (h *Handler) handler(o ServeOptions) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /alerts", access.Bearer(o.TokenFile, http.HandlerFunc(h.ServeAlerts)))

@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lastRetry is the longest time before the handler repeats an effect that the API server has rejected.
+// lastRetry is the maximum time before the handler repeats an effect that the API server has rejected.
 const lastRetry = time.Minute
 
-// tries are the effects that the API server has rejected, by the UIDs of their Actions. They belong to the goroutine that leads.
+// tries holds the rejected effects, by the UIDs of their Actions. Only the goroutine that leads uses it.
 type tries map[types.UID]try
 
-// try describes the failed tries of an effect: when the API server first rejected it, how often, and the last reason.
+// try describes the failed tries of an effect: when the API server first rejected the effect, how often it has done so, and the last reason.
 type try struct {
 	since   time.Time
 	refused int
@@ -22,7 +22,7 @@ type try struct {
 	why     string
 }
 
-// note records the result of an effect. An API server that can't be reached hasn't rejected the effect.
+// note records the result of a try. An API server that can't be reached hasn't rejected the effect, so such an error removes the record.
 func (t tries) note(uid types.UID, err error, now time.Time) {
 	_, answered := errors.AsType[*apierrors.StatusError](err)
 	one := t[uid]

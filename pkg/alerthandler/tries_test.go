@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// ofJob is a handler with a job, and a policy that requeues it.
+// ofJob returns a handler with a job, and with a policy that requeues the job.
 func ofJob(t *testing.T) (*Handler, *jobv1.Framework) {
 	t.Helper()
 	h := ofActions(time.Time{})
@@ -32,8 +32,8 @@ func ofJob(t *testing.T) (*Handler, *jobv1.Framework) {
 	return h, job
 }
 
-// The API server rejects a requeue. The handler repeats the requeue ever less often, and the Action ends with the rejection, so that another Action
-// can requeue the job.
+// The API server rejects a requeue. The handler repeats the requeue less and less often. In the end the Action fails with the rejection, so that
+// another Action can requeue the job.
 func TestARequeueThatIsRefusedEnds(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	h, job := ofJob(t)
@@ -83,7 +83,8 @@ func toObject(t *testing.T, o any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: object}
 }
 
-// Only responses of the API server count as rejections. After a conflict, the next decision is about the target's present state, and needn't wait.
+// Only responses of the API server count as rejections. After a conflict, the next decision is based on the current state of the target, and
+// doesn't wait.
 func TestRefusedEffects(t *testing.T) {
 	now := time.Date(2026, 11, 30, 9, 0, 0, 0, time.UTC)
 	all := tries{}

@@ -11,22 +11,23 @@ import (
 )
 
 const (
-	// mostMessage bounds a message of Alertmanager, in bytes.
+	// mostMessage limits the size of a message of Alertmanager, in bytes.
 	mostMessage = 8 << 20
-	// mostAlerts bounds the alerts in one message.
+	// mostAlerts limits the number of alerts in one message.
 	mostAlerts = 10_000
 )
 
-// errFull means that too many Actions are open.
+// errFull means that too many Actions aren't finished.
 var errFull = errors.New("too many actions aren't finished")
 
-// message is a message of Alertmanager to a webhook.
+// message is the body of a request that Alertmanager sends to a webhook.
 type message struct {
 	Version string         `json:"version"`
 	Alerts  []policy.Alert `json:"alerts"`
 }
 
-// ServeAlerts takes alerts from Alertmanager. It responds with 503 if an alert couldn't be taken, so that Alertmanager sends the message again.
+// ServeAlerts handles the alerts in a request of Alertmanager. It responds with 503 if an alert couldn't be handled, so that Alertmanager sends the
+// request again.
 func (h *Handler) ServeAlerts(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostMessage))
 	var m message

@@ -23,32 +23,33 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// ReportOptions configure the source of the figures in weekly reports.
+// ReportOptions configure where the figures in weekly reports come from.
 type ReportOptions struct {
-	// JobController and Prometheus are URLs; empty means through the API server, and no Prometheus.
+	// JobController and Prometheus are URLs. An empty JobController means that it is reached through the API server; an empty Prometheus means that
+	// the cluster has no Prometheus.
 	JobController, Prometheus string
-	// AccessFile has the password for Prometheus; empty means without a password.
+	// AccessFile is the file with the password for Prometheus; empty means that no password is sent.
 	AccessFile string
-	// Sources replaces all of these in tests.
+	// Sources replaces all other fields in tests.
 	Sources *report.Sources
 }
 
 const (
-	// weeklyLook is the time between two checks whether a report is due, weeklySoon before the cluster is known, and weeklyRetry after a report
-	// that couldn't be made.
+	// weeklyLook is the time between two checks whether a report is due. weeklySoon is the same before the cluster is known, and weeklyRetry after
+	// a report that couldn't be made.
 	weeklyLook  = time.Minute
 	weeklySoon  = 100 * time.Millisecond
 	weeklyRetry = 10 * time.Minute
-	// weeklyTime bounds making a report, weeklyWithin how late it is sent: notices are given up after a day.
+	// weeklyTime limits the time for making a report. weeklyWithin is how late a report may be sent, because notices are given up after a day.
 	weeklyTime   = 5 * time.Minute
 	weeklyWithin = 23 * time.Hour
-	// weeklyRows bounds the tables of a report in a message.
+	// weeklyRows limits the rows of each table of a report in a message.
 	weeklyRows = 40
-	// webTime bounds how long Prometheus may take to respond.
+	// webTime limits how long Prometheus may take to respond.
 	webTime = 20 * time.Second
 )
 
-// weekly makes the report of a week when it is due and someone gets it.
+// weekly makes the weekly report when it is due and at least one receiver wants it.
 type weekly struct {
 	sources report.Sources
 	mu      sync.Mutex
@@ -74,7 +75,7 @@ func (h *Handler) newWeekly() (*weekly, error) {
 		Jobs: func(ctx context.Context, f listing.Filter) (*listing.Page, error) { return jobs.History.List(ctx, f) }}}, nil
 }
 
-// prometheus returns a function that asks Prometheus.
+// prometheus returns a function that sends a query to Prometheus and returns the body of the response.
 func (o *ReportOptions) prometheus() func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
 	client := &http.Client{Timeout: webTime, Transport: &http.Transport{DisableKeepAlives: true}} // it ignores the proxies of the environment
 	return func(ctx context.Context, service, path string, query url.Values) (io.ReadCloser, error) {
@@ -126,7 +127,7 @@ func (h *Handler) makeReports(ctx context.Context) {
 	}
 }
 
-// makeReport makes the report that is due, unless it exists, or all people have turned reports off.
+// makeReport makes the report that is due, unless it is already made, is too late, or has no receivers.
 func (h *Handler) makeReport(ctx context.Context) error {
 	now := h.o.Now()
 	at := notify.WeeklyAt(now)
@@ -147,7 +148,7 @@ func (h *Handler) makeReport(ctx context.Context) error {
 	return nil
 }
 
-// made returns the report of a time, or nil.
+// made returns the report that was due at a time, or nil if it isn't made.
 func (w *weekly) made(at time.Time) *report.Report {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +158,7 @@ func (w *weekly) made(at time.Time) *report.Report {
 	return w.report
 }
 
-// readers returns the people who chose the weekly report.
+// readers returns the people who have chosen the weekly report.
 func (h *Handler) readers() (out []notify.Person) {
 	for _, p := range h.people.Users() {
 		if n := p.User.Spec.Notifications; n != nil && n.WeeklyReport {
@@ -169,7 +170,7 @@ func (h *Handler) readers() (out []notify.Person) {
 	return out
 }
 
-// weeklyNotice returns the report that is due, for notices; otherwise nil.
+// weeklyNotice returns the notices' view of the report that is due, or nil if the report isn't made or is too late.
 func (h *Handler) weeklyNotice(now time.Time) *notify.Weekly {
 	at := notify.WeeklyAt(now)
 	r := h.weekly.made(at)

@@ -27,7 +27,7 @@ const (
 	signerFile   = pkiDir + "/ca-signing.crt"
 	kubernetesCA = "ca"
 	restartLimit = 30 * time.Minute
-	// readyLimit is how long the program that restarts components waits for one of them, plus a margin.
+	// readyLimit limits the wait for a component's restart: the time that the restarting program waits for one component, plus a margin.
 	readyLimit = 7 * time.Minute
 	readyPause = 5 * time.Second
 )
@@ -35,13 +35,13 @@ const (
 //go:embed scripts/authority.sh
 var authorityScript string
 
-// authorityNames are the names of kubeadm's CAs, by the paths of their files.
+// authorityNames holds the names of kubeadm's CAs, which are also the paths of their files below pkiDir.
 var authorityNames = []string{kubernetesCA, "etcd/ca", "front-proxy-ca"}
 
 func authorityCert(name string) string { return path.Join(pkiDir, name+".crt") }
 func authorityKey(name string) string  { return path.Join(pkiDir, name+".key") }
 
-// caStep is a step in the rotation of CAs.
+// caStep is a step of the rotation of CAs.
 type caStep int
 
 const (
@@ -54,10 +54,10 @@ const (
 func (s caStep) phase() string { return []string{"", phaseTrust, phaseSign, phaseForget}[s] }
 
 // RotateAuthorities replaces the CAs of a cluster: the CAs of Kubernetes, of etcd and of the API's extensions. First, all machines trust the new
-// CAs in addition to the old CAs. Then they get certificates of the new CAs for their existing keys, and finally stop trusting the old CAs. Masters
-// are changed one after the other. The API servers send a certificate of the new CA that the old CA signed, so that programs that know only the old
-// CA keep working until they restart. RotateAuthorities reads the progress of an earlier run from the machines. With Options.DryRun it returns the
-// changes that it would make.
+// CAs in addition to the old CAs. Then they get certificates of the new CAs for their existing keys. Finally, they stop trusting the old CAs.
+// Masters are changed one after the other. The API servers also send a certificate of the new CA that the old CA has signed, so that programs that
+// know only the old CA work until they restart. RotateAuthorities reads the progress of an earlier run from the machines. With Options.DryRun it
+// only returns the changes that it would make.
 func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, how AuthorityOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -90,15 +90,15 @@ func RotateAuthorities(ctx context.Context, s *engine.Spec, o engine.Options, ho
 
 // AuthorityOptions determine how RotateAuthorities treats machines that it can't reach.
 type AuthorityOptions struct {
-	// Leave leaves them out and continues.
+	// Leave leaves out machines that can't be reached, and continues with the others.
 	Leave bool
-	// CatchUp gives the remaining machines the CAs that the masters have, and creates no new CAs.
+	// CatchUp gives the masters' CAs to machines that were left out earlier. It creates no new CAs.
 	CatchUp bool
-	// Wait is how long to wait for an API server that isn't ready; 0 means as long as a restart on the machine may take.
+	// Wait is how long to wait for an API server that isn't ready. 0 means as long as a restart on the machine may take.
 	Wait time.Duration
 }
 
-// caRotation is a rotation of a cluster's CAs.
+// caRotation is one run of RotateAuthorities.
 type caRotation struct {
 	*engine.Run
 	how      AuthorityOptions
@@ -148,7 +148,7 @@ func (k *caRotation) rotate(ctx context.Context) error {
 	return k.end(ctx)
 }
 
-// read queries all machines that can be reached.
+// read reads the state of all machines that can be reached.
 func (k *caRotation) read(ctx context.Context) error {
 	errs := k.Each(ctx, k.Alive(k.Spec.Nodes), k.look)
 	for n, err := range errs {
@@ -172,8 +172,8 @@ func (k *caRotation) read(ctx context.Context) error {
 	return nil
 }
 
-// refuse returns an error for a rotation that would leave out a part of the control plane, or create certificates that
-// aren't valid yet.
+// refuse returns an error for a rotation that would leave out a part of the control plane, or that would create certificates that aren't valid yet
+// on some machine.
 func (k *caRotation) refuse(ctx context.Context) error {
 	for _, n := range append(slices.Clone(k.masters), k.workers...) {
 		if behind := k.Opts.Clock().Sub(k.machine(n).clock); behind > skew {
@@ -193,7 +193,7 @@ func (k *caRotation) refuse(ctx context.Context) error {
 	return nil
 }
 
-// nodes queries the cluster for its nodes.
+// nodes returns the nodes of the cluster according to its API.
 func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	leader := k.masters[0]
 	if err := k.awaitAPI(ctx, leader); err != nil {
@@ -202,7 +202,7 @@ func (k *caRotation) nodes(ctx context.Context) (answer.Answer, error) {
 	return engine.Answer(k.Read(ctx, leader, "authority", "nodes", k.Spec.SelfAPI(leader)+authorityScript+"a_nodes\n"))
 }
 
-// begin finds or creates the new CAs, and returns the step to continue at.
+// begin finds the new CAs of an interrupted run or creates new CAs, and returns the step with which to continue.
 func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 	var from *engine.Node
 	for _, n := range k.masters {
@@ -266,7 +266,7 @@ func (k *caRotation) begin(ctx context.Context) (caStep, error) {
 
 func stored(name, kind string) string { return path.Join(rotationDir, name+kind) }
 
-// whole reports whether a master has all files that a rotation needs.
+// whole reports whether a master has all files that an interrupted rotation needs to continue.
 func (*caRotation) whole(m *caMachine) bool {
 	ok := len(m.certs[stored("cross", ".crt")]) == 1
 	for _, name := range authorityNames {
@@ -275,7 +275,7 @@ func (*caRotation) whole(m *caMachine) bool {
 	return ok
 }
 
-// resume continues with the CAs that an interrupted run made.
+// resume loads the CAs that an interrupted run has created, and returns the step with which to continue.
 func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, error) {
 	keys, err := k.secrets(ctx, from)
 	if err != nil {
@@ -305,7 +305,7 @@ func (k *caRotation) resume(ctx context.Context, from *engine.Node) (caStep, err
 	return step, nil
 }
 
-// bundle returns the content of a CA's file in a step.
+// bundle returns the certificates that the file of a CA contains at a step.
 func (k *caRotation) bundle(name string, step caStep) []byte {
 	next := k.next[name].Cert
 	switch {
@@ -319,7 +319,7 @@ func (k *caRotation) bundle(name string, step caStep) []byte {
 	return pki.Encode(k.old[name])
 }
 
-// secrets reads the CAs' keys from a master.
+// secrets reads the keys of the CAs from a master.
 func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]secret.String, error) {
 	a, err := engine.Answer(k.Read(ctx, n, "authority", "keys", authorityScript+"a_keys\n"))
 	if err != nil {
@@ -334,7 +334,7 @@ func (k *caRotation) secrets(ctx context.Context, n *engine.Node) (map[string]se
 	return out, nil
 }
 
-// store writes the new CAs to all masters, before any machine trusts these CAs.
+// store writes the new CAs and their keys to all masters, before any machine trusts the new CAs.
 func (k *caRotation) store(ctx context.Context) error {
 	for n, err := range k.Each(ctx, k.masters, func(ctx context.Context, n *engine.Node) error {
 		if k.whole(k.machine(n)) {
@@ -355,7 +355,7 @@ func (k *caRotation) store(ctx context.Context) error {
 	return nil
 }
 
-// rotating returns a member whose rotation of CAs was interrupted, or nil if every rotation is complete.
+// rotating returns a member on which a rotation of CAs was interrupted, or nil.
 func rotating(w *engine.World) *engine.Node {
 	for _, n := range w.Members() {
 		if w.Of(n, engine.PhaseInit).Value("rotating") == "yes" {
@@ -369,7 +369,7 @@ func errRotating(n *engine.Node) error {
 	return hint.Errorf("run paictl cluster certs rotate-ca to continue it", "a rotation of the cluster's authorities was interrupted, as %s says", n.Hostname)
 }
 
-// plan reports the changes that a run would make, beginning with a step.
+// plan reports the changes that a run would make from a step on.
 func (k *caRotation) plan(step caStep) {
 	for ; step <= caForget; step++ {
 		for _, n := range append(slices.Clone(k.masters), k.workers...) {

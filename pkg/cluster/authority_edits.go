@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// caEdit changes one file.
+// caEdit is the change of one file: its path, a detail for the report, and the shell command that makes the change.
 type caEdit struct{ path, detail, shell string }
 
-// edits returns the changes that bring a machine to a step, in order.
+// edits returns the changes that bring a machine to a step, in the order in which they are made.
 func (k *caRotation) edits(n *engine.Node, m *caMachine, step caStep) ([]caEdit, error) {
 	var out []caEdit
 	file := func(to, mode string, data []byte) {
@@ -103,7 +103,7 @@ func (k *caRotation) leaves(n *engine.Node, m *caMachine, step caStep) ([]caEdit
 	return out, nil
 }
 
-// ours reports whether a kubeconfig's CA is the cluster's CA, in any step.
+// ours reports whether the CA in a kubeconfig is the cluster's CA at any step.
 func (k *caRotation) ours(ca []byte) bool {
 	for step := caOld; step <= caForget; step++ {
 		if bytes.Equal(ca, k.bundle(kubernetesCA, step)) {
@@ -113,8 +113,8 @@ func (k *caRotation) ours(ca []byte) bool {
 	return false
 }
 
-// again returns a certificate signed by the new CA if the old CA signed it, or nil if it doesn't change. After a server certificate follows the
-// certificate of the new CA, signed by the old CA.
+// again returns a certificate for the same key, signed by the new CA, if the old CA has signed the certificate. It returns nil if the certificate
+// doesn't change. For a server certificate, the result also contains the certificate of the new CA that the old CA has signed.
 func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep) ([]byte, error) {
 	if step < caSign || have[0].IsCA || !n.ControlPlane && !kubelets(n, have[0]) {
 		return nil, nil
@@ -145,8 +145,8 @@ func (k *caRotation) again(n *engine.Node, have []*x509.Certificate, step caStep
 	return nil, nil
 }
 
-// kubelets reports whether a certificate is one that a machine's kubelet may have. An attacker with root on the machine could replace it
-// with any other certificate to have that signed.
+// kubelets reports whether a machine's kubelet may have a certificate. Without this check, an attacker with root on the machine could replace the
+// kubelet's certificate with any other certificate, which the new CA would then sign.
 func kubelets(n *engine.Node, c *x509.Certificate) bool {
 	const uses = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 	for _, use := range c.ExtKeyUsage {

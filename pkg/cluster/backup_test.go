@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// serveSnapshot lets etcd's API return a database.
+// serveSnapshot makes etcd's API return a database with a checksum.
 func (l *lab) serveSnapshot(db []byte, sum [32]byte) {
 	l.t.Helper()
 	half := len(db) / 2
@@ -37,7 +37,7 @@ func (l *lab) serveSnapshot(db []byte, sum [32]byte) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, "snapshot"), []byte(text), 0o600))
 }
 
-// hasKeys writes the keys that kubeadm makes, and the stub doesn't, to each machine of the control plane.
+// hasKeys writes to each machine of the control plane the keys that kubeadm creates and its stub doesn't.
 func (l *lab) hasKeys() {
 	for _, h := range l.hosts {
 		if strings.HasPrefix(h.name, "m") {
@@ -164,7 +164,7 @@ func TestABackupThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-// cutSnapshot makes the stream end early.
+// cutSnapshot makes the stream of the database end early.
 func (l *lab) cutSnapshot() {
 	l.t.Helper()
 	file := filepath.Join(l.cluster, "snapshot")

@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// journal returns recorded lines of containerd v2.4.2 or kubelet v1.36.3 without an API server: from their start, with a store on an overlay,
-// and with an etcd that got an unknown flag.
+// journal returns recorded log lines of containerd v2.4.2 and kubelet v1.36.3 without an API server. The records were made at their start, with a
+// store on an overlay, and with an etcd that got an unknown flag.
 func journal(t *testing.T, names ...string) (text string) {
 	t.Helper()
 	for _, name := range names {
@@ -56,14 +56,14 @@ exit 1`)
 		assert.NotEmpty(t, hint.Of(err))
 	}
 
-	// Both programs print errors at each start.
+	// Both programs log errors at each start, even if nothing is wrong.
 	f.file("/journal.containerd.service", journal(t, "containerd"))
 	f.file("/journal.kubelet.service", journal(t, "kubelet"))
 	pod := "/var/log/pods/kube-system_etcd-m1_7c/etcd/"
 	f.file(pod+"0.log", "2026-11-28T18:00:01Z stderr F ready\n")
 	require.EqualError(t, run("k_init '' hash"), "init/apply on : exit status 1: error execution phase wait-control-plane: context deadline exceeded")
 
-	// A component that starts and exits logs the cause itself; the newest log belongs to the container that has just started.
+	// A component that starts and exits logs the cause itself. The newest log may belong to a container that has just started.
 	f.file(pod+"0.log", "2026-11-28T18:00:01Z stderr F starting\n2026-11-28T18:00:02Z stderr F walpb: crc mismatch\n2026-11-28T18:00:02Z stderr F \n")
 	f.file(pod+"1.log", "2026-11-28T18:00:09Z stderr F starting\n")
 	require.NoError(t, os.Chtimes(f.root+pod+"0.log", preflightNow, preflightNow))
@@ -75,7 +75,7 @@ exit 1`)
 	require.NoError(t, os.Remove(f.root+pod+"1.log"))
 	require.ErrorContains(t, run("k_init '' hash"), `restarting failed container=etcd pod=etcd-m1_kube-system(13396bec83019b5f883b216e3656b3e4)"; etcd: walpb: crc mismatch`)
 
-	// Changed settings make another pod.
+	// After a change of settings, the pod has a different name, so logs of the older pod don't count.
 	older := "/var/log/pods/kube-system_etcd-m1_6b/etcd/"
 	f.file(older+"7.log", "2026-11-28T18:00:01Z stderr F closed\n")
 	require.NoError(t, os.Chtimes(f.root+older, preflightNow, preflightNow))

@@ -23,8 +23,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realMaster holds the certificates that a bundle's kubeadm makes. kubeadm always works on the machine's root, so each command gets a separate /etc
-// whose folder kubernetes is the folder of the test.
+// realMaster holds certificates that the kubeadm of a bundle has created. kubeadm always uses the machine's root, so each command gets a separate
+// /etc in which the folder kubernetes is the folder of the test.
 type realMaster struct {
 	t             *testing.T
 	root, kubeadm string
@@ -71,7 +71,7 @@ func (m *realMaster) read(path string) []byte {
 	return b
 }
 
-// must runs a command with the machine's /etc, except for kubernetes, and returns its output.
+// must runs a command with the machine's /etc, in which only the folder kubernetes is replaced, and returns its output.
 func (m *realMaster) must(command string) string {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "unshare", "--mount", "sh", "-euc", `
@@ -94,7 +94,7 @@ func (m *realMaster) renew() string {
 	return m.must("sh " + m.root + "/program 2>/dev/null")
 }
 
-// pair reads a certificate with its key and returns it; they have to belong together.
+// pair returns the certificate in crt. It fails the test if key isn't the certificate's key.
 func (m *realMaster) pair(crt, key []byte) *x509.Certificate {
 	m.t.Helper()
 	p, err := tls.X509KeyPair(crt, key)
@@ -107,7 +107,7 @@ func (m *realMaster) pki(name string) *x509.Certificate {
 	return m.pair(m.read("/etc/kubernetes/pki/"+name+".crt"), m.read("/etc/kubernetes/pki/"+name+".key"))
 }
 
-// expire replaces a certificate with one for the same key that expired an hour ago.
+// expire returns a certificate for the same key that expired an hour ago.
 func (m *realMaster) expire(key []byte, subject pkix.Name) []byte {
 	m.t.Helper()
 	k := "/etc/kubernetes/pki/ca"
@@ -130,7 +130,7 @@ func TestTheRealKubeadmRenewsWhatExpires(t *testing.T) {
 	require.NoError(t, os.Remove(m.root+"/etc/kubernetes/super-admin.conf"))
 	assert.Empty(t, m.renew(), "new certificates, however short their life, and one that is missing")
 
-	// As an hour later: more than half of the ten minutes have passed.
+	// Simulate that an hour has passed, which is more than half of the ten minutes.
 	const server = "/etc/kubernetes/pki/etcd/server.crt"
 	then := time.Now().Add(-time.Hour)
 	require.NoError(t, os.Chtimes(m.root+server, then, then))

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// master is a control plane machine that runs the program that renews certificates, with the stubs of testdata/renew: see lib.sh there.
+// master is a machine of the control plane that runs the program that renews certificates, with the stubs in testdata/renew (see lib.sh there).
 type master struct {
 	t       *testing.T
 	root    string
@@ -34,7 +34,7 @@ const (
 	year = 365*day - 1
 )
 
-// newMaster makes a machine whose certificates kubeadm reports as in a record of the real one.
+// newMaster returns a machine for whose certificates kubeadm reports what it has reported in a record.
 func newMaster(t *testing.T, record string) *master {
 	t.Helper()
 	root := t.TempDir()
@@ -75,7 +75,7 @@ var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "
 
 const kubeletCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
-// files returns the paths of the key and the certificate of the given name.
+// files returns the paths of the key and of the certificate with a name.
 func files(name string) []string {
 	const k = "/etc/kubernetes/"
 	switch n, etcd := strings.CutPrefix(name, "etcd-"); {
@@ -88,7 +88,7 @@ func files(name string) []string {
 	}
 }
 
-// expires makes a certificate from 300 days ago with the given number of seconds left.
+// expires writes a certificate that is 300 days old and expires in left seconds.
 func (m *master) expires(name string, left int) {
 	m.t.Helper()
 	paths := files(name)
@@ -103,7 +103,7 @@ func (m *master) expires(name string, left int) {
 	}
 }
 
-// made sets how many days ago a file was written.
+// made sets the age of a file in days.
 func (m *master) made(path string, days int) {
 	m.t.Helper()
 	then := time.Now().Add(-time.Duration(days) * 24 * time.Hour)
@@ -135,7 +135,7 @@ func (m *master) exists(path string) bool {
 	return err == nil
 }
 
-// settle lets the kubelet start the components that don't run.
+// settle makes the kubelet start the components that aren't running.
 func (m *master) settle() {
 	m.t.Helper()
 	out, err := m.command("", m.stubs+"/renew/bin/sleep").CombinedOutput()
@@ -156,7 +156,7 @@ func (m *master) command(breaks string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// renew runs the program and returns its standard error, and whether it succeeded.
+// renew runs the program. It returns the program's standard error, and whether the program succeeded.
 func (m *master) renew(args ...string) (said string, ok bool) {
 	m.t.Helper()
 	cmd := m.command("", append([]string{m.program}, args...)...)
@@ -167,7 +167,7 @@ func (m *master) renew(args ...string) (said string, ok bool) {
 	return stderr.String(), err == nil
 }
 
-// calls returns the renewals and restarts since the last call.
+// calls returns the renewals and restarts since the last call of calls.
 func (m *master) calls() []string {
 	m.t.Helper()
 	out := strings.FieldsFunc(m.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
@@ -206,7 +206,7 @@ func (m *master) assertWhole() {
 	}
 }
 
-// due returns the components that still have to be restarted.
+// due returns the components that must still be restarted.
 func (m *master) due() []string {
 	m.t.Helper()
 	entries, err := os.ReadDir(m.root + "/var/lib/paictl/certificates/due")
@@ -362,7 +362,7 @@ func TestAMasterWithoutTheAdministratorsCredentialsRenewsItsCertificates(t *test
 		assert.Contains(t, said, "kubeadm did not make /etc/kubernetes/admin.conf again -> on this host:")
 	})
 	for _, u := range [][]byte{phases.RenewCertificatesService, phases.RenewCertificatesBoot} {
-		// With the bar, one of the two is enough.
+		// With the prefix |, one of the two conditions is enough.
 		assert.Contains(t, string(u), "\nConditionPathExists=|/etc/kubernetes/pki/ca.key\nConditionPathExists=|/etc/kubernetes/admin.conf\n")
 	}
 }
@@ -378,10 +378,9 @@ func TestAMachineThatIsNoMasterIsLeftAlone(t *testing.T) {
 	assert.False(t, m.exists("/var/lib/paictl"))
 }
 
-// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program and all its children
-// at one point after the other. Then the kubelet continues; at every third point the machine also
-// restarts. To save time, the test takes every second point; with PAICTL_TEST_CRASH=all it takes
-// each point, both with and without a restart.
+// TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart kills the program and all its children at one point after the other. After that, the
+// kubelet continues. At every third point, the machine also restarts. To save time, the test uses only every second point. With
+// PAICTL_TEST_CRASH=all it uses each point, both with and without a restart.
 func TestARenewalThatIsKilledAnywhereIsFinishedByTheNextStart(t *testing.T) {
 	tier.More(t, "a kill at each point of a renewal")
 	t.Parallel()
@@ -565,8 +564,8 @@ func TestAnExpiredCertificateOfTheKubeletIsReplaced(t *testing.T) {
 	assert.Empty(t, m.calls(), "without the authority's key it can't be")
 }
 
-// TestWhatTheOldProgramLeftIsPutBack: it moved the manifests away for 25 seconds, and a power
-// cut left them there.
+// TestWhatTheOldProgramLeftIsPutBack simulates a power failure of an older release, which moved the manifests away for 25 seconds. The manifests
+// must be restored.
 func TestWhatTheOldProgramLeftIsPutBack(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"boot"}} {
@@ -599,8 +598,8 @@ func TestWhatAnEarlierClusterLeftIsNotPutBack(t *testing.T) {
 	m.assertWhole()
 }
 
-// TestBeforeTheKubeletNothingIsWaitedFor: a script of "cluster up" that starts the kubelet
-// holds the host's lock, and would wait for the program that waits for the lock.
+// TestBeforeTheKubeletNothingIsWaitedFor simulates a script of "cluster up" that starts the kubelet while it holds the host's lock. If the program
+// waited for the lock before the kubelet starts, each of them would wait for the other.
 func TestBeforeTheKubeletNothingIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	m := newMaster(t, "expired")
@@ -623,7 +622,7 @@ func TestTheOrderIsANumberOfDays(t *testing.T) {
 	}
 }
 
-// TestTheStubOfKubeadmAnswersAsTheRealOne: the records are of v1.36.3.
+// TestTheStubOfKubeadmAnswersAsTheRealOne compares the stub with records of kubeadm v1.36.3.
 func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 	t.Parallel()
 	for _, record := range []string{"healthy", "joined", "external", "expired"} {
@@ -637,7 +636,8 @@ func TestTheStubOfKubeadmAnswersAsTheRealOne(t *testing.T) {
 	}
 }
 
-// TestUpPutsBackWhatARenewalHasLeft: otherwise the machine would stay a member whose control plane does not run.
+// TestUpPutsBackWhatARenewalHasLeft simulates a renewal that was interrupted. Without the repair, the machine would stay a member whose control
+// plane doesn't run.
 func TestUpPutsBackWhatARenewalHasLeft(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)

@@ -15,9 +15,9 @@ import (
 
 const phaseCerts = "certs"
 
-// RenewCertificates renews the certificates of the control plane that expire within the given number of days, on one master after the other, and
-// restarts the components that use them. If Options.Limit is set, it renews only the certificates of the named machines. It stops at the first
-// master that fails.
+// RenewCertificates renews the certificates of the control plane that expire within the given number of days, and restarts the components that use
+// them. It handles one master after the other, and stops at the first master that fails. If Options.Limit is set, it handles only the named
+// machines.
 func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, days int) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -52,7 +52,7 @@ func RenewCertificates(ctx context.Context, s *engine.Spec, o engine.Options, da
 	return r.Summary("cluster certs renew", masters, nil)
 }
 
-// renew runs the command of the daily timer on one master. The command itself takes the machine's lock.
+// renew runs the renewal program of the daily timer on one master. The program itself takes the machine's lock.
 func renew(ctx context.Context, r *engine.Run, n *engine.Node, days int) ([]engine.Change, error) {
 	res, err := r.Exec(ctx, n, ssh.Script{Name: "certs/renew", Mutates: true, Timeout: r.Opts.StepTimeout, Body: engine.PreludeScript + fmt.Sprintf(`
 f=$R%s

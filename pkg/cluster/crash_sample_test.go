@@ -21,26 +21,26 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// story is a run that a test interrupts somewhere, and the state that the next run must reach.
+// story describes a run that a test interrupts at some point, and the state that the next run must reach.
 type story struct {
 	lab *lab // the lab, prepared up to the point where the run starts
-	// run makes one run, as a new process of paictl.
+	// run makes one run, like a new process of paictl.
 	run func() *outcome
-	// between is called after the interrupted run ended. Without it the next run starts at once, while commands of
-	// the dead paictl may still be running.
+	// between, if set, is called after the interrupted run has ended. Without it, the next run starts at once, while commands of the dead paictl
+	// may still be running.
 	between func()
-	// check inspects the result of the last run. The crash is nil for the undisturbed run, which comes first.
+	// check inspects the result of the last run. c is nil for the undisturbed run, which comes first.
 	check func(c *crash, last *outcome)
-	// mayFail means that check judges how the next run ends.
+	// mayFail means that the next run may fail, because check inspects its error.
 	mayFail bool
 }
 
-// cutOff interrupts a story and runs it again to its end. Either paictl dies before, during or after one of its commands, or
-// the power fails at a point inside a command. For each interruption begin makes the story in a new lab.
+// cutOff interrupts a story and runs it again to its end. Either paictl dies before, during or after one of its commands, or the power fails at a
+// point inside a command. For each interruption, begin creates the story in a new lab.
 //
-// The usual run takes the given number of commands and points, of as many kinds as possible. The choice follows from the test's own
-// program: it changes with the code, and stays when the test is repeated. In the gate it is always the same. PAICTL_TEST_CRASH=NUMBER
-// takes the choice of a number, and PAICTL_TEST_CRASH=all takes all commands, and up to mostPoints points, for hours.
+// A usual run uses the given number of commands and points, of as many kinds as possible. The sample depends on the test's own program, so it
+// changes with the code, and is the same when the test is repeated. In the gate it is always the same. PAICTL_TEST_CRASH=NUMBER uses the number as
+// the seed, and PAICTL_TEST_CRASH=all uses all commands and up to mostPoints points, which takes hours.
 func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) {
 	t.Helper()
 	clean := begin(t)
@@ -72,7 +72,7 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 			if s.between != nil {
 				s.between()
 			}
-			// It waits only for the lock, which the machine releases when it sees the connection end.
+			// The run waits only for the lock, which the machine releases when it notices the end of the connection.
 			last = s.run()
 			for isLocked(last.err) {
 				last = s.run()
@@ -85,7 +85,7 @@ func cutOff(t *testing.T, commands, points int, begin func(t *testing.T) story) 
 	}
 }
 
-// cut applies c to one run.
+// cut makes one run with the crash c.
 func (s story) cut(c *crash) *outcome {
 	c.lab = s.lab
 	s.lab.crash.Store(c)
@@ -98,7 +98,7 @@ func (s story) cut(c *crash) *outcome {
 	return o
 }
 
-// cut is a planned crash.
+// cut describes a planned crash.
 type cut struct {
 	name   string
 	at     int
@@ -116,7 +116,7 @@ func cutInside(kinds []string, i int) cut {
 	return cut{name: fmt.Sprintf("power off at point %d, %s", i+1, kinds[i]), breaks: i + 1}
 }
 
-// mostPoints limits how many points PAICTL_TEST_CRASH=all takes from each story.
+// mostPoints limits how many points PAICTL_TEST_CRASH=all uses from each story.
 const mostPoints = 700
 
 func allCuts(commands, points []string, seed uint32) []cut {
@@ -133,7 +133,7 @@ func allCuts(commands, points []string, seed uint32) []cut {
 	return out
 }
 
-// sampleOf returns the given numbers of commands and points, each of another kind.
+// sampleOf returns crashes at a number of commands and points, of as many kinds as possible.
 func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) []cut {
 	var out []cut
 	for n, i := range amongKinds(commands, ofCommands, seed) {
@@ -145,7 +145,7 @@ func sampleOf(commands, points []string, ofCommands, ofPoints int, seed uint32) 
 	return out
 }
 
-// amongKinds returns n places. Their kinds are spread evenly among all kinds; the seed chooses the first kinds, and the place among the places of a
+// amongKinds returns n indexes whose kinds are spread evenly among all kinds. The seed selects the first kinds, and the index among those of a
 // kind.
 func amongKinds(kinds []string, n int, seed uint32) []int {
 	var order []string
@@ -165,7 +165,7 @@ func amongKinds(kinds []string, n int, seed uint32) []int {
 	return slices.Compact(out)
 }
 
-// program returns a number for the test's own program, and so for all code that it tests.
+// program returns a number that depends on the test's own program, and so on all code that it tests.
 var program = sync.OnceValues(func() (uint32, error) {
 	name, err := os.Executable()
 	if err != nil {
@@ -181,7 +181,7 @@ var program = sync.OnceValues(func() (uint32, error) {
 	return binary.BigEndian.Uint32(h.Sum(nil)), err
 })
 
-// sampleSeed returns the seed of a test's sample, and whether the test takes all points instead.
+// sampleSeed returns the seed of a test's sample. all reports whether the test uses all points instead of a sample.
 func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	t.Helper()
 	v := os.Getenv("PAICTL_TEST_CRASH")
@@ -200,7 +200,7 @@ func sampleSeed(t *testing.T) (seed uint32, all bool) {
 	return seed ^ name.Sum32(), v == "all"
 }
 
-// allCrashes reports whether the tests that interrupt paictl try all moments, which takes long.
+// allCrashes reports whether the tests that interrupt paictl use all points, which takes a long time.
 func allCrashes() bool { return os.Getenv("PAICTL_TEST_CRASH") == "all" }
 
 func isLocked(err error) bool {
@@ -208,7 +208,7 @@ func isLocked(err error) bool {
 	return is
 }
 
-// listened is a reader that keeps a copy of the data.
+// listened is a reader that keeps a copy of the data that was read.
 type listened struct {
 	r    io.Reader
 	mu   sync.Mutex
@@ -228,10 +228,10 @@ var (
 	function = regexp.MustCompile(`^\s*([a-z]+_[a-z_]+)`)
 )
 
-// kindUpload is the kind of a command that runs no script.
+// kindUpload is the kind of a command that doesn't run a script.
 const kindUpload = "upload"
 
-// kind returns the kind of a command: the phase of a script that changes something, otherwise the last function that it calls.
+// kind returns the kind of a command: the phase of a script that changes a host, or else the last function that the script calls.
 func (h *listened) kind() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// moment is when a crash happens, relative to one remote command.
+// moment is the time of a crash relative to a remote command.
 type moment string
 
 const (
@@ -29,10 +29,10 @@ const (
 	afterCommand  moment = "after"  // it has ended, but paictl never gets the result
 )
 
-// countOnly is a point that no run reaches.
+// countOnly is a point that no run reaches, so that the run only counts the points.
 const countOnly = 1 << 30
 
-// crash ends paictl as kill -9 does: all its connections at once, and it never comes back.
+// crash simulates kill -9 for paictl: all of its connections end at once, and it makes no new ones.
 type crash struct {
 	lab    *lab
 	at     int    // the command, counted over all hosts; 0 for no command
@@ -51,7 +51,7 @@ func (c *crash) happened() bool {
 	return c.dead
 }
 
-// dial makes connections until the crash.
+// dial makes connections until the crash has happened.
 func (c *crash) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *crash) now() {
 	})
 }
 
-// exec runs the n-th command on a host.
+// exec runs the nth command on a host.
 func (c *crash) exec(ctx context.Context, h *fakeHost, shell sshtest.Shell, n int, e *sshtest.Exec) int {
 	if c.breaks != 0 {
 		shell.Path = append([]string{h.lab.path[0] + "/../break"}, shell.Path...)
@@ -97,7 +97,7 @@ func (c *crash) exec(ctx context.Context, h *fakeHost, shell sshtest.Shell, n in
 	return code
 }
 
-// hits counts the points inside the stubs that were passed.
+// hits returns how many points inside the stubs were passed.
 func (c *crash) hits() int {
 	info, err := os.Stat(c.lab.cluster + "/hits")
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *crash) hits() int {
 	return int(info.Size())
 }
 
-// note keeps the kind of the n-th command.
+// note records the kind of the nth command.
 func (c *crash) note(n int, kind string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *crash) note(n int, kind string) {
 	c.commands[n] = kind
 }
 
-// commandKinds returns the kinds of all commands, in their order.
+// commandKinds returns the kinds of all commands in their order.
 func (c *crash) commandKinds() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,14 +130,13 @@ func (c *crash) commandKinds() []string {
 	return out
 }
 
-// pointKinds returns the programs that contain the points, in their order.
+// pointKinds returns the programs that contain the points, in the order of the points.
 func (c *crash) pointKinds() []string {
 	b, _ := os.ReadFile(c.lab.cluster + "/points")
 	return strings.FieldsFunc(string(b), func(r rune) bool { return r == '\n' })
 }
 
-// cutting closes the connection once it has read all available input: the whole script, or the
-// first packets of an upload.
+// cutting calls cut after it has read all available input, which is the whole script or the first packets of an upload.
 type cutting struct {
 	r   io.Reader
 	cut func()
@@ -190,7 +189,7 @@ func TestEveryCrashHealsByTheNextRun(t *testing.T) {
 	}
 }
 
-// changeMuch makes a cluster, and then makes changes that lead to work in every phase.
+// changeMuch creates a cluster, and then makes changes that cause work in every phase.
 func changeMuch(l *lab) {
 	l.host("w1").write("/proc/sys/vm/swappiness", "60\n")
 	l.host("m1").write("/proc/sys/vm/swappiness", "60\n")

@@ -1,4 +1,4 @@
-// Package cluster turns machines into a Kubernetes cluster, changes it, and removes machines from it: one file for each operation.
+// Package cluster turns machines into a Kubernetes cluster, changes it, and removes machines from it. Each operation has its own file.
 // In: a configuration, a bundle and a dialer for the hosts. Out: typed changes, and a stream of events that reports them.
-// The package engine takes machines through phases; the package phases has the phases.
+// Package engine takes machines through phases; package phases contains the phases.
 package cluster

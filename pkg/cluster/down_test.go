@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// newWholeLab makes a lab whose machines have the folders that every system has.
+// newWholeLab returns a lab whose machines have the folders that every system has.
 func newWholeLab(t testing.TB, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -37,7 +37,7 @@ func newWholeLab(t testing.TB, masters, workers int) *lab {
 	return l
 }
 
-// down runs "cluster down" as a new process of paictl would.
+// down runs "cluster down" like a new process of paictl.
 func (l *lab) down(ctx context.Context, purge bool, edit ...func(*labOptions, *ssh.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
@@ -57,8 +57,8 @@ func (l *lab) down(ctx context.Context, purge bool, edit ...func(*labOptions, *s
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// machines returns the state of the machines alone. It leaves out the files that the stubs keep
-// beside containerd's folder and for the programs that were called.
+// machines returns the state of the machines without the cluster. It leaves out files that the stubs store beside containerd's folder and about the
+// programs that were called.
 func (l *lab) machines() string {
 	var out []string
 	for _, line := range l.state() {
@@ -87,7 +87,7 @@ func TestDownGivesMachinesBackAsTheyWere(t *testing.T) {
 	before := l.machines()
 	l.mustUp()
 	require.NotEqual(t, before, l.machines())
-	// The kubelet has pulled it in, and systemd keeps it active.
+	// The kubelet has started the unit, and systemd keeps it active.
 	l.host("m1").write("/.fake/units/paictl-certificates-boot.service.active", "")
 
 	planned := l.down(t.Context(), false, func(o *labOptions, so *ssh.Options) { o.DryRun, so.Gate = true, ssh.DryRunGate{} })
@@ -247,8 +247,7 @@ func TestDownEndsThePodsProcessesAndNoOthers(t *testing.T) {
 	}
 }
 
-// sleeper starts a process of the test that the fake host shows in its /proc. The channel is
-// closed when it has ended.
+// sleeper starts a process that the fake host shows in its /proc. The channel is closed when the process has ended.
 func sleeper(t *testing.T, h *fakeHost, cgroup, cmdline string) <-chan struct{} {
 	t.Helper()
 	cmd := exec.Command("/bin/sleep", "300")
@@ -305,8 +304,7 @@ func TestDownRefusesToEraseFoldersOfTheSystem(t *testing.T) {
 	assert.NoError(t, err, "the services' data stays")
 }
 
-// TestScriptsOfThisHalfAreSound runs the shell's own check over every script, as rendered,
-// with names that a careless script would trip over.
+// TestScriptsOfThisHalfAreSound checks the syntax of every rendered script with shells. The scripts contain names that are hard to quote.
 func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	t.Parallel()
 	s := newLab(t, 1, 1).spec()
@@ -322,7 +320,7 @@ func TestScriptsOfThisHalfAreSound(t *testing.T) {
 	}
 }
 
-// sound has shells check a script's syntax.
+// sound checks the syntax of a script with several shells.
 func sound(t *testing.T, body string) {
 	t.Helper()
 	for _, shell := range []string{"sh", "dash", "bash"} {
@@ -335,7 +333,7 @@ func sound(t *testing.T, body string) {
 	}
 }
 
-// Folders of the cluster's programs may be the operator's disks, links to disks, or not empty.
+// Folders of the cluster's programs may be the operator's disks, links to disks, or folders that aren't empty.
 func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 1)
@@ -345,7 +343,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(h.root+from), 0o755))
 		require.NoError(t, os.Symlink(h.root+to, h.root+from))
 	}
-	// A disk at each folder of the master, and one below a disk.
+	// A disk is mounted at each folder of the master, and one disk below another.
 	mounts := []string{"1 0 8:1 / / rw - ext4 /dev/vda1 rw"}
 	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/etcd", "/etc/kubernetes", "/var/lib/kubelet/pods"} {
 		mounts = append(mounts, "2 1 8:2 / "+d+" rw - ext4 /dev/vdb1 rw")
@@ -353,7 +351,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	}
 	m.write("/var/lib/kubelet/notes", "the operator's")
 	m.write("/proc/self/mountinfo", strings.Join(mounts, "\n")+"\n")
-	// Links on the worker; a token is mounted by its path without links.
+	// On the worker, the folders are links. A token is mounted at its path without links.
 	for _, d := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes", "/etc/cni", "/opt/cni", "/var/lib/paictl"} {
 		link(w, d, "/data"+d)
 	}
@@ -375,7 +373,7 @@ func TestDownLeavesTheFoldersOfTheOperatorAsTheyWere(t *testing.T) {
 	l.mustUp()
 }
 
-// The second run has to know the operator's folders, too.
+// The second run must recognize the operator's folders, too.
 func TestADownThatFailsLateLeavesTheFoldersOfTheOperatorToTheNext(t *testing.T) {
 	t.Parallel()
 	l := newWholeLab(t, 1, 0)

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// restarting is a machine that gets a restart command.
+// restarting is a machine that records the end of its connection.
 type restarting struct {
 	ssh.Host
 	closed bool
@@ -34,7 +34,7 @@ func (h *restarting) Close() error {
 	return nil
 }
 
-// dialed holds the results of connections, one after the other.
+// dialed is a Dialer that returns the given errors one after the other.
 type dialed struct {
 	answers []error
 	n       int
@@ -45,7 +45,7 @@ func (d *dialed) Dial(context.Context, ssh.Target) (ssh.Host, error) {
 	return nil, d.answers[min(d.n, len(d.answers))-1]
 }
 
-// rebooted returns an upgrade of w1's driver, and w1.
+// rebooted returns a driverUpgrade with the host h as w1, and w1's node.
 func rebooted(t *testing.T, d ssh.Dialer, h ssh.Host) (*driverUpgrade, *engine.Node) {
 	t.Helper()
 	s := driversLab(t, 1).spec()
@@ -75,7 +75,7 @@ func (*deaf) Close() error { return nil }
 
 func (h *deaf) Dial(context.Context, ssh.Target) (ssh.Host, error) { return h, nil }
 
-// An order to restart may get lost, for example when systemd rejects it. The machine then still runs its former boot.
+// An order to restart may have no effect, for example if systemd rejects it. The machine then still runs its earlier boot.
 func TestAMachineThatDoesNotRestartIsRestartedAgain(t *testing.T) {
 	h := &deaf{ignores: 2}
 	u, n := rebooted(t, h, h)

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// debianDriver lists the contents of a repository: two releases of a branch, each package with its dependencies.
+// debianDriver lists the packages of a repository: two releases of a driver branch, each package with its dependencies.
 const debianDriver = `nvidia-kernel-dkms 535.261.03-1
 nvidia-kernel-dkms 535.247.01-1
 nvidia-smi 535.261.03-1 libnvidia-cfg1
@@ -41,7 +41,7 @@ nvidia-modprobe 535.161.07-1~deb12u1
 linux-headers-6.1.0-fake 6.1.140-1
 `
 
-// gpus gives a machine two H100 that the layout lists, and apt a repository of drivers.
+// gpus gives a machine two H100 GPUs that the layout lists, and gives apt a repository of drivers.
 func (h *fakeHost) gpus() {
 	for _, address := range []string{"0000:07:00.0", "0000:0a:00.0"} {
 		for file, v := range map[string]string{"vendor": "0x10de", "device": "0x2330", "class": "0x030200"} {
@@ -59,7 +59,7 @@ func (h *fakeHost) gpus() {
 	}
 }
 
-// gpuLab returns a lab whose worker has GPUs, and should get a driver.
+// gpuLab returns a lab whose worker has GPUs and is to get a driver.
 func gpuLab(t *testing.T) (*lab, *fakeHost) {
 	t.Helper()
 	l := newLab(t, 1, 1)
@@ -71,13 +71,13 @@ func gpuLab(t *testing.T) (*lab, *fakeHost) {
 
 func (l *lab) driver(d config.GPUDriver) { l.conf.Kubernetes.Kubernetes.GPUDriver = d }
 
-// driverUp runs only the phase.
+// driverUp runs "cluster up" with only the driver's phase.
 func (l *lab) driverUp() *outcome {
 	l.t.Helper()
 	return l.up(l.t.Context(), func(o *labOptions, _ *ssh.Options) { o.Phases = []string{phases.PhaseDriver} })
 }
 
-// driverFails runs the phase, which fails and says all that.
+// driverFails runs the driver's phase, which must fail with all of the given texts.
 func (l *lab) driverFails(says ...string) {
 	l.t.Helper()
 	o := l.driverUp()
@@ -87,7 +87,7 @@ func (l *lab) driverFails(says ...string) {
 	}
 }
 
-// packages returns a machine's packages as "name version letters".
+// packages returns a machine's packages as "name version flags".
 func (h *fakeHost) packages() []string {
 	files, err := filepath.Glob(h.root + "/.fake/dpkg/*")
 	require.NoError(h.lab.t, err)
@@ -98,7 +98,7 @@ func (h *fakeHost) packages() []string {
 	return out
 }
 
-// has puts a package on a machine, behind paictl's back.
+// has installs a package on a machine without paictl.
 func (h *fakeHost) has(name, state string) { h.write("/.fake/dpkg/"+name, state+"\n") }
 
 func (h *fakeHost) loaded() string { return h.read("/proc/driver/nvidia/version") }
@@ -251,7 +251,7 @@ func TestWhatStandsInTheWayIsFoundBeforeAnythingIsTouched(t *testing.T) {
 	}
 }
 
-// opens has a process keep a file open.
+// opens makes a process keep a file open.
 func (h *fakeHost) opens(pid, program, file string) {
 	h.write("/proc/"+pid+"/comm", program+"\n")
 	require.NoError(h.lab.t, os.MkdirAll(h.root+"/proc/"+pid+"/fd", 0o755))
@@ -272,7 +272,7 @@ func TestNetworkCardsReachTheGPUsMemory(t *testing.T) {
 	assert.Empty(t, l.driverUp().changes)
 }
 
-// nvlink5 gives a machine the cards that manage the switches of an HGX B200, as they appear before a driver is loaded for them, and gives apt
+// nvlink5 gives a machine the cards that manage the switches of an HGX B200, as they appear before their driver is loaded. It also gives apt
 // NVIDIA's own repository.
 func (h *fakeHost) nvlink5() {
 	for address, product := range map[string]string{"0000:05:00.0": "ConnectX-7 SW_MNG V2", "0000:0c:00.0": "ConnectX-7 HHHL"} {
@@ -477,7 +477,7 @@ func TestGPUsOfVirtualMachinesAreNotTheDrivers(t *testing.T) {
 	require.NoError(t, l.driverUp().err)
 }
 
-// apt itself reports which version it would take.
+// The test asks the real apt which version it would install.
 func TestAReleaseIsPreferredBehindAnEpochToo(t *testing.T) {
 	tier.More(t, "apt")
 	for _, p := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
@@ -545,7 +545,7 @@ func TestWhileAnotherInstallsPackagesGPUsWork(t *testing.T) {
 	assert.Contains(t, h.loaded(), "535.261.03")
 }
 
-// As in Ubuntu: the packages of 570 need the packages of 580, and are empty themselves.
+// As in Ubuntu, the packages of branch 570 are empty, and depend on the packages of branch 580.
 func TestABranchThatIsAnotherUnderItsNameIsRefused(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -569,7 +569,7 @@ func TestWhereTheModuleDoesntLoad(t *testing.T) {
 	assert.Equal(t, []string{"load " + phases.ModuleTarget, "enable " + phases.PersistenceUnit}, actions(o.changes))
 }
 
-// Containers can't load the module: without it no program in a container can use CUDA.
+// Containers can't load the module themselves. Without the module, programs in containers can't use CUDA.
 func TestTheModuleOfUnifiedMemoryIsLoadedToo(t *testing.T) {
 	t.Parallel()
 	l, h := gpuLab(t)
@@ -691,7 +691,7 @@ func TestWithTheRepositoryAwayNoPackageChanges(t *testing.T) {
 	assert.Equal(t, wholeDriver, h.packages())
 }
 
-// bundled puts the worker's driver packages into the lab's bundle, and cuts the machine off the network.
+// bundled puts the worker's driver packages into the lab's bundle, and disconnects the machine from the network.
 func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.t.Helper()
 	dir := l.t.TempDir()
@@ -712,8 +712,8 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	require.NoError(l.t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())
 	require.NoError(l.t, err)
-	// apt remembers packages from when the machine had a network: one package in its cache that isn't in the bundle,
-	// and a driver that is no longer available.
+	// apt still knows packages from the time when the machine had a network: one package in its cache that isn't in the bundle, and a driver that
+	// is no longer available.
 	h.write("/.fake/repository", "nvidia-modprobe 535.161.07-1~deb12u1\nnvidia-smi 535.274.02-1\nlibnvidia-ml1 535.274.02-1\nlibcuda1 535.274.02-1\nnvidia-kernel-dkms 535.274.02-1\n")
 	h.write("/var/cache/apt/archives/nvidia-modprobe_535.161.07-1~deb12u1_amd64.deb", "its files\n")
 	h.write("/.fake/fail/repository", "")
@@ -722,7 +722,7 @@ func (l *lab) bundled(h *fakeHost, releases ...string) {
 	l.driver(config.GPUDriver{Policy: config.GPUDriverInstall, Source: config.GPUSourceBundle})
 }
 
-// folder returns the folder on a machine that packages are copied to.
+// folder returns the folder on a machine into which packages are copied.
 func (h *fakeHost) folder() string { return h.root + phases.DriverRepository }
 
 func TestADriverIsInstalledFromTheBundleWithoutANetwork(t *testing.T) {
@@ -768,7 +768,7 @@ func TestABundleWithoutTheDriverSaysWhatToAdd(t *testing.T) {
 	assert.Contains(t, l.story(o), "neither the bundle nor apt on the machine has packages of the driver 535.274.02")
 	assert.Contains(t, l.story(o), "paictl bundle add-driver DIR --system debian12")
 
-	// If the driver needs a package that neither the bundle nor the machine has, apt reports it before anything changes.
+	// If the driver needs a package that neither the bundle nor the machine has, apt reports this before anything is changed.
 	_, err := driver.Remove(driver.Removal{Bundle: l.bundle.Dir(), Names: []string{"libnvidia-cfg1"}})
 	require.NoError(t, err)
 	l.bundle, err = bundle.Open(l.bundle.Dir())
@@ -832,7 +832,7 @@ func TestWhatIsBroughtNeedsRoomAndHasWhatMayHaveToBePutBack(t *testing.T) {
 	}
 }
 
-// bringsPackages returns a run that copies the packages of a driver to a machine without these packages.
+// bringsPackages returns a story that copies a driver's packages to a machine that doesn't have them.
 func bringsPackages(t *testing.T) (story, *fakeHost) {
 	t.Helper()
 	l, h := gpuLab(t)

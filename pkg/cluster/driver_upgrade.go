@@ -16,39 +16,38 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// A driver can be replaced only while no program uses a GPU. On a working cluster, UpgradeDriver therefore takes a few machines at a time
-// out of service, replaces their drivers, and returns them to service.
+// A driver can be replaced only while no program uses a GPU. UpgradeDriver therefore takes a few machines of a working cluster out of service at a
+// time, replaces their drivers, and returns the machines to service.
 
-// DriverOptions are the options of UpgradeDriver.
+// DriverOptions configure UpgradeDriver.
 type DriverOptions struct {
 	// AtOnce is how many machines are out of service at a time; zero means 1.
 	AtOnce int
-	// DrainTimeout is how long evicting the pods of a machine may take; zero means 5 minutes.
+	// DrainTimeout is the time limit for evicting the pods of a machine; zero means 5 minutes.
 	DrainTimeout time.Duration
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
-	// Reboot restarts machines that can't load the new module otherwise.
+	// Reboot restarts machines that can't load the new module without a restart.
 	Reboot bool
-	// Begin is called after all checks of machines have passed and before anything is changed; it may be nil. If it returns an
-	// error, the run ends.
+	// Begin, if set, is called after all checks have passed and before anything is changed. If it returns an error, the run ends.
 	Begin func() error
 }
 
-// phaseReboot restarts a machine.
+// phaseReboot is the name of the phase that restarts a machine.
 const phaseReboot = "reboot"
 
-// driverMark is the annotation of nodes that were cordoned only to replace their driver.
+// driverMark is the annotation of nodes that were cordoned only for the replacement of their driver.
 const driverMark = "paictl.openpai.org/driver-upgrade"
 
-// driverUpgrade is one run.
+// driverUpgrade is one run of UpgradeDriver.
 type driverUpgrade struct {
 	rotation
 	opts   DriverOptions
 	driver *phases.NvidiaDriver
 }
 
-// UpgradeDriver installs the configured driver on the machines in Options.Limit; without a limit, on all machines with GPUs. It skips machines
-// whose driver is already as configured. It stops at the first machine that fails; each run continues where the last one stopped.
+// UpgradeDriver installs the configured driver on the machines in Options.Limit, or, without a limit, on all machines with GPUs. It skips machines
+// that already have the configured driver. It stops at the first machine that fails. The next run continues at that machine.
 func UpgradeDriver(ctx context.Context, s *engine.Spec, o engine.Options, d DriverOptions) ([]engine.Change, error) {
 	if d.AtOnce <= 0 {
 		d.AtOnce = 1
@@ -104,7 +103,7 @@ func (u *driverUpgrade) phases() []string {
 	return []string{phasePreflight, phaseDrain, phases.PhaseDriver, phaseReboot, phaseUncordon}
 }
 
-// nodes returns the machines with NVIDIA GPUs whose driver paictl installs.
+// nodes returns the selected machines with NVIDIA GPUs whose driver paictl installs.
 func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 	if policy := phases.Driver(u.Spec).Policy; policy != config.GPUDriverInstall {
 		return nil, hint.Errorf("set gpu-driver: {policy: install} in kubernetes-configuration.yaml, or upgrade the driver yourself",
@@ -125,8 +124,8 @@ func (u *driverUpgrade) nodes() ([]*engine.Node, error) {
 	return out, nil
 }
 
-// due returns the machines whose driver has to be replaced or completed, and the changes. Programs that use GPUs now don't count as obstacles,
-// because the drain removes them. Any other obstacle on any machine ends the run before anything is changed.
+// due returns the machines whose driver must be replaced or completed, and the changes to all machines. Programs that use GPUs now don't prevent
+// the upgrade, because the drain removes them. Any other obstacle on any machine ends the run before anything is changed.
 func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engine.Node) (due []*engine.Node, changes []engine.Change, err error) {
 	if err := u.readMarks(ctx); err != nil {
 		return nil, nil, err
@@ -171,12 +170,12 @@ func (u *driverUpgrade) due(ctx context.Context, w *engine.World, nodes []*engin
 	if len(findings) > 0 {
 		return nil, nil, refuse(u.Run, findings)
 	}
-	// Begin with the machine where the last run stopped, which is already out of service.
+	// Begin with the machines that an earlier run has left out of service.
 	slices.SortStableFunc(due, func(a, b *engine.Node) int { return engine.CompareBool(u.marked[b.Hostname], u.marked[a.Hostname]) })
 	return due, changes, nil
 }
 
-// look returns the current and the desired state of a machine's driver. On a drained machine, no program uses the GPUs.
+// look returns the current and the desired state of a machine's driver. If drained is set, it assumes that no program uses the GPUs.
 func (u *driverUpgrade) look(w *engine.World, n *engine.Node, drained bool) (*phases.DriverState, error) {
 	facts, err := layout.ParseFacts(w.Facts[n.Hostname].Sections["facts"].Raw)
 	if err != nil {
@@ -203,13 +202,13 @@ func driverFindings(n *engine.Node, s *phases.DriverState) (out []preflight.Find
 	return out
 }
 
-// all processes machines in batches. It leaves machines that it doesn't reach unchanged.
+// all handles the machines in batches. After a failure, it leaves the remaining machines unchanged.
 func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*engine.Node) error {
 	for _, n := range nodes {
 		if !u.marked[n.Hostname] || slices.Contains(due, n) || u.IsAside(n) {
 			continue
 		}
-		// The earlier run was interrupted between the replacement and this step, or stopped because of a finding.
+		// An earlier run was interrupted after the replacement of the driver, or stopped because of a finding.
 		err := u.Verify(ctx, n, u.driver)
 		phase := phases.PhaseDriver
 		if err == nil {
@@ -240,7 +239,7 @@ func (u *driverUpgrade) all(ctx context.Context, w *engine.World, nodes, due []*
 	return nil
 }
 
-// holdBack sets aside the machines that the run hasn't reached, because one has failed. They are not changed.
+// holdBack sets aside the machines that the run hasn't handled because another machine has failed. They are not changed.
 func (u *driverUpgrade) holdBack(due, batch []*engine.Node, failed *engine.Node) {
 	for _, n := range due {
 		if n != failed && !slices.Contains(batch, n) && !u.isDone(n) {

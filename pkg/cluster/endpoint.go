@@ -15,9 +15,9 @@ import (
 //go:embed scripts/endpoint.sh
 var endpointScript string
 
-// anotherCluster checks, before a cluster is created, whether another cluster uses the address of the new API: the address may belong to a load
-// balancer for the masters of another cluster, and the machines would then join that cluster. The checks have already tried the address; only if
-// something accepted the connection does anotherCluster send a request, from the machine that would create the cluster.
+// anotherCluster checks, before a cluster is created, whether another cluster already uses the address of the new API. The address may belong to a
+// load balancer for the masters of that cluster, and the machines would join the wrong cluster. Earlier checks have already tried to connect to the
+// address. Only if a connection was accepted does anotherCluster send a request, from the machine that would create the cluster.
 func anotherCluster(ctx context.Context, r *engine.Run, w *engine.World) ([]preflight.Finding, error) {
 	host, port, err := net.SplitHostPort(w.Want.Endpoint())
 	if err != nil {

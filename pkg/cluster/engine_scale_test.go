@@ -24,13 +24,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// quickHost responds to scripts like a host where every step succeeds, without a shell, so that the test measures only paictl.
+// quickHost responds to scripts like a host on which every step succeeds. It doesn't run a shell, so that the test measures only paictl.
 type quickHost struct {
 	name, ticket, nodes string
 	broken              string // a section of detect that breaks off
 	applied             *atomic.Int64
 	fault               sshtest.Fault
-	// fails may return another response than the usual response; it is nil, or returns false for scripts of no interest.
+	// fails may return a different response to a script. It returns false for scripts to which quickHost responds as usual, and may be nil.
 	fails  func(body string, e *sshtest.Exec) (code int, answered bool)
 	bundle *bundle.Bundle
 }
@@ -67,7 +67,7 @@ func (h quickHost) Exec(_ context.Context, e *sshtest.Exec) int {
 	return 0
 }
 
-// quickCluster returns the Spec of n machines, beginning with the master, and a dialer for these machines.
+// quickCluster returns the Spec of n machines, of which the first is the master, and the options of a dialer for these machines.
 func quickCluster(t testing.TB, n int, edit func(*quickHost)) (*engine.Spec, ssh.Options, *atomic.Int64) {
 	t.Helper()
 	s := testSpec(t, 1, n-1)
@@ -126,8 +126,8 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 		}
 	}
 	assert.Equal(t, n, done)
-	// The script counts: base, containerd, tools, kubelet, images and network on each machine, join on all
-	// but one; init, token and labels on that one.
+	// The expected number of scripts: base, containerd, tools, kubelet, images and network on each machine, join on all machines but one, and init,
+	// token and labels on that one.
 	assert.Equal(t, int64(7*n+2), applied.Load())
 	trips := o.trips.Hosts()
 	assert.Equal(t, trips["w1"].RoundTrips, trips[fmt.Sprintf("w%d", n-1)].RoundTrips)
@@ -135,14 +135,14 @@ func TestTwoHundredMachinesAtOnce(t *testing.T) {
 	assert.Equal(t, 1, trips["w1"].Dials)
 }
 
-// trouble is a kind of failure of a machine, with the error that a run reports.
+// trouble is a kind of failure of a machine, with the error that the run must report.
 type trouble struct {
 	name, phase, says string
 	host              func(*quickHost)
 	node              func(n *engine.Node, so *ssh.Options)
 }
 
-// inPhase makes the mutating scripts of a phase fail.
+// inPhase makes the scripts of a phase fail that change the host.
 func inPhase(phase string, code int, says string) func(*quickHost) {
 	begins := regexp.MustCompile(`(?m)^begin \S+ '?` + phase + `'?$`)
 	return func(h *quickHost) {
@@ -194,7 +194,7 @@ func troubles(t *testing.T) []trouble {
 	}
 }
 
-// kubeletOf returns the kubelet of the bundle that the quick hosts' specification has.
+// kubeletOf returns the kubelet in the bundle of a quick host.
 func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	t.Helper()
 	a, ok := h.bundle.Lookup(bundle.KindBinary, "kubelet")
@@ -202,7 +202,7 @@ func kubeletOf(t *testing.T, h *quickHost) bundle.Artifact {
 	return a
 }
 
-// Three of a hundred fail, in ten ways: the run names them with the cause, and completes all others.
+// Three of a hundred machines fail, in ten ways. The run names each of them with the cause, and completes all others.
 func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	n, each := 1000, 3
 	if testing.Short() {
@@ -210,7 +210,7 @@ func TestOfAThousandMachinesTheThirtyThatFailAreNamed(t *testing.T) {
 	}
 	kinds := troubles(t)
 	of := func(i int) *trouble { // the i-th machine's
-		// The failures are spread over all machines: the master is the first.
+		// The failures are spread over all machines except the first ones, which include the master.
 		step := n / (each * len(kinds))
 		if k := i - 7; k >= 0 && k%step == 0 && k/step < each*len(kinds) {
 			return &kinds[k/step%len(kinds)]

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// lines formats each change in one line, without its diff.
+// lines formats each change as one line, without its diff.
 func lines(cs []engine.Change) string {
 	var b strings.Builder
 	for _, c := range cs {
@@ -30,7 +30,7 @@ func lines(cs []engine.Change) string {
 	return b.String()
 }
 
-// at returns the index of a phase's event in a run, or -1 if it is missing.
+// at returns the index of a phase's event in a run, or -1 if the event is missing.
 func (o *outcome) at(kind, host, phase string) int {
 	return slices.IndexFunc(o.events, func(e engine.Event) bool { return e.Kind == kind && e.Host == host && e.Phase == phase })
 }
@@ -92,7 +92,7 @@ func TestUpMakesAClusterAndTheSecondUpChangesNothing(t *testing.T) {
 	assert.Equal(t, state, l.bytes(), "not a byte differs but the lock's")
 }
 
-// recordingGate lets everything pass and records the scripts that change hosts.
+// recordingGate allows everything, and records the scripts that change hosts.
 type recordingGate struct {
 	mu       sync.Mutex
 	mutating []string
@@ -189,7 +189,7 @@ func TestAHostThatIsOffIsSetAsideAndJoinsLater(t *testing.T) {
 	assert.Empty(t, engine.Unified("state", []byte(strings.Join(l.state(), "\n")), []byte(strings.Join(whole.state(), "\n"))))
 }
 
-// nodes returns the cluster's nodes, by name.
+// nodes returns the names of the cluster's nodes.
 func (l *lab) nodes() []string {
 	ds, err := os.ReadDir(l.cluster + "/nodes")
 	require.NoError(l.t, err)
@@ -231,7 +231,7 @@ func TestTheLossOfTheLockEndsTheRun(t *testing.T) {
 	l.mustUp()
 }
 
-// hook gets each event before the sink does.
+// hook is a sink that calls on with each event before it forwards the event.
 type hook struct {
 	next engine.Sink
 	on   func(engine.Event)
@@ -269,7 +269,7 @@ func TestASecondRunIsToldWhoHoldsTheLock(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(second.err))
 	assert.Equal(t, 1, second.trips.Host("m1").RoundTrips, "it asks for the lock and for nothing else")
 
-	// As after kill -9 of the first run: its connections end, and the lock ends with its connection.
+	// Simulate kill -9 of the first run. All of its connections end, and its lock ends with the connection.
 	for _, h := range l.hosts {
 		h.server.Drop()
 		h.server.Wait()

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// removedWhileOff makes a cluster of three masters. m2 was removed while it was off, and returns with its old disk: its kubelet registers its node
-// again.
+// removedWhileOff returns a cluster of three masters of which m2 was removed while it was off. m2 returns with its old disk, and its kubelet
+// registers its node again.
 func removedWhileOff(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)
@@ -111,7 +111,7 @@ func TestWithoutAQuorumNothingIsChanged(t *testing.T) {
 	require.ErrorContains(t, l.refused(), "the data of m1 is gone; no answer from m3")
 }
 
-// A master that lost one of its marks still has etcd's data, and a majority may need it.
+// A master that has lost one of its marks still has etcd's data, which a majority may need.
 func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"/etc/kubernetes/kubelet.conf", paths.Member} {
@@ -152,7 +152,7 @@ func TestAMasterOnWhichEtcdCountsIsNotReset(t *testing.T) {
 	})
 }
 
-// etcd keeps a member if too few would run without it; the machine's data is kept then.
+// If too few members of etcd would run without a member, etcd doesn't remove that member. In that case, the machine's data is kept.
 func TestWhatEtcdKeepsIsNotCleared(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
@@ -232,7 +232,7 @@ func TestALearnerHasNoVote(t *testing.T) {
 	assert.NotEmpty(t, w.WithoutQuorum())
 }
 
-// The run's repairs may restore the quorum, so paictl doesn't reject the run.
+// The changes of the run may restore the quorum, so paictl doesn't reject the run.
 func TestARunThatMayBringTheQuorumBackGoesOn(t *testing.T) {
 	s := preflightSpec(t, 0)
 	for _, name := range []string{"m2", "m3"} {

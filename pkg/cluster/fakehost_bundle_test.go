@@ -24,13 +24,13 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// newBundle makes a bundle of small files in place of programs and images.
+// newBundle returns a bundle with small files in place of programs and images.
 func newBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	return newBundleOf(t, version.Kubernetes, "")
 }
 
-// newBundleOf makes a bundle with a release of Kubernetes. Bundles of another build have other files.
+// newBundleOf returns a bundle of a release of Kubernetes. Bundles with different builds contain different files.
 func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,8 +83,8 @@ func newBundleOf(t testing.TB, release, build string) *bundle.Bundle {
 	return b
 }
 
-// makeAuthorities makes real certificates for the clusters that "kubeadm init" may make in a test: each init takes the next certificates, as the
-// real kubeadm makes a new CA.
+// makeAuthorities writes real CA certificates for the clusters that "kubeadm init" creates in a test. Each init uses the next certificate, like the
+// real kubeadm, which creates a new CA each time.
 func makeAuthorities(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of testdata anew")
 
-// golden compares got with a file of testdata/golden.
+// golden compares got with a file in testdata/golden, or writes the file if -update is set.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "golden", name)

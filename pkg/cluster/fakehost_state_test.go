@@ -20,10 +20,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// state lists every file of all machines and of the cluster: its mode, its path and a summary of
-// its content. Two clusters in the same state have the same list, however they reached it. Values
-// that always differ (times, tokens, keys, a cluster's serial number) are left out or masked, and
-// the lines of paictl's own records are sorted.
+// state lists every file of all machines and of the cluster with its mode, its path and a summary of its content. Two clusters in the same state
+// have the same list, no matter how they reached the state. Values that always differ (times, tokens, keys, a cluster's serial number) are left out
+// or masked, and the lines of paictl's own records are sorted.
 func (l *lab) state() []string {
 	l.t.Helper()
 	var out []string
@@ -79,14 +78,14 @@ func (l *lab) tree(root, name string) []string {
 	return out
 }
 
-// ignored reports whether a path shows how a state was reached, and not the state itself.
+// ignored reports whether a path shows how a state was reached, and isn't part of the state.
 func ignored(path string) bool {
 	if strings.HasSuffix(path, "/podcidr") {
 		return true // each join takes the next one
 	}
 	for _, p := range []string{
 		"/.fake/calls", "/hits", "/points", "/tokens", "/certificate-key", "/ca", "/subnets", engine.ClusterLock,
-		// Stamps only save a hash, and a half-written record doesn't count.
+		// Stamps only avoid calculating a hash again, and an incomplete record doesn't count.
 		engine.StateDir + "/stamps", engine.StateDir + "/images.new",
 	} {
 		if path == p || strings.HasPrefix(path, p+"/") {
@@ -127,8 +126,7 @@ func (l *lab) content(path string, b []byte) string {
 	return engine.Hash(b)[:16]
 }
 
-// bytes lists every file of the machines and the cluster with its content and the time of
-// its last change; only the lock file is left out.
+// bytes returns the mode, time of the last change and hash of every file of the machines and the cluster, except the lock file.
 func (l *lab) bytes() map[string]string {
 	l.t.Helper()
 	out := map[string]string{}
@@ -148,13 +146,13 @@ func (l *lab) bytes() map[string]string {
 	return out
 }
 
-// stopwatch returns a function that returns the seconds since now.
+// stopwatch returns a function that returns the seconds since the call of stopwatch.
 func stopwatch() func() float64 {
 	start := time.Now()
 	return func() float64 { return time.Since(start).Seconds() }
 }
 
-// assertNoRunIsLeft waits until no goroutine of this package's or of ssh's is left.
+// assertNoRunIsLeft waits until no goroutine of package cluster or package ssh is running.
 func assertNoRunIsLeft(t *testing.T) {
 	t.Helper()
 	running := func() string {

@@ -26,8 +26,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lab is a room of fake machines and the configuration that paictl applies to these machines. Each machine is an SSH server in this process; it
-// runs the scripts that it gets under /bin/sh, with the stubs of testdata in place of every program that would reach the real machine.
+// lab is a set of fake machines and the configuration that paictl applies to them. Each machine is an SSH server in this process. It runs the
+// scripts that it gets under /bin/sh, with the stubs in testdata instead of programs that would change the real machine.
 type lab struct {
 	t       testing.TB
 	dir     string
@@ -36,7 +36,7 @@ type lab struct {
 	bundle  *bundle.Bundle
 	hosts   []*fakeHost
 	path    []string
-	// crash decides when paictl dies; machines read it while tests change it.
+	// crash decides when paictl dies. It is atomic because machines read it while tests change it.
 	crash atomic.Pointer[crash]
 
 	commands atomic.Int64 // commands that all hosts got since the last reset
@@ -48,11 +48,11 @@ type fakeHost struct {
 	name, ip string
 	root     string
 	server   *sshtest.Server
-	// taking is called before the machine writes some bytes of an uploaded file.
+	// taking is called before the machine writes a part of an uploaded file.
 	taking func(offset int64)
 }
 
-// inGate are the tests on simulated machines that the gate runs: one of each kind of run. All of them together take minutes.
+// inGate holds the tests on simulated machines that the gate runs: one for each kind of run. All tests on simulated machines together take minutes.
 var inGate = map[string]bool{
 	"TestUpMakesAClusterAndTheSecondUpChangesNothing":                   true,
 	"TestADryRunChangesNothingAndPlansWhatUpDoes":                       true,
@@ -79,7 +79,7 @@ func later(t testing.TB) {
 	tier.More(t, "simulated machines, which run thousands of shell commands")
 }
 
-// newLab makes machines m1, m2 … for the control plane and w1, w2 … for work.
+// newLab returns a lab with the masters m1, m2 … and the workers w1, w2 ….
 func newLab(t testing.TB, masters, workers int) *lab {
 	t.Helper()
 	if test, _, _ := strings.Cut(t.Name(), "/"); !inGate[test] {
@@ -109,7 +109,7 @@ func newLab(t testing.TB, masters, workers int) *lab {
 	return l
 }
 
-// configure turns a quick-start file into a configuration.
+// configure generates a configuration from a quick-start file.
 func configure(t testing.TB, dir, quick string) *config.Cluster {
 	t.Helper()
 	file := filepath.Join(dir, "quick-start.yaml")
@@ -119,8 +119,7 @@ func configure(t testing.TB, dir, quick string) *config.Cluster {
 	return g.Cluster
 }
 
-// refusing makes a folder of programs that no script may call on a fake host: they would change the
-// machine that runs the tests.
+// refusing creates a folder of programs that no script may call on a fake host, because they would change the machine that runs the tests.
 func refusing(t testing.TB, dir string) string {
 	t.Helper()
 	stub, err := filepath.Abs("testdata/stubs/refuse")
@@ -135,7 +134,7 @@ func refusing(t testing.TB, dir string) string {
 	return out
 }
 
-// host returns the machine of that name.
+// host returns the machine with a name.
 func (l *lab) host(name string) *fakeHost {
 	for _, h := range l.hosts {
 		if h.name == name {
@@ -165,7 +164,7 @@ type outcome struct {
 	trips   *ssh.Counter
 }
 
-// summary returns the summary of the run.
+// summary returns the summary at the end of the run.
 func (o *outcome) summary() engine.Summary {
 	for _, e := range o.events {
 		if e.Kind == engine.EventRunDone {
@@ -179,8 +178,8 @@ type sink struct{ events []engine.Event }
 
 func (s *sink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
-// labOptions are the options of a run through all phases of the requested operation. up runs "cluster up" as a new process of paictl would, with
-// new connections.
+// labOptions holds the options of a run through the phases of one operation. The method up of lab runs that operation like a new process of paictl,
+// with new connections.
 type labOptions struct {
 	engine.Options
 	UpOptions
@@ -223,7 +222,7 @@ func (l *lab) up(ctx context.Context, edit ...func(*labOptions, *ssh.Options)) *
 	return &outcome{changes: cs, err: err, events: events.events, trips: counter}
 }
 
-// mustUp returns an up that has to succeed.
+// mustUp runs an up that must succeed.
 func (l *lab) mustUp() *outcome {
 	l.t.Helper()
 	o := l.up(context.Background())
@@ -231,17 +230,17 @@ func (l *lab) mustUp() *outcome {
 	return o
 }
 
-// madeLab holds the state of machines and cluster after the up of a made lab, as an archive.
+// madeLab holds the state of machines and cluster after the run of the method made, as an archive.
 type madeLab struct {
 	mu      sync.Mutex
 	archive []byte // nil until one was made
 }
 
-// madeLabs are the archives of all tests, by configuration and state before the run.
+// madeLabs holds the archives of all tests, by configuration and state before the run.
 var madeLabs sync.Map
 
-// made is mustUp for tests that begin after an up. Labs with the same configuration and the same machines share one such run: all but the first lab
-// get a copy of its result.
+// made is like mustUp, for tests that begin with an existing cluster. Labs with the same configuration and the same machines share one run. All
+// labs but the first get a copy of its result.
 func (l *lab) made() {
 	l.t.Helper()
 	conf, err := json.Marshal([]any{l.conf.Layout, l.conf.Kubernetes})
@@ -275,7 +274,7 @@ func (l *lab) tar(in io.Reader, args ...string) []byte {
 	return out
 }
 
-// story returns the errors that caused hosts to be set aside.
+// story returns the errors of all events in a run.
 func (l *lab) story(o *outcome) string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -294,19 +293,19 @@ func (l *lab) servers() []*sshtest.Server {
 	return out
 }
 
-// rest waits until every command on every machine has ended, including the commands of a paictl process that died.
+// rest waits until every command on every machine has ended, including commands of a paictl process that has died.
 func (l *lab) rest() {
 	for _, h := range l.hosts {
 		h.server.Wait()
 	}
 }
 
-// Exec runs one command of paictl on the machine, unless a crash comes in between.
+// Exec runs one command of paictl on the machine, unless a crash happens first.
 func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 	n := int(h.lab.commands.Add(1))
 	shell := sshtest.Shell{Root: h.root, Path: h.lab.path, Env: []string{
 		"FAKE_CLUSTER=" + h.lab.cluster, "FAKE_STUBS=" + h.lab.path[0],
-		// The variables that pam_env makes from a machine's /etc/environment. The stubs fail if they see any of these variables.
+		// The variables that pam_env sets from a machine's /etc/environment. The stubs fail if they see any of them.
 		"http_proxy=" + machineProxy, "https_proxy=" + machineProxy, "all_proxy=" + machineProxy, "no_proxy=localhost",
 		"HTTP_PROXY=" + machineProxy, "HTTPS_PROXY=" + machineProxy, "ALL_PROXY=" + machineProxy, "NO_PROXY=localhost",
 	}}
@@ -322,7 +321,7 @@ func (h *fakeHost) Exec(ctx context.Context, e *sshtest.Exec) int {
 // machineProxy is the proxy that each machine sets for its users.
 const machineProxy = "http://10.9.255.1:3128"
 
-// install writes the files of a fresh Debian that paictl reads.
+// install writes those files of a fresh Debian that paictl reads.
 func (h *fakeHost) install() {
 	for path, text := range map[string]string{
 		"/etc/hosts":                        "127.0.0.1 localhost\n",
@@ -361,7 +360,7 @@ func (h *fakeHost) install() {
 	}
 }
 
-// swap gives the machine a swap partition in use.
+// swap gives the machine a swap partition that is in use.
 func (h *fakeHost) swap() {
 	h.write("/proc/swaps", "Filename Type Size Used Priority\n/dev/vda2 partition 1 0 -2\n")
 	h.write("/etc/fstab", "/dev/vda1 / ext4 defaults 0 1\n/dev/vda2 none swap sw 0 0\n")
@@ -375,14 +374,14 @@ func sum(s string) int {
 	return n
 }
 
-// write puts a file on the machine, behind paictl's back.
+// write writes a file on the machine without paictl.
 func (h *fakeHost) write(path, text string) {
 	h.lab.t.Helper()
 	require.NoError(h.lab.t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
 	require.NoError(h.lab.t, os.WriteFile(h.root+path, []byte(text), 0o644))
 }
 
-// read returns a file of the machine, or "" if it is missing.
+// read returns the content of a file on the machine, or "" if the file is missing.
 func (h *fakeHost) read(path string) string {
 	b, err := os.ReadFile(h.root + path)
 	if !os.IsNotExist(err) {
@@ -396,7 +395,7 @@ func (h *fakeHost) remove(path string) {
 	require.NoError(h.lab.t, os.RemoveAll(h.root+path))
 }
 
-// calls returns the commands that the machine's programs got since the last forget.
+// calls returns the commands that were called on the machine since the last forgetCalls.
 func (h *fakeHost) calls() []string {
 	return strings.FieldsFunc(h.read("/.fake/calls"), func(r rune) bool { return r == '\n' })
 }

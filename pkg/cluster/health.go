@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/phases"
 )
 
-// warnNotReady warns about machines that are NotReady and that the run doesn't repair. A plan has no change for these machines, but the operator
-// should know about them. If paictl doesn't install the network plugin, a node may be NotReady on purpose.
+// warnNotReady warns about nodes that are NotReady and that the run doesn't repair. The plan contains no change for these machines, but the
+// operator should know about them. If paictl doesn't install the network plugin, there is no warning, because a node may be NotReady on purpose.
 func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	if r.Spec.Config.Kubernetes.Kubernetes.NetworkPlugin != phases.FlannelPlugin {
 		return
@@ -36,7 +36,7 @@ func warnNotReady(r *engine.Run, p *engine.Plan, nodes []*engine.Node) {
 	}
 }
 
-// repairs reports whether the run changes a part that a machine's node needs to be Ready.
+// repairs reports whether the run changes a part of a machine that the machine's node needs to be Ready.
 func repairs(p *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool { return ph.Traits().Repairs && len(p.Of(n, ph.Name())) > 0 })
 }

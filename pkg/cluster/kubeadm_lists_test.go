@@ -27,7 +27,7 @@ func TestListsOfKubeadmAreAddedToPaictlsOwn(t *testing.T) {
 	assert.Len(t, api(map[string]any{"extraVolumes": []any{volume}})["extraVolumes"], len(own["extraVolumes"].([]any))+1)
 	env := []any{map[string]any{"name": "A", "value": "b"}}
 	assert.Subset(t, api(map[string]any{"extraEnvs": env})["extraEnvs"], env)
-	// An operator's flag replaces paictl's flag of the same name; nil and an empty list remove no flag.
+	// A flag of the operator replaces paictl's flag with the same name. Nil and an empty list remove no flags.
 	args := api(map[string]any{"extraArgs": []any{map[string]any{"name": "audit-log-maxage", "value": "90"}}})["extraArgs"].([]any)
 	assert.Len(t, args, len(own["extraArgs"].([]any)))
 	assert.Contains(t, args, map[string]any{"name": "audit-log-maxage", "value": "90"})

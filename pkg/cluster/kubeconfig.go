@@ -21,9 +21,9 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible a healthy one, and names its entries after the
-// cluster: cluster and context NAME, user NAME-admin. It contains a private key. It is for people: its address is the API's virtual address, if the
-// API responds there.
+// Kubeconfig fetches the administrator's kubeconfig from a machine of the control plane, if possible from a healthy one. It names the entries after
+// the cluster: cluster and context NAME, user NAME-admin. The result contains a private key. It is intended for people: its address is the API's
+// virtual address if the API responds there.
 func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -42,15 +42,16 @@ func Kubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Con
 	})
 }
 
-// MasterKubeconfig returns a kubeconfig for paictl itself: it contains the address of a master, if possible a ready one, and works even if the
-// API's virtual address doesn't.
+// MasterKubeconfig returns a kubeconfig for paictl itself. Its address is the address of a master, if possible of a healthy one, so that it works
+// even if the API's virtual address doesn't respond.
 func MasterKubeconfig(ctx context.Context, s *engine.Spec, o engine.Options) (*api.Config, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
 	return kubeconfig(ctx, r, func(n *engine.Node, server string) (string, error) { return reachedBy(r.Want, n, server), nil })
 }
 
-// kubeconfig fetches the kubeconfig of a master. address chooses the API's address from that master and the address in the file.
+// kubeconfig fetches the kubeconfig of a master. address returns the API's address for the result; its arguments are that master and the address in
+// the file.
 func kubeconfig(ctx context.Context, r *engine.Run, address func(n *engine.Node, server string) (string, error)) (*api.Config, error) {
 	n, err := reachLeader(ctx, r)
 	if err != nil {
@@ -81,8 +82,7 @@ func noClusterYet(n *engine.Node) error {
 	return hint.Errorf("run first: paictl cluster up", "there is no cluster on %s yet: it has no /etc/kubernetes/admin.conf", n.Hostname)
 }
 
-// reachLeader dials all machines of the control plane and chooses one that is a member of the
-// cluster, if possible a healthy one.
+// reachLeader dials all machines of the control plane and returns one that is a member of the cluster, if possible a healthy one.
 func reachLeader(ctx context.Context, r *engine.Run) (*engine.Node, error) {
 	masters := r.Spec.ControlPlane()
 	errs := r.Each(ctx, masters, r.Dial)
@@ -106,7 +106,7 @@ func reachLeader(ctx context.Context, r *engine.Run) (*engine.Node, error) {
 	return nil, noClusterYet(masters[0])
 }
 
-// serverIn returns the API's address in a master's own kubeconfig.
+// serverIn returns the API's address in the kubeconfig of a master, or "".
 func serverIn(raw []byte) string {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
@@ -118,8 +118,9 @@ func serverIn(raw []byte) string {
 	return ""
 }
 
-// reachedBy returns the API's address for clients outside the cluster: the configured one, unless that is a master's and the members' kubeconfigs
-// contain another master's. If each machine uses its local address, it returns the address of n, a master that responds.
+// reachedBy returns the API's address for clients outside the cluster. This is the configured address, unless it belongs to a master and the
+// members' kubeconfigs contain the address of another master. In that case, it is the address in the kubeconfigs. If each machine uses its local
+// address, it is the address of n, a master that responds.
 func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	if d.Local() {
 		return "https://" + d.OwnEndpoint(n)
@@ -131,7 +132,7 @@ func reachedBy(d *engine.Desired, n *engine.Node, server string) string {
 	return "https://" + d.ConfiguredEndpoint()
 }
 
-// renameKubeconfig renames the current context of a kubeconfig, with its cluster and user, to paictl's names.
+// renameKubeconfig returns a kubeconfig with only the current context of raw, whose entries have paictl's names.
 func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 	c, err := clientcmd.Load(raw)
 	if err != nil {
@@ -154,16 +155,16 @@ func renameKubeconfig(raw []byte, name, server string) (*api.Config, error) {
 type MergeResult struct {
 	File    string `json:"file"`
 	Context string `json:"context"`
-	// Created means that the file is new; Replaced means that it had entries of these names.
+	// Created means that the file is new. Replaced means that the file already had a cluster with this name.
 	Created  bool `json:"created"`
 	Replaced bool `json:"replaced"`
 	// Current is the file's current context after the change, or "" if the file has no current context.
 	Current string `json:"current"`
 }
 
-// MergeKubeconfig adds the entries of add to a kubeconfig file. A cluster, user or context with the same name is replaced as a whole, so that no
-// old CA or key remains; other entries stay. The current context is changed only if use is set. The file is replaced atomically, with mode 0600; if
-// it is a link, the link stays.
+// MergeKubeconfig adds the entries of add to a kubeconfig file. It replaces a cluster, user or context with the same name completely, so that no
+// old CA or key remains. Other entries stay. It changes the current context only if use is set. It replaces the file atomically, with mode 0600. If
+// the file is a symbolic link, the link stays.
 func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error) {
 	res := MergeResult{File: file, Context: add.CurrentContext}
 	target, old, err := readKubeconfig(file)
@@ -205,7 +206,7 @@ func MergeKubeconfig(file string, add *api.Config, use bool) (MergeResult, error
 	return res, nil
 }
 
-// writePrivate replaces a file atomically. The new file is readable only by its owner.
+// writePrivate replaces a file atomically with a file that only its owner can read.
 func writePrivate(file string, b []byte) error {
 	f, err := renameio.NewPendingFile(file, renameio.WithStaticPermissions(0o600))
 	if err != nil {
@@ -218,7 +219,7 @@ func writePrivate(file string, b []byte) error {
 	return f.CloseAtomicallyReplace()
 }
 
-// readKubeconfig resolves links and returns the file's real path and its content, or nil if the file is missing.
+// readKubeconfig returns the file's path after resolving symbolic links, and its content, or nil if the file is missing.
 func readKubeconfig(file string) (string, *api.Config, error) {
 	target, err := filepath.EvalSymlinks(file)
 	if errors.Is(err, fs.ErrNotExist) {

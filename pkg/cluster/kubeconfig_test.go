@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// adminConf is the kubeconfig that kubeadm writes on the first machine.
+// adminConf is the kubeconfig that kubeadm writes on the first master.
 const adminConf = `apiVersion: v1
 kind: Config
 clusters:

@@ -23,14 +23,14 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// wipe gives a machine an empty disk.
+// wipe replaces the disk of a machine with an empty one.
 func (h *fakeHost) wipe() {
 	h.lab.t.Helper()
 	require.NoError(h.lab.t, os.RemoveAll(h.root))
 	h.install()
 }
 
-// keep stores an object in the cluster; kept reports whether it is still there.
+// keep stores an object in the cluster. kept reports whether the object still exists.
 func (l *lab) keep() {
 	l.t.Helper()
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, "objects", "kept"), nil, 0o600))
@@ -41,7 +41,7 @@ func (l *lab) kept() bool {
 	return err == nil
 }
 
-// members returns etcd's members.
+// members returns the members of etcd.
 func (l *lab) members() []string {
 	l.t.Helper()
 	entries, err := os.ReadDir(filepath.Join(l.cluster, "members"))
@@ -53,8 +53,8 @@ func (l *lab) members() []string {
 	return out
 }
 
-// The stub of kubeadm fails a test if it makes a cluster while another machine is a member of a cluster, or if a machine returns under its old
-// identity in etcd.
+// The stub of kubeadm fails a test if it is to create a cluster while another machine is a member of one, or if a machine returns to etcd under its
+// old identity.
 func TestAMasterThatLostItsDiskJoinsTheClusterThatIsThere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, 1)
@@ -110,7 +110,7 @@ func TestTheOrderOfTheLayoutMeansNothing(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// refused runs an up that must be rejected without changes, and returns its error.
+// refused runs an up that must be rejected without any change, and returns its error.
 func (l *lab) refused(edit ...func(*labOptions, *ssh.Options)) error {
 	l.t.Helper()
 	before := l.bytes()
@@ -253,7 +253,7 @@ func TestAChangeOfAnotherComponentRestartsNoEtcd(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// The pods already run with the settings that an earlier run wrote, so the run doesn't wait for them again.
+// The pods already run with the settings that an earlier run has written, so the run doesn't wait for the pods again.
 func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 0)
@@ -268,7 +268,7 @@ func TestSettingsThatCameUpBeforeARunWasCutOffStay(t *testing.T) {
 	l.mustUp()
 	want := m1.read("/etc/kubernetes/manifests/kube-scheduler.yaml")
 	require.NotEqual(t, want, old["kube-scheduler"])
-	// The state after a power failure between the start of the scheduler and its record.
+	// Restore the state after a power failure between the start of the scheduler and its record.
 	for c, text := range old {
 		m1.write(engine.StateDir+"/manifests/"+c+".yaml", text)
 		m1.write(engine.StateDir+"/manifests/"+c+".hash", engine.Hash([]byte(text))[:32])
@@ -412,7 +412,7 @@ func TestWhatAReconfigurationThatWasCutOffLeftIsMendedByTheSettingsOfNow(t *test
 	l.made()
 	m1 := l.host("m1")
 	good := m1.read("/etc/kubernetes/manifests/kube-apiserver.yaml")
-	// The power failed after a bad manifest was written; the operator then reverted the setting.
+	// The power failed after a bad manifest was written, and the operator then reverted the setting.
 	m1.write(engine.StateDir+"/manifests/kube-apiserver.yaml", good)
 	m1.write("/etc/kubernetes/manifests/kube-apiserver.yaml", "bad")
 	m1.write("/.fake/fail/api", "")

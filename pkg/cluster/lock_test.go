@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// holding is a machine whose lock is free, until the test loses it.
+// holding is a machine whose lock is free. The test can make the machine lose the lock.
 type holding struct {
 	ssh.Host
 	lost, closed chan struct{}

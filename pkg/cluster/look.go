@@ -18,32 +18,33 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Look holds the responses of all machines to one read-only query each.
+// Look holds the responses of all machines to one read-only query.
 type Look struct {
 	Status   *Status
 	Machines map[string]*Looked // by host name, only machines that were queried
-	// Preflight holds the findings of preflight's checks on members.
+	// Preflight holds the findings of preflight's checks on machines that are members of the cluster.
 	Preflight []preflight.Finding
 }
 
 // Looked is the response of one machine.
 type Looked struct {
-	// Err is the error if the machine could not be queried, or if its response can't be read; the other fields are empty then.
+	// Err is the error if the machine could not be queried, or if its response can't be read. In that case, the other fields are empty.
 	Err error
-	// Asked and Answered are when the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the query began and ended, by the operator's clock.
 	Asked, Answered time.Time
 	Facts           layout.Facts
-	// Settings are the changes that "cluster up" would make to the operating system: kernel settings and
-	// modules, now and at the next boot, names of machines, swap, time.
+	// Settings holds the changes that "cluster up" would make to the operating system: kernel settings and modules, both now and at the next boot,
+	// names of machines, swap, and the time.
 	Settings []engine.Change
-	// API is up or down on a master, according to its own API server, and "" on other machines. APIMessage is the error if it
-	// is down.
+	// API is up or down on a master, according to the master's own API server, and "" on other machines. If it is down, APIMessage contains the
+	// error.
 	API, APIMessage string
-	// Etcd is the list of members according to the etcd on this machine, or nil if the machine has no etcd or its etcd doesn't respond.
+	// Etcd is the state of etcd according to this machine's etcd. It is nil if the machine has no etcd, or if its etcd doesn't respond.
 	Etcd *EtcdView
-	// Broken has the sections of the script that failed on the machine, with their exit status: facts, base, more, etcd, status.
+	// Broken holds the sections of the script that failed on the machine, with their exit status. The sections are facts, base, more, etcd and
+	// status.
 	Broken map[string]string
-	// More has the lines that the caller's script printed, split into fields.
+	// More holds the lines that the caller's script printed, split into fields.
 	More [][]string
 
 	sections map[string]answer.Answer
@@ -54,11 +55,11 @@ type EtcdView struct {
 	Members []EtcdMember
 	// Quorum reports whether a majority of the members agrees.
 	Quorum bool
-	// Status is the member's own status as JSON; Alarms are the active alarms.
+	// Status is the member's own status as JSON. Alarms holds the active alarms.
 	Status, Alarms []byte
 }
 
-// EtcdMember is a member of etcd. If it was added and has not started yet, it has no name.
+// EtcdMember is a member of etcd. A member that was added and has not started yet has no name.
 type EtcdMember struct {
 	Name     string
 	PeerURLs []string
@@ -66,7 +67,7 @@ type EtcdMember struct {
 }
 
 // LookAt queries every machine once for its status, its facts, the differences between its operating system and the configuration, and the output
-// of the script that more returns. The result also contains machines that don't respond.
+// of the script that more returns for the machine. The result also contains machines that don't respond.
 func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*engine.Node) string) (*Look, error) {
 	o.DryRun = true
 	r := engine.NewRun(s, o)
@@ -99,7 +100,7 @@ func LookAt(ctx context.Context, s *engine.Spec, o engine.Options, more func(*en
 	return out, nil
 }
 
-// check runs preflight's checks on members. Other machines are checked when they join.
+// check runs preflight's checks on members of the cluster. Other machines are checked when they join.
 func (l *Look) check(s *engine.Spec) []preflight.Finding {
 	d := s.Fresh()
 	c := phases.CheckedCluster(d, nil)
@@ -170,7 +171,7 @@ func lookAt(ctx context.Context, r *engine.Run, n *engine.Node, more string) (*L
 	return out, sections["status"], nil
 }
 
-// keepingDrivers returns a copy that doesn't install drivers, so that a check judges the existing driver of a machine.
+// keepingDrivers returns a copy of the spec that doesn't install drivers, so that checks judge the existing driver of a machine.
 func keepingDrivers(s *engine.Spec) *engine.Spec {
 	out, conf := *s, *s.Config
 	if d := &conf.Kubernetes.Kubernetes.GPUDriver; phases.Driver(s).Policy == config.GPUDriverInstall {
@@ -181,7 +182,7 @@ func keepingDrivers(s *engine.Spec) *engine.Spec {
 }
 
 func lookProgram(d *engine.Desired, n *engine.Node, settings, driver, more string) string {
-	// The facts include the clock, so they come first.
+	// The facts include the machine's clock, so they must come first.
 	sections := []engine.Section{
 		{Name: "facts", Body: layout.DiscoverScript()},
 		{Name: phasePreflight, Body: preflight.Probe(phases.CheckedCluster(d, nil), phases.CheckedNode(n))},
@@ -212,7 +213,7 @@ func readEtcd(a answer.Answer) *EtcdView {
 	return out
 }
 
-// Repair makes the changes that LookAt found on machines, by host name, and returns the errors by host name.
+// Repair makes the changes that LookAt found, which are given by host name. It returns the errors by host name.
 func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[string][]engine.Change) map[string]error {
 	p := phases.Named(s.Fresh(), phases.PhaseBase)
 	return onMachines(ctx, s, o, changes, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
@@ -220,8 +221,8 @@ func Repair(ctx context.Context, s *engine.Spec, o engine.Options, changes map[s
 	})
 }
 
-// RunOn runs scripts that change machines, by host name. Each script runs under its machine's lock. It
-// returns the errors by host name. name appears in the machine's journal.
+// RunOn runs scripts that change machines, which are given by host name. Each script runs under its machine's lock. name appears in the machine's
+// journal. RunOn returns the errors by host name.
 func RunOn(ctx context.Context, s *engine.Spec, o engine.Options, name string, scripts map[string]string) map[string]error {
 	return onMachines(ctx, s, o, scripts, func(ctx context.Context, r *engine.Run, n *engine.Node) error {
 		_, err := r.Script(ctx, n, name, "fix", scripts[n.Hostname])

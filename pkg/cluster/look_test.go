@@ -54,7 +54,7 @@ func TestWhatWasFoundIsRepaired(t *testing.T) {
 	found := look.Machines["w1"].Settings
 	require.NotEmpty(t, found)
 
-	// The read-only gate applies here too.
+	// The gate of a dry run also applies to Repair.
 	refused := Repair(t.Context(), l.spec(), o, map[string][]engine.Change{"w1": found})
 	require.ErrorContains(t, refused["w1"], "dry run")
 	assert.NoFileExists(t, l.host("w1").root+phases.SysctlFile)

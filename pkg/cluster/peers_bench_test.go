@@ -23,13 +23,13 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// lightLab is a sandbox of hosts that run only sshd, and get files of a real bundle.
+// lightLab is a sandbox of hosts that run only sshd, and that get the files of a real bundle.
 type lightLab struct {
 	t    testing.TB
 	spec *engine.Spec
 }
 
-// newLightLab makes hosts. It needs root on Linux, PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE.
+// newLightLab starts the hosts of a lightLab. It needs root on Linux, PAICTL_E2E=1 and a bundle in PAICTL_BUNDLE, and otherwise skips the test.
 func newLightLab(t testing.TB, hosts int) *lightLab {
 	t.Helper()
 	if os.Getenv("PAICTL_E2E") == "" || os.Getenv("PAICTL_BUNDLE") == "" {
@@ -48,7 +48,7 @@ func newLightLab(t testing.TB, hosts int) *lightLab {
 	return &lightLab{t: t, spec: spec}
 }
 
-// limit limits the rate of each host, and, if own isn't empty, the rate of paictl's machine, such as 100mbit.
+// limit limits the network rate of each host and, if own isn't empty, of paictl's machine. A rate is a text such as 100mbit.
 func (l *lightLab) limit(each, own string) {
 	l.t.Helper()
 	limit := func(dev, rate string) {
@@ -84,7 +84,7 @@ func (l *lightLab) all(script string) {
 	}
 }
 
-// connected returns a run with connections to all hosts.
+// connected returns a run that is connected to all hosts, and the sink of its events.
 func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	l.t.Helper()
 	events := &sink{}
@@ -101,7 +101,7 @@ func (l *lightLab) connected(o engine.Options) (*engine.Run, *sink) {
 	return r, events
 }
 
-// bring copies the files of phases to all hosts, as to fresh hosts, without the phases' other work.
+// bring copies the files of phases to all hosts as if they were fresh, without the other work of the phases.
 func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Phase) map[*engine.Node]error {
 	l.t.Helper()
 	p, err := r.Plan(&engine.World{Want: l.spec.Fresh(), Facts: map[string]*engine.Facts{}, Outside: map[string]bool{}}, l.spec.Nodes, phases)
@@ -121,7 +121,7 @@ func (l *lightLab) bring(ctx context.Context, r *engine.Run, phases ...engine.Ph
 	})
 }
 
-// complete asserts that each host has the files of phases, according to the host itself.
+// complete asserts that each host has the files of phases. It calculates the checksums on the hosts.
 func (l *lightLab) complete(phases ...engine.Phase) {
 	l.t.Helper()
 	for _, n := range l.spec.Nodes {
@@ -141,7 +141,7 @@ func (l *lightLab) complete(phases ...engine.Phase) {
 	}
 }
 
-// BenchmarkCopies copies files of the real bundle to hosts with limited networks: from machine to machine, and all from paictl.
+// BenchmarkCopies copies files of a real bundle to hosts with limited networks: once from machine to machine, and once all from paictl.
 func BenchmarkCopies(b *testing.B) {
 	for _, tt := range []struct {
 		hosts     int
@@ -191,7 +191,7 @@ func BenchmarkCopies(b *testing.B) {
 	}
 }
 
-// The test uses real hosts with real networks between them: a firewall, and requests to the port without permission.
+// The test uses real hosts with real networks between them, including a firewall, and requests to the port without permission.
 func TestFilesGoBetweenRealHosts(t *testing.T) {
 	tier.Hosts(t, "sandbox hosts")
 	l := newLightLab(t, 6)

@@ -33,7 +33,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// realPeer returns pai-peer, built once.
+// realPeer returns the program pai-peer, which is built once.
 var realPeer = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "pai-peer-")
 	if err != nil {
@@ -49,8 +49,8 @@ var realPeer = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// newSharingLab makes machines with separate addresses on this machine's loopback, and a bundle whose programs are large enough for machines to
-// copy them from each other. The machines run program, or the real pai-peer if program is nil.
+// newSharingLab returns machines with separate addresses on this machine's loopback interface, and a bundle whose programs are large enough for
+// machines to copy them from each other. The machines run program, or the real pai-peer if program is nil.
 func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	t.Helper()
 	if program == nil {
@@ -72,7 +72,7 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 		l.rest()
 		for _, h := range l.hosts {
 			assert.Empty(t, h.serving(), "%s still serves", h.name)
-			// A shell that survived the end of its session removes its folder after the session.
+			// A shell that has survived the end of its session removes its folder later.
 			assert.EventuallyWithT(t, func(c *assert.CollectT) {
 				left, err := filepath.Glob(h.root + engine.StateDir + "/peer-*")
 				require.NoError(c, err)
@@ -85,7 +85,7 @@ func newSharingLab(t *testing.T, machines int, program []byte) *lab {
 	return l
 }
 
-// sharingBundle adds the program to the bundle, and makes other programs long.
+// sharingBundle adds the program pai-peer to the bundle, and makes some other programs large.
 func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundle {
 	t.Helper()
 	m := b.Manifest()
@@ -112,7 +112,7 @@ func sharingBundle(t *testing.T, b *bundle.Bundle, program []byte) *bundle.Bundl
 	return out
 }
 
-// serving returns the IDs of the processes that serve a machine's files now.
+// serving returns the IDs of the processes that serve the machine's files now.
 func (h *fakeHost) serving() []int {
 	var out []int
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -129,7 +129,7 @@ func (h *fakeHost) serving() []int {
 	return out
 }
 
-// listening reports whether the machine's port is open.
+// listening reports whether the machine accepts connections at its port for other machines.
 func (h *fakeHost) listening() bool {
 	c, err := net.Dial("tcp", net.JoinHostPort(h.ip, strconv.Itoa(config.PeerPort)))
 	if err == nil {
@@ -138,7 +138,7 @@ func (h *fakeHost) listening() bool {
 	return err == nil
 }
 
-// heard calls do for each event, and forwards the event.
+// heard is a sink that calls do with each event and forwards the event.
 type heard struct {
 	next engine.Sink
 	do   func(engine.Event)
@@ -153,7 +153,7 @@ func onEvent(do func(engine.Event)) func(*labOptions, *ssh.Options) {
 	return func(o *labOptions, _ *ssh.Options) { o.Sink = heard{o.Sink, do} }
 }
 
-// warnings returns the warnings of the run.
+// warnings returns the text of all warnings of the run.
 func (o *outcome) warnings() string {
 	var b strings.Builder
 	for _, e := range o.events {
@@ -164,13 +164,13 @@ func (o *outcome) warnings() string {
 	return b.String()
 }
 
-// from returns the machine that served bytes according to an event.
+// from returns the name of the machine that has served bytes according to an event.
 func from(e engine.Event) (string, bool) {
 	name, ok := strings.CutPrefix(e.Message, "from ")
 	return name, ok && e.Kind == engine.EventProgress
 }
 
-// complete asserts that all machines have the bundle's files.
+// complete asserts that all machines have the files of the bundle.
 func (l *lab) complete() {
 	l.t.Helper()
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -182,7 +182,7 @@ func (l *lab) complete() {
 	}
 }
 
-// shareable returns the size of the long files that paictl would send to one machine.
+// shareable returns the total size of the large files that one machine gets.
 func (l *lab) shareable() int64 {
 	var n int64
 	for _, name := range []string{"containerd", "runc", "kubelet", "kubectl"} {
@@ -229,7 +229,7 @@ func TestFilesGoFromMachineToMachine(t *testing.T) {
 	}
 	assert.Regexp(t, `^files for 6 machines, [0-9.]+ MB: at most [0-9.]+ MB go from here, the rest from machine to machine \(TCP port 6445\)$`, note)
 
-	// The token is on no command line, and in no file or event.
+	// No command line, file or event contains the token.
 	token := ""
 	for _, h := range l.hosts {
 		for _, r := range h.server.Execs() {
@@ -308,7 +308,7 @@ func TestABundleWithoutTheProgramIsSentAsBefore(t *testing.T) {
 	assert.Contains(t, o.warnings(), "the bundle has no pai-peer: all files are sent from here to each machine -> make the bundle again with this paictl: paictl bundle build")
 }
 
-// kill -9, in the middle of a transfer.
+// The serving process is killed with kill -9 in the middle of a transfer.
 func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	var once sync.Once
@@ -329,7 +329,7 @@ func TestAMachineThatDiesWhileItServesIsReplaced(t *testing.T) {
 	assert.Positive(t, o.summary().Traffic.Passed)
 }
 
-// spoil replaces the files that a machine serves, but not the files that it uses itself.
+// spoil changes the files that a machine serves, but not the files that the machine itself uses.
 func (h *fakeHost) spoil() {
 	shared, err := filepath.Glob(h.root + engine.StateDir + "/peer-*/[0-9a-f]*")
 	require.NoError(h.lab.t, err)
@@ -357,7 +357,7 @@ func TestWrongContentIsThrownAwayAndComesFromAnother(t *testing.T) {
 	assert.Contains(t, o.warnings(), "check the disk and memory of w1")
 }
 
-// spoiler spoils the files that a machine serves as soon as it serves them.
+// spoiler is a tracer that spoils the files of a machine as soon as the machine serves them.
 type spoiler struct {
 	h    *fakeHost
 	next ssh.Tracer
@@ -370,7 +370,8 @@ func (s spoiler) Trace(e ssh.Event) {
 	s.next.Trace(e)
 }
 
-// The test simulates a firewall between the machines: the real program reports its errors from a closed port.
+// The test simulates a firewall between the machines: the address that each machine reports has a closed port, and the real program reports the
+// errors.
 func TestWhereMachinesDoNotReachEachOtherEverythingComesFromHere(t *testing.T) {
 	program, err := realPeer()
 	require.NoError(t, err)
@@ -401,7 +402,7 @@ func TestAMachineWhereTheProgramDoesNotRunGetsItsFilesFromHere(t *testing.T) {
 	assert.Contains(t, o.warnings(), "required file not found")
 }
 
-// A machine that names another address gets no connections there.
+// No machine connects to a machine that reports an unexpected address.
 func TestAMachineThatNamesAnotherAddressTakesNoPart(t *testing.T) {
 	l := newSharingLab(t, 4, []byte("#!/bin/sh\necho '{\"address\":\"127.0.0.1:22\",\"certificate\":\"\"}'\ncat >/dev/null\n"))
 	o := l.mustUp()
@@ -429,7 +430,7 @@ func TestARunThatIsCancelledClosesAllPortsAndTheNextGoesOn(t *testing.T) {
 	l.complete()
 }
 
-// The operator's machine vanishes without closing its connections.
+// The operator's machine disappears without closing its connections.
 func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l := newSharingLab(t, 6, nil)
 	c := &crash{lab: l}
@@ -451,7 +452,7 @@ func TestAPaictlThatDiesLeavesNoPortOpen(t *testing.T) {
 	l.complete()
 }
 
-// Four of seven machines stop in the middle of the first files from paictl: as many as it sends to at a time.
+// Four of seven machines stop in the middle of the first files from paictl. That is as many machines as paictl sends to at a time.
 func TestMachinesThatTakeNothingHoldNoOthersUp(t *testing.T) {
 	l := newSharingLab(t, 7, nil)
 	const tooSlowly = "it receives files from here too slowly: other machines don't wait for it"

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks one thing on one machine.
+// TestAFailureOnAHostIsToldWithItsCauseAndARemedy breaks one thing on one machine in each case.
 func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestAFailureOnAHostIsToldWithItsCauseAndARemedy(t *testing.T) {
 	}
 }
 
-// While another master joins, etcd elects a leader, and the API server may be too slow for kubeadm's 10 s.
+// While another master joins, etcd elects a leader, so the API server may take longer than kubeadm's limit of 10 s.
 func TestAMachineJoinsAgainIfTheAPIServerWasSlow(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
@@ -94,8 +94,8 @@ func TestAMachineJoinsAgainIfTheAPIServerWasSlow(t *testing.T) {
 	}))
 }
 
-// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host:
-// the state is already as wanted, but a further step or a record is still due.
+// TestWhatWasCutOffRightAfterItsEffectIsStillFinished ends a program after it has changed the host. The state is already as wanted, but another
+// step or a record is still missing.
 func TestWhatWasCutOffRightAfterItsEffectIsStillFinished(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, program, file, want string }{

@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestEveryScriptThatIsSentIsPOSIXShell collects all scripts that hosts get while clusters of
-// several shapes are made, changed and repaired, and has them parsed twice.
+// TestEveryScriptThatIsSentIsPOSIXShell collects all scripts that hosts get while clusters of several shapes are created, changed and repaired, and
+// parses them in two ways.
 func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	t.Parallel()
 	bodies := map[string]bool{}
@@ -68,7 +68,7 @@ func TestEveryScriptThatIsSentIsPOSIXShell(t *testing.T) {
 	}
 }
 
-// FuzzDataSurvivesTheShell sends words and documents through /bin/sh and expects them back.
+// FuzzDataSurvivesTheShell passes words and documents through /bin/sh and expects them back unchanged.
 func FuzzDataSurvivesTheShell(f *testing.F) {
 	for _, s := range []string{"", "plain", "it's", `a\nb`, "$(reboot) `x` ${y}", "line\nPAICTL_DATA\nline\n", "\t\x01\xff\xfe", strings.Repeat("x'", 200)} {
 		f.Add([]byte(s))
@@ -142,7 +142,8 @@ func FuzzParseFactsTakesAnything(f *testing.F) {
 	})
 }
 
-// TestASettingOfTheKernelIsReadWhole: the kernel returns the value in one read, and a shell that reads byte by byte gets one digit.
+// TestASettingOfTheKernelIsReadWhole checks that the whole value is read. The kernel returns the value in one read, so a shell that reads byte by
+// byte would get only one digit.
 func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
 	tier.More(t, "the kernel's settings")
 	for key, file := range map[string]string{"vm.max_map_count": "/proc/sys/vm/max_map_count", "net.ipv4.tcp_rmem": "/proc/sys/net/ipv4/tcp_rmem"} {
@@ -159,7 +160,7 @@ func TestASettingOfTheKernelIsReadWhole(t *testing.T) {
 	}
 }
 
-// TestAFileThatCantBeReadDiffers: one bad block must not keep the whole run from beginning.
+// TestAFileThatCantBeReadDiffers checks that an unreadable file counts as different, because one bad block must not prevent the whole run.
 func TestAFileThatCantBeReadDiffers(t *testing.T) {
 	good := filepath.Join(t.TempDir(), "good")
 	require.NoError(t, os.WriteFile(good, []byte("x\n"), 0o600))
@@ -174,7 +175,8 @@ func TestAFileThatCantBeReadDiffers(t *testing.T) {
 	assert.Contains(t, string(got), "file\t"+good+"\t600\t"+sum+"\t")
 }
 
-// TestAUnitsProgramIsNotReadAgain: it is a hundred times as large as the unit's other files, and has a stamp.
+// TestAUnitsProgramIsNotReadAgain checks that the program's stamp is used, because the program is a hundred times as large as the unit's other
+// files.
 func TestAUnitsProgramIsNotReadAgain(t *testing.T) {
 	root := t.TempDir()
 	program, settings := filepath.Join(root, "program"), filepath.Join(root, "settings")

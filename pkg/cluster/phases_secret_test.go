@@ -21,8 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// TestNoSecretLeavesItsPlace brings up a cluster with a password that is hard to quote, and searches all places that others could read for this
-// password, and for the secrets that the run makes.
+// TestNoSecretLeavesItsPlace creates a cluster with a password that is hard to quote. It then searches everything that others could read for this
+// password, and for the secrets that the run creates.
 func TestNoSecretLeavesItsPlace(t *testing.T) {
 	t.Parallel()
 	const password = `pä'ss"w\ord# $(x) %s 日本`

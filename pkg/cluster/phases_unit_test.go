@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// testSpec returns a cluster without machines behind it.
+// testSpec returns the Spec of a cluster whose machines don't exist.
 func testSpec(t testing.TB, masters, workers int) *engine.Spec {
 	t.Helper()
 	quick := "ssh-username: root\ndns: 10.9.0.53\nmachines:\n"

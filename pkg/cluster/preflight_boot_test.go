@@ -16,7 +16,7 @@ func TestAFileThatWinsAtTheNextBootIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)
 	w1 := l.host("w1")
-	// Files that are read before paictl's, are hidden, commented out, or have the same value: none of them matters.
+	// None of these files matters: they are read before paictl's file, are hidden or commented out, or have the same value.
 	w1.write("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/usr/lib/sysctl.d/99-zzz-vendor.conf", "net.ipv4.ip_forward = 0\n")
 	w1.write("/etc/sysctl.d/99-zzz-vendor.conf", "# net.ipv4.ip_forward = 0\n;net.ipv4.ip_forward=0\n")
@@ -39,7 +39,7 @@ func TestTheSettingsOfAnEarlierReleaseMoveToTheFileThatWins(t *testing.T) {
 	m1 := l.host("m1")
 	text := m1.read(phases.SysctlFile)
 	require.Contains(t, text, "net.ipv4.ip_forward = 1\n")
-	// As an earlier release left it.
+	// Restore the state that an earlier release has left.
 	m1.remove(phases.SysctlFile)
 	m1.write(phases.OldSysctlFile, text)
 	m1.write(engine.StateDir+"/owned", strings.ReplaceAll(m1.read(engine.StateDir+"/owned"), phases.SysctlFile, phases.OldSysctlFile))

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// examine checks a cluster of m1, w1 and w2 after the edits.
+// examine checks a cluster of m1, w1 and w2 after edit has changed the machines.
 func examine(t *testing.T, s *engine.Spec, limit []string, edit func(map[string]*machine)) []preflight.Finding {
 	t.Helper()
 	ms := map[string]*machine{}
@@ -49,7 +49,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	assert.Empty(t, examine(t, s, nil, func(ms map[string]*machine) {
 		for _, n := range s.Nodes {
 			m := memberMachine(s, n)
-			// These would keep a new machine out, but must not raise findings about a member.
+			// These facts would reject a new machine, but must not cause findings about a member.
 			m.fact("memory-kib", "200000")
 			m.fact("cpus", "0")
 			m.fact("os-release", "ID=almalinux", true)
@@ -60,7 +60,7 @@ func TestMembersOfARunningClusterYieldNoFindings(t *testing.T) {
 	}))
 }
 
-// checkCase is one machine with a fault, and the one expected finding.
+// checkCase is one machine with a fault, and the only expected finding.
 type checkCase struct {
 	name     string
 	host     string // w1 unless set
@@ -337,8 +337,8 @@ func TestEachFaultOfAMachineIsOneFindingWithARemedy(t *testing.T) {
 }
 
 func TestDiskSpaceIsAddedUpForEachFileSystem(t *testing.T) {
-	// A worker gets eight programs of 100 MiB, staged and installed, a plugin of 10 and eight
-	// images of 300: 64 + 2048 + 2·800 + 10 + 5·2400 = 15722 MiB, if all is on one disk.
+	// A worker gets eight programs of 100 MiB, both staged and installed, a plugin of 10 MiB and eight images of 300 MiB. If all of them are on one
+	// disk, that is 64 + 2048 + 2·800 + 10 + 5·2400 = 15722 MiB.
 	for _, c := range []struct {
 		name  string
 		edit  func(*machine)
@@ -401,9 +401,9 @@ func TestAMachineWithAnotherCertificateAuthorityBelongsToAnotherCluster(t *testi
 	assert.Contains(t, got[0].Remedy, "if it was off while this cluster's authorities were replaced: paictl cluster certs rotate-ca --catch-up; otherwise remove it from that cluster first")
 }
 
-// A machine without paictl's record may hold the last copy of the cluster's data.
+// A machine that has lost paictl's record may hold the last copy of the cluster's data.
 func TestAMemberThatLostPaictlsRecordIsNotToldToWipeItself(t *testing.T) {
-	// without makes the machines members, and removes the record of some.
+	// without makes all machines members, and removes paictl's record from the named machines.
 	made := []string{engine.KubeadmConf}
 	without := func(s *engine.Spec, names ...string) []preflight.Finding {
 		return examine(t, s, nil, func(ms map[string]*machine) {

@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// preflightNow is the operator's clock in the tests of preflight.
+// preflightNow is the time on the operator's clock in the tests of preflight.
 var preflightNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// preflightBundle returns a bundle for amd64: programs of 100 MiB, plugins of 10, images of 300.
+// preflightBundle returns a bundle for amd64 with programs of 100 MiB, plugins of 10 MiB and images of 300 MiB.
 func preflightBundle(t testing.TB) *bundle.Bundle {
 	t.Helper()
 	var b strings.Builder
@@ -46,7 +46,7 @@ func preflightBundle(t testing.TB) *bundle.Bundle {
 	return opened
 }
 
-// preflightSpec returns a cluster of one master, m1 (10.0.0.1), and workers w1 (10.0.0.11), w2 …
+// preflightSpec returns a cluster with the master m1 (10.0.0.1) and the workers w1 (10.0.0.11), w2 ….
 func preflightSpec(t testing.TB, workers int) *engine.Spec {
 	t.Helper()
 	c := &config.Cluster{}
@@ -71,7 +71,7 @@ func preflightSpec(t testing.TB, workers int) *engine.Spec {
 	return s
 }
 
-// machine holds the output of the detect script on a made-up host.
+// machine holds the output of the detect script on an imaginary host.
 type machine struct {
 	facts, probe, journal, images []string
 	asked, answered               time.Time
@@ -104,7 +104,7 @@ func fitMachine(n *engine.Node) *machine {
 	return m
 }
 
-// memberMachine returns a machine after a complete run of "cluster up".
+// memberMachine returns a machine on which "cluster up" has run completely.
 func memberMachine(s *engine.Spec, n *engine.Node) *machine {
 	m := fitMachine(n)
 	for _, phase := range []string{"base", "containerd", "kubelet", "images", "join"} {
@@ -140,10 +140,10 @@ func (m *machine) say(fields ...string) {
 	m.probe = append(m.probe[:last:last], strings.Join(fields, "\t"), m.probe[last])
 }
 
-// unsay removes the lines of the probe's output that begin with the given text.
+// unsay removes the lines of the probe's output that begin with the given fields.
 func (m *machine) unsay(fields ...string) { m.probe = dropLines(m.probe, strings.Join(fields, "\t")) }
 
-// fact replaces a fact, or adds a further one of its kind.
+// fact replaces a fact, or adds another fact with the same key.
 func (m *machine) fact(key, value string, another ...bool) {
 	if len(another) == 0 {
 		m.facts = dropLines(m.facts, key)
@@ -168,7 +168,7 @@ func dropLines(lines []string, begin string) []string {
 	return out
 }
 
-// answer returns the output of the detect script on this machine.
+// answer returns the output of the detect script on the machine.
 func (m *machine) answer() string {
 	var b strings.Builder
 	for _, s := range []struct {
@@ -187,10 +187,10 @@ func (m *machine) seen() *engine.Facts {
 	return &engine.Facts{Sections: sectionsOf([]byte(m.answer())), Asked: m.asked, Answered: m.answered}
 }
 
-// storySink keeps the events of a run.
+// storySink is a sink that keeps the events of a run.
 type storySink struct{ events []engine.Event }
 
-// Emit implements Sink.
+// Emit implements engine.Sink.
 func (s *storySink) Emit(e engine.Event) { s.events = append(s.events, e) }
 
 func (s *storySink) of(kind string) []engine.Event {

@@ -38,7 +38,7 @@ func TestTheProbeAndTheRepairsArePOSIXShell(t *testing.T) {
 	}
 }
 
-// fakeRoot is a folder in place of a host, with stubs of programs in front of the PATH.
+// fakeRoot is a folder in place of a host's root, with stubs that precede the programs in the PATH.
 type fakeRoot struct {
 	t    *testing.T
 	root string
@@ -71,7 +71,7 @@ func (f *fakeRoot) stub(name, body string) {
 	runnable.Write(f.t, filepath.Join(f.bin, name), "#!/bin/sh\n"+body+"\n")
 }
 
-// probe runs the whole detect program with the probe of a node, under the given shell.
+// probe runs the whole detect program with the probe of a node under the given shell, or /bin/sh.
 func (f *fakeRoot) probe(s *engine.Spec, n *engine.Node, sh ...string) answer.Answer {
 	if len(sh) == 0 {
 		sh = []string{"/bin/sh"}
@@ -116,8 +116,8 @@ func TestTheProbeAnswersOnAFreshHost(t *testing.T) {
 func TestTheProbeTellsWhatIsMissing(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
-	// A PATH with the programs that the probe itself needs, without losetup and iptables. The
-	// prelude adds the system's folders, so only an unknown program is sure to be missing.
+	// The PATH contains the programs that the probe itself needs. The prelude adds the system's folders, so losetup is replaced with a name that
+	// can't exist.
 	body := strings.Replace(preflight.Probe(phases.CheckedCluster(s.Fresh(), nil), phases.CheckedNode(s.Nodes[1])), "losetup", "paictl-no-such-program", 1)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")
 	cmd.Env = []string{"PATH=" + f.bin + ":/usr/sbin:/usr/bin:/sbin:/bin", "PAICTL_ROOT=" + f.root}
@@ -131,8 +131,8 @@ func TestTheProbeNamesWhoHoldsAPort(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
 	line := "   0: %s %s %s 00000000:00000000 00:00000000 00000000     0        0 %d 1 0 100 0 0 10 0\n"
-	// 6443 listens (0A); 10250 in the IPv6 table has no known owner; 2379 is only an outgoing
-	// connection; 80 isn't one of the cluster's ports.
+	// Port 6443 is listening (0A). Port 10250 in the IPv6 table has no known owner. 2379 is only an outgoing connection. Port 80 isn't a port of
+	// the cluster.
 	f.file("/proc/net/tcp", "  sl  header\n"+
 		fmt.Sprintf(line, "00000000:192B", "00000000:0000", "0A", 4711)+
 		fmt.Sprintf(line, "0100007F:094B", "0100007F:1F90", "01", 4712)+
@@ -203,7 +203,7 @@ for f; do echo "/dev/sdb 0 0 48576 1048576 / $f"; done`)
 	assert.Empty(t, left)
 }
 
-// A mount makes the kernel load the module of its file system.
+// When a file system is mounted, the kernel loads the module of the file system.
 func TestTheProbeUnloadsWhatItsOverlayHasLoaded(t *testing.T) {
 	f := newFakeRoot(t)
 	s := preflightSpec(t, 1)
@@ -302,7 +302,7 @@ esac`)
 func TestRepairsFetchTheListsOfPackagesOnlyWhenTheyMust(t *testing.T) {
 	f := newFakeRoot(t)
 	calls := filepath.Join(f.bin, "calls")
-	// The first install fails, as it does while no lists of packages have been fetched.
+	// The first install fails, as it does before any lists of packages have been fetched.
 	f.stub("apt-get", `echo "$*" >>`+calls+`
 case "$*" in *update*) touch `+calls+`.updated ;; *) [ -e `+calls+`.updated ] ;; esac`)
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-s")

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// TestAMachinesProxyReachesNoProgram: the lab's machines all set a proxy for their users, and its stubs fail if they see a proxy; without the
-// prelude's line, all stubs fail.
+// TestAMachinesProxyReachesNoProgram checks that the prelude unsets the proxy. All machines of a lab set a proxy for their users, and the stubs
+// fail if they see it.
 func TestAMachinesProxyReachesNoProgram(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 1)

@@ -24,11 +24,11 @@ const (
 	recoverTarget = "etcd --force-new-cluster"
 )
 
-// Recovery describes the effect of letting one member of etcd continue alone, on a cluster whose etcd has no quorum.
-// Revisions are etcd's.
+// Recovery describes the effect of letting one member of etcd continue alone in a cluster whose etcd has no quorum. Revisions are revisions of
+// etcd.
 type Recovery struct {
 	Member string `json:"member"`
-	// Revision is the last revision of the member's data, or 0 if its etcd doesn't report it.
+	// Revision is the last revision of the member's data, or 0 if the member's etcd doesn't report it.
 	Revision int64            `json:"revision,omitempty"`
 	Others   []RecoveryMember `json:"others"`
 }
@@ -36,7 +36,7 @@ type Recovery struct {
 // RecoveryMember is another machine of the control plane.
 type RecoveryMember struct {
 	Host string `json:"host"`
-	// State is "silent" if the machine doesn't respond, "empty" if it has no data of etcd, otherwise "data".
+	// State is "silent" if the machine doesn't respond, "empty" if it has no etcd data, and otherwise "data".
 	State    string `json:"state"`
 	Revision int64  `json:"revision,omitempty"`
 }
@@ -65,18 +65,18 @@ func (v Recovery) String() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// RecoverOptions are the options of Recover.
+// RecoverOptions configure Recover.
 type RecoverOptions struct {
 	// FromMember is the machine whose etcd continues alone.
 	FromMember string
-	// Force accepts a member with less data than another one, and a recovery even if etcd could have a quorum.
+	// Force allows a member that has less data than another one, and a recovery although etcd may still have a quorum.
 	Force bool
 	// Fix allows preflight to execute the safe repairs.
 	Fix bool
 }
 
-// Recover makes the etcd of one machine continue alone, and then takes all machines through the phases of Up. In these phases the other members
-// join this etcd.
+// Recover makes the etcd of one machine continue alone. It then takes all machines through the phases of Up, in which the other members join that
+// etcd.
 func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -89,7 +89,7 @@ func Recover(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOp
 	})
 }
 
-// WhatRecovers queries the machines for the effect of Recover. It changes nothing, and emits no events.
+// WhatRecovers returns the effect that Recover would have, according to the machines. It changes nothing, and emits no events.
 func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro RecoverOptions) (Recovery, error) {
 	o.DryRun, o.Sink = true, silent{}
 	r := engine.NewRun(s, o)
@@ -104,7 +104,7 @@ func WhatRecovers(ctx context.Context, s *engine.Spec, o engine.Options, ro Reco
 	return recovery(ctx, r, w, ro)
 }
 
-// recovery returns an error for a recovery that must not begin, otherwise its effect.
+// recovery returns the effect of a recovery, or an error if the recovery must not begin.
 func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOptions) (Recovery, error) {
 	out := Recovery{}
 	if len(r.Opts.Limit)+len(r.Only) > 0 {
@@ -151,7 +151,7 @@ func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOpt
 	if views[n] != nil {
 		out.Revision = views[n].revision
 	}
-	// Members with data may just be starting: without a quorum, etcd doesn't respond to requests at first.
+	// Members with data may just be starting. Until etcd has a quorum, it doesn't respond to requests.
 	if voters := len(out.Others) + 1; begun == nil && 2*have > voters && !ro.Force {
 		return out, hint.Errorf("see why etcd doesn't run on them (journalctl -u kubelet, /var/log/pods), or wait if they have just started; only if it can never run again: --force",
 			"%d of %d masters have their data: etcd can have a quorum", have, voters)
@@ -165,7 +165,7 @@ func recovery(ctx context.Context, r *engine.Run, w *engine.World, ro RecoverOpt
 	return out, nil
 }
 
-// hasQuorum returns the reason not to recover: m reports that etcd has a quorum.
+// hasQuorum returns the error of a recovery that isn't needed because m reports that etcd has a quorum.
 func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 	switch {
 	case begun == nil:
@@ -179,7 +179,7 @@ func hasQuorum(w *engine.World, m, begun *engine.Node) error {
 		"etcd has a quorum again, says %s: there is nothing to recover", m.Hostname)
 }
 
-// otherMembers returns the other masters of the layout, and members of etcd that aren't in the layout.
+// otherMembers returns the other masters of the layout, and the members of etcd that aren't in the layout.
 func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*engine.Node]*etcdStatus) []RecoveryMember {
 	out := []RecoveryMember{}
 	for _, m := range r.Spec.ControlPlane() {
@@ -207,7 +207,7 @@ func otherMembers(r *engine.Run, w *engine.World, n *engine.Node, views map[*eng
 	return out
 }
 
-// recovering returns the machine whose recovery was interrupted, or nil.
+// recovering returns the machine on which a recovery was interrupted, or nil.
 func recovering(w *engine.World) *engine.Node {
 	for _, n := range w.Want.ControlPlane() {
 		if w.Of(n, engine.PhaseInit).Value("recovering") == "yes" {
@@ -226,7 +226,7 @@ func refuseRecovery(w *engine.World) error {
 	return hint.Errorf(recoverAgain+n.Hostname, "a recovery of etcd from %s was interrupted", n.Hostname)
 }
 
-// etcdStatus is a member's own status, which it reports even without a quorum.
+// etcdStatus is a member's own status, which a member reports even without a quorum.
 type etcdStatus struct {
 	view     *engine.EtcdView
 	revision int64
@@ -249,8 +249,7 @@ func askEtcd(ctx context.Context, r *engine.Run, n *engine.Node) (*etcdStatus, e
 	return out, nil
 }
 
-// recoverEtcd makes a member the only member of etcd, and reads the machines' state again. The others join in the next
-// phases.
+// recoverEtcd makes a member the only member of etcd, and reads the state of the machines again. The other members join in the following phases.
 func recoverEtcd(ctx context.Context, r *engine.Run, w *engine.World, nodes []*engine.Node, ro RecoverOptions) (*engine.World, []engine.Change, error) {
 	if _, err := recovery(ctx, r, w, ro); err != nil {
 		return nil, nil, err
@@ -279,7 +278,7 @@ func etcdFolder(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\n", shell.Quote(strings.TrimSuffix(phases.EtcdData(s), "/")))
 }
 
-// UndoRecovery undoes a recovery that was interrupted or failed: it restores the member's data and its etcd.
+// UndoRecovery undoes a recovery that was interrupted or has failed. It restores the member's data and the manifest of its etcd.
 func UndoRecovery(ctx context.Context, s *engine.Spec, o engine.Options, from string) error {
 	r := engine.NewRun(s, o)
 	defer r.Close()

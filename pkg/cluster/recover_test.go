@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// lost makes a cluster of three masters, and then deletes the disks of two of them.
+// lost returns a cluster of three masters of which two have lost their disks.
 func lost(t *testing.T) *lab {
 	t.Helper()
 	l := newLab(t, 3, 1)
@@ -66,7 +66,7 @@ func TestOneMemberOfEtcdGoesOnAlone(t *testing.T) {
 	require.ErrorContains(t, err, "etcd has a quorum, says m1: there is nothing to recover")
 }
 
-// refusedUp returns the error of an up that etcd's missing quorum stops.
+// refusedUp returns the error of an up that is rejected because etcd has no quorum.
 func (l *lab) refusedUp() error {
 	l.t.Helper()
 	o := l.up(l.t.Context())

@@ -19,25 +19,26 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Phases of "node remove".
+// Phases of the command "node remove".
 const (
 	phaseDrain  = "drain"
 	phaseMember = "etcd"
 	phaseDelete = "delete"
 )
 
-// RemoveOptions are the options of RemoveNodes.
+// RemoveOptions configure RemoveNodes.
 type RemoveOptions struct {
-	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction, and removes nodes whose machine rejects the login.
+	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction. It also removes nodes whose machines reject the
+	// login.
 	Force bool
-	// DrainTimeout is how long evicting the pods of a node may take; zero means 5 minutes.
+	// DrainTimeout is the time limit for evicting the pods of a node; zero means 5 minutes.
 	DrainTimeout time.Duration
-	// Removed is called for each removed node, one call at a time, while the run holds the cluster's lock.
+	// Removed is called for each removed node while the run holds the cluster's lock. There is only one call at a time.
 	Removed func(*engine.Node) error
 }
 
-// RemoveNodes removes the machines of Options.Limit from the cluster: it drains the nodes, removes control plane machines from etcd, undoes
-// paictl's changes on the machines, and deletes the nodes. It also removes a machine that doesn't respond. Each step first checks whether it is
+// RemoveNodes removes the machines in Options.Limit from the cluster: it drains the nodes, removes machines of the control plane from etcd, undoes
+// paictl's changes on the machines, and deletes the nodes. It can also remove a machine that doesn't respond. Each step first checks whether it is
 // already done, so that an interrupted run can be repeated.
 func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro RemoveOptions) error {
 	r := engine.NewRun(s, o)
@@ -78,7 +79,8 @@ func RemoveNodes(ctx context.Context, s *engine.Spec, o engine.Options, ro Remov
 	return r.Summary("node remove", nodes, nil)
 }
 
-// Removable returns the nodes with the given host names or addresses. It returns an error for a removal that would leave no working cluster.
+// Removable returns the nodes with the given host names or addresses. It returns an error if the removal would leave no machine of the control
+// plane.
 func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	var nodes []*engine.Node
 	for _, name := range names {
@@ -104,7 +106,7 @@ func Removable(s *engine.Spec, names []string) ([]*engine.Node, error) {
 	return nodes, nil
 }
 
-// keepsAddress returns an error if a machine to remove has the address that all others use for the API.
+// keepsAddress returns an error if a machine to remove has the address at which the other machines use the API.
 func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	k := r.Spec.Config.Kubernetes.Kubernetes
 	for _, n := range nodes {
@@ -124,8 +126,8 @@ func keepsAddress(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// noLeader returns an error if the cluster can't be reached although it may exist. If no cluster
-// exists, the run only undoes paictl's changes on the machines.
+// noLeader returns an error if no member of the control plane responds, but a cluster may exist. If no cluster exists, the run only undoes paictl's
+// changes on the machines.
 func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	if r.Leader != nil {
 		return nil
@@ -139,8 +141,8 @@ func noLeader(r *engine.Run, nodes []*engine.Node) error {
 	return nil
 }
 
-// reachForRemoval dials the machines to remove and the control plane. At least one remaining machine of the control plane must respond.
-// reachForRemoval returns the machines to remove that can't be changed, with the reason.
+// reachForRemoval dials the machines to remove and the control plane. It returns an error if no remaining machine of the control plane responds. It
+// returns the machines to remove that can't be changed, with the reasons.
 func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, force bool) (map[*engine.Node]error, error) {
 	all := r.Reached(nodes)
 	dead := map[*engine.Node]error{}
@@ -170,23 +172,23 @@ func reachForRemoval(ctx context.Context, r *engine.Run, nodes []*engine.Node, f
 	return dead, nil
 }
 
-// removedMachines is a policy that prevents machines from joining again that were removed while they were off.
+// removedMachines is a policy that rejects machines that were removed while they were off and try to join again.
 //
 //go:embed files/removed-machines.yaml
 var removedMachines []byte
 
-// removal removes a few nodes.
+// removal is one run of RemoveNodes.
 type removal struct {
 	*engine.Run
 	opts RemoveOptions
 	undo *undo
 	dead map[*engine.Node]error
-	// cluster reports whether a cluster exists; otherwise only paictl's changes on the machines are undone.
+	// cluster reports whether a cluster exists. Otherwise the run only undoes paictl's changes on the machines.
 	cluster bool
 }
 
-// all removes the nodes one after the other: pods of one node must not be moved to the next one,
-// and etcd must not lose two members at the same time.
+// all removes the nodes one after the other, so that etcd doesn't lose two members at the same time. It cordons all nodes first, so that the pods
+// of one node don't move to another node that is about to be removed.
 func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	m.cluster = m.Leader != nil
 	if m.cluster {
@@ -205,7 +207,7 @@ func (m *removal) all(ctx context.Context, nodes []*engine.Node) error {
 	return nil
 }
 
-// phaseError records the phase that failed on a node.
+// phaseError is an error with the phase that failed on a node.
 type phaseError struct {
 	phase string
 	error
@@ -220,7 +222,7 @@ func (m *removal) phaseOf(err error) string {
 	return phaseDelete
 }
 
-// cordon cordons all nodes before the first one is drained.
+// cordon cordons all nodes before the first node is drained.
 func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	body := ""
 	for _, n := range nodes {
@@ -230,8 +232,8 @@ func (m *removal) cordon(ctx context.Context, nodes []*engine.Node) error {
 	return err
 }
 
-// onLeader runs a mutating script on the leader. It doesn't take the machine's own lock, because it
-// changes the cluster, not the machine, and may wait long for pods to terminate.
+// onLeader runs a script on the leader that changes the cluster. It doesn't take the machine's lock, because the script doesn't change the machine,
+// and may wait long for pods to terminate.
 func onLeader(ctx context.Context, r *engine.Run, what, body string, limit time.Duration) (answer.Answer, error) {
 	return engine.Answer(r.Exec(ctx, r.Leader, ssh.Script{Name: what, Mutates: true, Timeout: limit,
 		Body: engine.PreludeScript + r.Spec.SelfAPI(r.Leader) + phases.RemoveScript + body}))
@@ -271,7 +273,7 @@ func (m *removal) node(ctx context.Context, n *engine.Node) error {
 	return nil
 }
 
-// tell runs a step that isn't a phase of "cluster up", and emits its events.
+// tell runs a step that isn't a phase of "cluster up", and emits the events about it.
 func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do func(context.Context, *engine.Node) ([]engine.Change, error)) error {
 	start := r.Opts.Clock()
 	r.Emit(engine.Event{Kind: engine.EventPhaseStarted, Host: n.Hostname, Phase: phase})
@@ -293,7 +295,7 @@ func tell(ctx context.Context, r *engine.Run, n *engine.Node, phase string, do f
 	return nil
 }
 
-// drain evicts the pods. If the machine is dead, they can only be deleted.
+// drain evicts the pods of a node. If its machine is dead, drain deletes the pods without waiting.
 func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	force := 0
 	switch {
@@ -305,7 +307,7 @@ func (m *removal) drain(ctx context.Context, n *engine.Node) ([]engine.Change, e
 	return evict(ctx, m.Run, n, force, m.opts.DrainTimeout)
 }
 
-// evict cordons a node and evicts its pods. With force 1 it deletes them instead, regardless of disruption budgets; with 2 it also
+// evict cordons a node and evicts its pods. If force is 1, it deletes the pods instead, regardless of disruption budgets. If force is 2, it also
 // doesn't wait until they have terminated.
 func evict(ctx context.Context, r *engine.Run, n *engine.Node, force int, limit time.Duration) ([]engine.Change, error) {
 	a, err := onLeader(ctx, r, "remove/drain", fmt.Sprintf("NODE=%s FORCE=%d SECONDS_MAX=%d\nr_drain\n", shell.Quote(n.Hostname), force, int(limit.Seconds())), limit+2*time.Minute)

@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// Data is a volume whose data is in a folder of one machine.
+// Data describes a volume whose data is in a folder of one machine.
 type Data struct {
 	Host, Volume, Folder string
-	// Of is the service that stores its data there, otherwise the claim as namespace/name, or "".
+	// Of is the service that stores its data in the volume, or else the volume's claim as NAMESPACE/NAME, or "".
 	Of string
 }
 
@@ -28,11 +28,11 @@ func (d Data) String() string {
 	return fmt.Sprintf("%s%s on %s (volume %s)", of, d.Folder, d.Host, d.Volume)
 }
 
-// labelService is a label of volumes that paictl created for a service.
+// labelService is the label of volumes that paictl has created for a service.
 const labelService = "paictl.openpai.org/service"
 
-// DataOn queries the cluster for the volumes on the machines with the given host names or
-// addresses, which RemoveNodes leaves there. It changes nothing, and emits no events.
+// DataOn returns the volumes whose data is on the machines with the given host names or addresses. RemoveNodes leaves this data there. DataOn
+// changes nothing, and emits no events.
 func DataOn(ctx context.Context, s *engine.Spec, o engine.Options, names []string) ([]Data, error) {
 	nodes, err := Removable(s, names)
 	if err != nil {

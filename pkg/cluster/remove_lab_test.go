@@ -15,8 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// removeNodes runs "node remove" as a new process of paictl would. It returns the nodes that
-// have left the layout.
+// removeNodes runs "node remove" like a new process of paictl. It returns the nodes that the run has removed from the layout.
 func (l *lab) removeNodes(ctx context.Context, ro RemoveOptions, names ...string) (*outcome, []string) {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)

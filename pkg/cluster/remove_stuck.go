@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// blockersShown limits the list of pods in one message.
+// blockersShown limits how many pods an error lists.
 const blockersShown = 5
 
-// stuckError returns an error with the pods that were not removed from a node, and the reason for each pod.
+// stuckError returns an error that lists the pods that were not evicted from a node, with the reason for each pod.
 func stuckError(n *engine.Node, limit time.Duration, said []string, pods, budgets []byte) error {
 	var list corev1.PodList
 	var pdbs policyv1.PodDisruptionBudgetList
@@ -58,7 +58,7 @@ func staysOnDrain(p *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// holder returns the reason why a pod can't be deleted.
+// holder returns the reason why a pod wasn't evicted, or "".
 func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	if metav1.GetControllerOf(p) == nil {
 		return " (no controller would start it elsewhere)"
@@ -78,5 +78,5 @@ func holder(p *corev1.Pod, budgets []policyv1.PodDisruptionBudget) string {
 	return ""
 }
 
-// toKeep returns the end of the remedy for a failed drain, for the case that the node is to stay in the cluster.
+// toKeep returns the end of the remedy for a failed drain. It tells how to keep the node in the cluster.
 func toKeep(n *engine.Node) string { return "; to keep the node: " + hint.Uncordon(n.Hostname) }

@@ -84,10 +84,11 @@ func TestAForcedDrainAsksNoBudget(t *testing.T) {
 	}
 }
 
-// takes reads the mark of a cordoned node.
+// takes is the command that reads the mark of a cordoned node.
 const takes = `get node w1 -o go-template={{with .metadata.annotations}}{{index . "paictl.openpai.org/cordoned-by"}}{{end}}`
 
-// A policy of the alert handler has cordoned the machine. It would restart or uncordon it while paictl changes it.
+// A policy of the alert handler has cordoned the machine. Without the removal of its mark, the policy would restart or uncordon the machine while
+// paictl changes it.
 func TestTheCordonOfAPolicyIsTakenOver(t *testing.T) {
 	const take = "annotate node w1 --overwrite paictl.openpai.org/cordoned-by-"
 	for _, c := range []struct {

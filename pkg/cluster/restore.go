@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// keyFiles are the only files that a backup of keys may contain, because root unpacks the archive.
+// keyFiles holds the only files that a backup of keys may contain. The list is strict because root unpacks the archive.
 var keyFiles = backup.KeyFiles()
 
-// CheckKeys returns an error if a backup of keys has missing or unexpected files, or files that don't match each other.
+// CheckKeys returns an error if files are missing or unexpected in a backup of keys, or if its files don't match each other.
 func CheckKeys(r io.Reader) error {
 	text, err := phases.ReadKeys(r)
 	if err != nil {
@@ -51,7 +51,7 @@ func CheckKeys(r io.Reader) error {
 	return nil
 }
 
-// Restore creates a new cluster from a backup, through the phases of Up.
+// Restore creates a new cluster from a backup by taking the machines through the phases of Up.
 func Restore(ctx context.Context, s *engine.Spec, o engine.Options, from *engine.RestoreParts) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -61,8 +61,8 @@ func Restore(ctx context.Context, s *engine.Spec, o engine.Options, from *engine
 	})
 }
 
-// refuseRestore returns an error for a restore that may neither begin nor continue, and for any other run if a restore was interrupted
-// too early. The only allowed members of a cluster are the machines of the same restore, if it was interrupted near its end.
+// refuseRestore returns an error if a restore must not begin or continue. For any other run, it returns an error if a restore was interrupted too
+// early. The machines may belong to a cluster only if it was created by the same restore, which was interrupted near its end.
 func refuseRestore(r *engine.Run, w *engine.World) error {
 	masters, members := r.Spec.ControlPlane(), w.Members()
 	unfinished := slices.DeleteFunc(slices.Clone(masters), func(n *engine.Node) bool { return !phases.IsRestoring(w.Of(n, engine.PhaseInit)) })
@@ -98,7 +98,7 @@ func refuseRestore(r *engine.Run, w *engine.World) error {
 		sentence(names, "is a machine", "are machines"))
 }
 
-// sentence returns a text such as "a is one" or "a, b are many".
+// sentence returns a text such as "a is a machine" or "a, b are machines".
 func sentence(names []string, one, many string) string {
 	verb := many
 	if len(names) == 1 {

@@ -39,7 +39,7 @@ func saved(t *testing.T) *engine.RestoreParts {
 	})
 }
 
-// savedAs returns such a backup with the given keys.
+// savedAs is like saved, but returns a backup with the given keys.
 func savedAs(t *testing.T, keys map[string]string) *engine.RestoreParts {
 	t.Helper()
 	var out bytes.Buffer
@@ -107,7 +107,7 @@ func TestARestorePutsTheHistoryOfJobsWhereTheControllerLooks(t *testing.T) {
 	}
 }
 
-// The machine keeps the state of the history, for the run that ends the restore.
+// The machine keeps the state of the history for the run that completes the restore.
 func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing.T) {
 	for by, c := range map[string]struct{ there, left string }{
 		"restore": {"what it has had", "m1 has another one already, which stays"}, "up": {"what it has had", "m1 has another one already, which stays"},
@@ -142,7 +142,8 @@ func TestAHistoryThatWasNotPutInPlaceIsToldByTheRunThatEndsTheRestore(t *testing
 	}
 }
 
-// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack leaves the write-ahead log of an older SQLite database in the folder. SQLite would replay the log into any database file beside it.
+// TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack leaves the write-ahead log of an older SQLite database in the folder. SQLite would replay that
+// log into any database file in the same folder.
 func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	const folder = "/data/jobs"
 	l, from := newLab(t, 1, 0), saved(t)
@@ -197,7 +198,8 @@ func TestWhatLiesBesideTheHistoryOfJobsDoesNotComeBack(t *testing.T) {
 	assert.Equal(t, "saved", jobs(l.host("m1").root+folder+"/archive.db"))
 }
 
-// TestFoldersOfVolumesAreMadeAgain has the completed Jobs of the backup, and machines of the same names with new disks.
+// TestFoldersOfVolumesAreMadeAgain restores a backup that contains completed Jobs. The machines have the same names and new disks, so the Jobs that
+// create folders must run again.
 func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	for name, masters := range map[string]int{"one master": 1, "three masters": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -213,8 +215,8 @@ func TestFoldersOfVolumesAreMadeAgain(t *testing.T) {
 	}
 }
 
-// TestABackupOfTheMiddleOfARotationIsRestored has both keys of Secrets, and both certificates of a CA. The key belongs to the first certificate or,
-// if the rotation was killed between writing the certificates and the key, to the second.
+// TestABackupOfTheMiddleOfARotationIsRestored restores a backup that contains two keys for Secrets, and two certificates of a CA. The CA's key
+// belongs to the first certificate or, if the rotation was killed between writing the certificates and the key, to the second.
 func TestABackupOfTheMiddleOfARotationIsRestored(t *testing.T) {
 	one, other := withAuthorities(t, 1, 0), withAuthorities(t, 1, 0)
 	first, second := string(pki.Encode(one.old[kubernetesCA].Cert)), string(pki.Encode(other.old[kubernetesCA].Cert))
@@ -267,7 +269,7 @@ func restoring(from *engine.RestoreParts) func(*labOptions, *ssh.Options) {
 	return func(o *labOptions, _ *ssh.Options) { o.restore = from }
 }
 
-// checkRestored checks that a restore left the right files, and removed its own.
+// checkRestored checks that a restore has left the right files, and has removed its own files.
 func (l *lab) checkRestored() {
 	l.t.Helper()
 	m1 := l.host("m1")
@@ -313,7 +315,7 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	for fails, c := range map[string]struct {
 		text string
 		says string
-		// isFounded means that a cluster exists already, so that "up" may continue as well.
+		// isFounded means that the cluster already exists, so that "cluster up" can also continue the restore.
 		isFounded bool
 	}{
 		"etcdutl":      {"", "snapshot missing hash", false},
@@ -356,7 +358,8 @@ func TestARestoreThatFailedIsFinishedByTheNext(t *testing.T) {
 	}
 }
 
-// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted has machines of the former cluster, which can't be deleted yet.
+// TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted restores a backup that contains machines of the earlier cluster, whose nodes can't be
+// deleted yet.
 func TestARestoredClusterIsAnotherOneBeforeAnythingIsDeleted(t *testing.T) {
 	t.Parallel()
 	l, from := newLab(t, 1, 1), saved(t)

@@ -18,7 +18,7 @@ import (
 const badMaxPods = "the kubelet does not stay up: failed to merge kubelet configs: failed to unmarshal merged JSON into kubelet configuration: " +
 	"json: cannot unmarshal string into Go struct field KubeletConfiguration.maxPods of type int32"
 
-// failures returns the errors that caused the hosts of a run to be set aside, by host.
+// failures returns the errors because of which hosts were set aside in a run, by host. It also checks the exit code of the run.
 func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	t.Helper()
 	partial, ok := errors.AsType[*engine.PartialError](o.err)
@@ -31,8 +31,8 @@ func failures(t *testing.T, o *outcome, exit int) map[string]engine.Failed {
 	return out
 }
 
-// TestAKubeletThatDoesNotRunOnAMemberIsStarted: "up" starts a kubelet that ended for any reason,
-// and checks that it stays up.
+// TestAKubeletThatDoesNotRunOnAMemberIsStarted checks that "cluster up" starts a kubelet that has ended for any reason, and checks that the kubelet
+// keeps running.
 func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -68,8 +68,8 @@ func TestAKubeletThatDoesNotRunOnAMemberIsStarted(t *testing.T) {
 	})
 }
 
-// TestABadSettingOfTheKubeletBreaksOneMachine: each run breaks the same machine and reports the cause; the others keep their settings, and a good
-// setting reaches all machines.
+// TestABadSettingOfTheKubeletBreaksOneMachine checks that each run breaks only the same machine and reports the cause. The other machines keep
+// their settings, and a good setting reaches all machines.
 func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 3)
@@ -103,7 +103,7 @@ func TestABadSettingOfTheKubeletBreaksOneMachine(t *testing.T) {
 	assert.Empty(t, lines(l.mustUp().changes))
 }
 
-// TestABadSettingOfContainerdBreaksOneMachine: the error quotes containerd's first message as the cause.
+// TestABadSettingOfContainerdBreaksOneMachine checks that the error quotes containerd's first message as the cause.
 func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -121,7 +121,8 @@ func TestABadSettingOfContainerdBreaksOneMachine(t *testing.T) {
 	l.mustUp()
 }
 
-// TestAMachineThatFailedElsewhereHoldsNobodyBack: the failure has no relation to the kubelet's settings.
+// TestAMachineThatFailedElsewhereHoldsNobodyBack checks that a failure that isn't related to the kubelet's settings doesn't hold back other
+// machines.
 func TestAMachineThatFailedElsewhereHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1, 2)
@@ -159,7 +160,7 @@ func TestANodeThatIsNotReadyWithoutADifferenceIsWarnedOf(t *testing.T) {
 	assert.Empty(t, warnings(l.mustUp()), "without a network plugin it can't be Ready")
 }
 
-// TestTheWavesOfARollout checks only the order: the spec has no machines behind it.
+// TestTheWavesOfARollout checks only the order, with a spec whose machines don't exist.
 func TestTheWavesOfARollout(t *testing.T) {
 	for _, c := range []struct {
 		name             string

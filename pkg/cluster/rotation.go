@@ -16,17 +16,17 @@ import (
 
 const phaseUncordon = "uncordon"
 
-// rotation takes machines of a working cluster out of service, a few at a time, and returns them to service. A mark, which is an annotation,
-// identifies the nodes that only this command has cordoned, so that the next run can uncordon the nodes of an interrupted run.
+// rotation takes machines of a working cluster out of service, a few at a time, and returns them to service. The annotation mark identifies nodes
+// that only this command has cordoned, so that the next run can uncordon the nodes that an interrupted run has left cordoned.
 type rotation struct {
 	*engine.Run
-	// name is the prefix of its scripts' names.
+	// name is the prefix of the names of the scripts. mark is the name of the annotation.
 	name, mark string
-	// marked are the nodes that an earlier run cordoned.
+	// marked holds the nodes that an earlier run has left cordoned.
 	marked map[string]bool
-	// cordoned are the nodes that someone else cordoned; they stay cordoned.
+	// cordoned holds the nodes that someone else has cordoned. They stay cordoned.
 	cordoned map[string]bool
-	// out are the machines that this run has cordoned. restarted are the machines whose kubelets have to report again.
+	// out holds the machines that this run has cordoned. restarted holds the machines whose kubelets must report again.
 	out, restarted map[string]bool
 }
 
@@ -34,7 +34,7 @@ func newRotation(r *engine.Run, name, mark string) rotation {
 	return rotation{Run: r, name: name, mark: mark, marked: map[string]bool{}, cordoned: map[string]bool{}, out: map[string]bool{}, restarted: map[string]bool{}}
 }
 
-// readMarks reads which nodes an earlier run cordoned.
+// readMarks reads which nodes are cordoned, and by whom.
 func (u *rotation) readMarks(ctx context.Context) error {
 	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: u.name + "/marks", Timeout: time.Minute,
 		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + fmt.Sprintf("self get nodes -o go-template='%s'\n",
@@ -49,15 +49,15 @@ func (u *rotation) readMarks(ctx context.Context) error {
 		if len(mark) > 0 { // a user with write access to the node may have written any text
 			mark[0] = strings.Trim(mark[0], `"`)
 		}
-		// The mark doesn't count on a working node, or on one that someone else has cordoned since.
+		// A mark doesn't count on a node that isn't cordoned, or that someone else has cordoned since.
 		ours := len(mark) > 0 && (mark[0] == "now" || len(row) < 2 || row[1] == "" || mark[0] == row[1])
 		u.marked[row[0]], u.cordoned[row[0]] = ours, !ours
 	}
 	return nil
 }
 
-// tellLeft warns about machines that an earlier run left out of service and that this run doesn't include. command returns
-// the command that returns one to service.
+// tellLeft warns about machines that an earlier run has left out of service and that this run doesn't include. command returns the command that
+// returns a machine to service.
 func (u *rotation) tellLeft(nodes []*engine.Node, command func(host string) string) {
 	for _, name := range slices.Sorted(maps.Keys(u.marked)) {
 		if u.marked[name] && !slices.ContainsFunc(nodes, func(n *engine.Node) bool { return n.Hostname == name }) {
@@ -80,8 +80,7 @@ func (u *rotation) setOut(n *engine.Node, is bool) {
 	u.out[n.Hostname] = is
 }
 
-// cordon cordons a node. It first writes the mark; a node that someone else cordoned doesn't get one, and stays
-// cordoned.
+// cordon cordons a node after writing the mark. A node that someone else has cordoned gets no mark, and stays cordoned.
 func (u *rotation) cordon(ctx context.Context, n *engine.Node) error {
 	if _, err := onLeader(ctx, u.Run, u.name+"/mark", fmt.Sprintf("NODE=%s MARK=%s\nr_mark\n", shell.Quote(n.Hostname), u.mark), time.Minute); err != nil {
 		return err
@@ -102,7 +101,7 @@ func (u *rotation) drain(ctx context.Context, n *engine.Node, force bool, limit 
 	return evict(ctx, u.Run, n, how, limit)
 }
 
-// uncordon uncordons a node that this command cordoned, when it is Ready.
+// uncordon waits until a node is Ready and uncordons it, if this command has cordoned it.
 func (u *rotation) uncordon(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 	fresh := 0
 	u.Mu.Lock()

@@ -40,13 +40,13 @@ const (
 //go:embed scripts/secrets.sh
 var secretsScript string
 
-// restKey is a key for Secrets at rest.
+// restKey is a key that encrypts Secrets at rest.
 type restKey struct {
 	name   string
 	secret secret.String // base64
 }
 
-// keyState is the state of a rotation on one master, or on all.
+// keyState is the progress of a rotation on one master or on all masters.
 type keyState int
 
 const (
@@ -56,9 +56,9 @@ const (
 	keyAlone                  // it has only the new key
 )
 
-// RotateSecrets replaces the key that API servers use to encrypt Secrets in etcd: first all masters get the new key, then all encrypt with the new
-// key, then all Secrets are rewritten, and finally the old keys are removed. No API server restarts. RotateSecrets reads the progress of an earlier
-// run from the masters' files. With Options.DryRun it returns the changes that it would make.
+// RotateSecrets replaces the key with which API servers encrypt Secrets in etcd. First, all masters get the new key. Then they all encrypt with the
+// new key. Then all Secrets are written again, and finally the old keys are removed. No API server restarts. RotateSecrets reads the progress of an
+// earlier run from the files of the masters. With Options.DryRun it only returns the changes that it would make.
 func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]engine.Change, error) {
 	r := engine.NewRun(s, o)
 	defer r.Close()
@@ -95,7 +95,7 @@ func RotateSecrets(ctx context.Context, s *engine.Spec, o engine.Options) ([]eng
 	return k.planned, r.Summary("cluster secrets rotate", masters, k.planned)
 }
 
-// keyRotation is a rotation of the key for Secrets at rest.
+// keyRotation is one run of RotateSecrets.
 type keyRotation struct {
 	*engine.Run
 	masters []*engine.Node
@@ -104,7 +104,7 @@ type keyRotation struct {
 	planned []engine.Change                // in a dry run
 }
 
-// read reads the keys of the masters, and returns an error if a rotation can't continue from that state.
+// read reads the keys of the masters. It returns an error if the rotation can't continue from their current state.
 func (k *keyRotation) read(ctx context.Context) error {
 	var mu sync.Mutex
 	var strangers, fixed []string
@@ -146,7 +146,7 @@ func (k *keyRotation) script(body string, n *engine.Node) string {
 	return k.Spec.SelfAPI(n) + "NODE=" + shell.Quote(n.Hostname) + "\n" + secretsScript + body
 }
 
-// rotate continues from the current state of the masters.
+// rotate continues the rotation from the current state of the masters.
 func (k *keyRotation) rotate(ctx context.Context) error {
 	state, keys, err := furthest(k.files)
 	if err != nil {
@@ -194,7 +194,7 @@ func (s keyState) phase() string {
 	return phaseOldKey
 }
 
-// same reports whether all masters have the same keys in the same order.
+// same reports whether all masters have these keys in this order.
 func (k *keyRotation) same(keys []restKey) bool {
 	return !slices.ContainsFunc(k.masters, func(n *engine.Node) bool { return !slices.Equal(k.files[n], keys) })
 }
@@ -220,7 +220,7 @@ func (k *keyRotation) plan(state keyState, keys []restKey) {
 	}
 }
 
-// give writes a list of keys to all masters, and waits until their API servers use it.
+// give writes the keys to all masters, and waits until their API servers use them.
 func (k *keyRotation) give(ctx context.Context, phase string, keys []restKey) error {
 	data, err := renderKeys(keys)
 	if err != nil {
@@ -259,7 +259,7 @@ func reads(others []restKey) string {
 	return ", reads by " + strings.Join(names, ", ") + ", too"
 }
 
-// rewrite encrypts all Secrets with a key, and checks the result in etcd.
+// rewrite writes all Secrets again, encrypted with a key, and checks the result in etcd.
 func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	return tell(ctx, k.Run, k.masters[0], phaseRewrite, func(ctx context.Context, n *engine.Node) ([]engine.Change, error) {
 		a, err := engine.Answer(k.Exec(ctx, n, ssh.Script{
@@ -273,8 +273,8 @@ func (k *keyRotation) rewrite(ctx context.Context, key restKey) error {
 	})
 }
 
-// furthest returns the keys of the master whose rotation is most advanced, and the state of this rotation. Masters are at most one step apart. It
-// returns an error for keys that paictl can't have written.
+// furthest returns the progress and the keys of the most advanced master. Masters are at most one step apart. It returns an error if the keys of a
+// master don't match these keys or the step before.
 func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	var newest restKey
 	for _, keys := range files {
@@ -310,7 +310,7 @@ func furthest(files map[*engine.Node][]restKey) (keyState, []restKey, error) {
 	return state, keys, nil
 }
 
-// precedes reports whether a master has the keys of the most advanced master, or the keys of the previous step.
+// precedes reports whether a master has the same keys as the most advanced master, or the keys of the step before.
 func precedes(have []restKey, is keyState, furthest []restKey, state keyState) bool {
 	if slices.Equal(have, furthest) {
 		return true
@@ -328,7 +328,7 @@ func precedes(have []restKey, is keyState, furthest []restKey, state keyState) b
 
 var keyName = regexp.MustCompile(`^paictl-([1-9][0-9]{0,8})$`)
 
-// keyNumber returns the number in a key's name, which parseKeys has checked.
+// keyNumber returns the number in the name of a key. parseKeys has checked the name.
 func keyNumber(k restKey) int {
 	n, _ := strconv.Atoi(strings.TrimPrefix(k.name, "paictl-"))
 	return n
@@ -343,7 +343,7 @@ func newKey(after []restKey) (restKey, error) {
 	return restKey{fmt.Sprintf("paictl-%d", keyNumber(last)+1), secret.String(base64.StdEncoding.EncodeToString(data))}, nil
 }
 
-// parseKeys parses a file of keys as paictl writes it. Errors don't contain a key.
+// parseKeys parses a file of keys in the form that paictl writes. Its errors don't contain a key.
 func parseKeys(data []byte) ([]restKey, error) {
 	changed := hint.Errorf("rotate the keys by hand, as Kubernetes documents it under \"Encrypting Confidential Data at Rest\"",
 		"%s is not as paictl writes it: Secrets by secretbox with keys paictl-NUMBER, then identity", phases.EncryptionFile)
@@ -369,7 +369,7 @@ func parseKeys(data []byte) ([]restKey, error) {
 	return out, nil
 }
 
-// renderKeys returns the file with the keys. The first key encrypts; all decrypt.
+// renderKeys returns the content of the file with the keys. The first key encrypts, and all keys decrypt.
 func renderKeys(keys []restKey) (secret.String, error) {
 	box := &apiserverv1.SecretboxConfiguration{}
 	for _, key := range keys {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// withSecrets returns a lab of a cluster with three Secrets in etcd, encrypted by its first key.
+// withSecrets returns a lab whose cluster has three Secrets in etcd, encrypted with the cluster's first key.
 func withSecrets(t testing.TB, masters int) *lab {
 	l := newLab(t, masters, 0)
 	l.made()
@@ -48,7 +48,7 @@ func (l *lab) rotateSecrets(edit ...func(*engine.Options)) *outcome {
 
 var keysOf = regexp.MustCompile(`name: (\S+)\s+secret: (\S+)`)
 
-// keyNames returns the names of the keys on a machine.
+// keyNames returns the names of the keys in the file of a machine.
 func (l *lab) keyNames(host string) string {
 	var out []string
 	for _, m := range keysOf.FindAllStringSubmatch(l.host(host).read(phases.EncryptionFile), -1) {
@@ -57,7 +57,7 @@ func (l *lab) keyNames(host string) string {
 	return strings.Join(out, " ")
 }
 
-// rotated checks that all Secrets use the key, and that no master has another one.
+// rotated checks that all Secrets are encrypted with the key, and that no master has any other key.
 func (l *lab) rotated(key string) {
 	l.t.Helper()
 	secrets, err := os.ReadFile(l.cluster + "/secrets")
@@ -101,7 +101,8 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	l.rotated("paictl-3")
 }
 
-// TestARotationOfTheKeyThatWasCutOffGoesOn has paictl die, or the masters' power fail, at points of a rotation. No Secret may become unreadable.
+// TestARotationOfTheKeyThatWasCutOffGoesOn interrupts paictl, or the power of the masters, at points of a rotation. No Secret may become
+// unreadable.
 func TestARotationOfTheKeyThatWasCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	cutOff(t, 3, 3, func(t *testing.T) story {

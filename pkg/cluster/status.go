@@ -31,28 +31,27 @@ import (
 //go:embed scripts/status.sh
 var statusScript string
 
-// Status is the state of a cluster according to its machines and its API.
+// Status is the state of a cluster according to its machines and its API server.
 type Status struct {
 	Cluster    string `json:"cluster"`
 	ClusterID  string `json:"clusterId"`
 	Endpoint   string `json:"endpoint"`
 	Kubernetes string `json:"kubernetes"` // the configured version
-	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of
-	// the control plane could not be queried.
+	// API is up, down, absent if no machine has a control plane yet, or unknown if the machines of the control plane could not be queried.
 	API        string            `json:"api"`
 	APIMessage string            `json:"apiMessage,omitempty"`
 	Lock       *LockOwner        `json:"lock,omitempty"`
 	Machines   []MachineStatus   `json:"machines"`
 	Components []ComponentStatus `json:"components"`
-	// VIP is the API's virtual address; absent if the configuration has no such address.
+	// VIP is the API's virtual address. It is absent if the configuration has no virtual address.
 	VIP *VIPStatus `json:"vip,omitempty"`
-	// Knocks are attempts of removed machines to join again.
+	// Knocks holds the attempts of removed machines to join again.
 	Knocks []Knock `json:"knocks,omitempty"`
-	// Certificates are sorted by expiry, earliest first.
+	// Certificates are sorted by their time of expiry, the earliest first.
 	Certificates []checks.Certificate `json:"certificates"`
 	// Renewal describes whether expiring certificates are renewed automatically.
 	Renewal Renewal `json:"renewal"`
-	// Pending is how many changes "cluster up" would make; absent if they weren't counted.
+	// Pending is the number of changes that "cluster up" would make. It is absent if the changes weren't counted.
 	Pending *int `json:"pendingChanges,omitempty"`
 }
 
@@ -72,44 +71,45 @@ const (
 	StateUnknown     = "Unknown"     // the API didn't respond
 )
 
-// MachineStatus is one machine of the layout, or a node of the cluster that the layout does not list.
+// MachineStatus is the state of a machine of the layout, or of a node that the layout doesn't list.
 type MachineStatus struct {
 	Host    string   `json:"host"`
 	Address string   `json:"address"`
 	Roles   []string `json:"roles"`
 	SKU     string   `json:"sku"`
 	State   string   `json:"state"`
-	// Message is the reason why a machine isn't ready or reachable, or why no pod can start there.
+	// Message is the reason why the machine isn't ready or reachable, or why no pod can start on it.
 	Message string `json:"message,omitempty"`
-	// Hint is the remedy.
+	// Hint is the remedy for the problem in Message.
 	Hint     string `json:"hint,omitempty"`
 	Cordoned bool   `json:"cordoned,omitempty"`
-	// CordonedBy is the person, operator or policy whose action cordoned the machine, and CordonReason the action's reason; empty for
-	// another cordon.
+	// CordonedBy is the person, operator or policy whose action has cordoned the machine, and CordonReason is the reason of the action. Both are
+	// empty if the machine was cordoned in another way.
 	CordonedBy   string `json:"cordonedBy,omitempty"`
 	CordonReason string `json:"cordonReason,omitempty"`
-	// Pressure lists the node conditions that are true and should not be: DiskPressure …
+	// Pressure lists the node conditions that are true and should be false, such as DiskPressure.
 	Pressure   []string       `json:"pressure,omitempty"`
 	Kubelet    *ProgramStatus `json:"kubelet,omitempty"`
 	Containerd *ProgramStatus `json:"containerd,omitempty"`
 	Kernel     string         `json:"kernel,omitempty"`
 }
 
-// VIPStatus is the API's virtual address, and the node that holds its lease; "" if the lease has no holder, or the API didn't respond.
+// VIPStatus describes the API's virtual address. Holder is the node that holds its lease, or "" if the lease has no holder or the API didn't
+// respond.
 type VIPStatus struct {
 	Address string `json:"address"`
 	Holder  string `json:"holder"`
-	// Answers reports whether the API responds at the address. The test runs on a master that isn't the holder, if possible.
+	// Answers reports whether the API responds at the address. If possible, this is tested on a master that isn't the holder.
 	Answers bool `json:"answers"`
 }
 
-// ProgramStatus is a program on a machine.
+// ProgramStatus is the state of a program on a machine.
 type ProgramStatus struct {
 	Version string `json:"version,omitempty"`
 	State   string `json:"state"` // systemd's: active, inactive, failed, absent …
 }
 
-// ComponentStatus is a part of Kubernetes: one static pod, or a workload on many machines.
+// ComponentStatus is the state of a part of Kubernetes: a static pod, or a workload on many machines.
 type ComponentStatus struct {
 	Name     string `json:"name"`
 	Host     string `json:"host,omitempty"`
@@ -119,20 +119,20 @@ type ComponentStatus struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Renewal describes the renewal of certificates. Off names the machines that don't renew theirs.
+// Renewal describes whether certificates are renewed automatically. Off lists the machines on which they aren't.
 type Renewal struct {
 	Kubelet      bool     `json:"kubelet"`
 	ControlPlane bool     `json:"controlPlane"`
 	Off          []string `json:"off,omitempty"`
 }
 
-// GetStatus queries every machine once, in one round trip, and changes nothing. Machines that don't respond are part of the result, and are also in
-// a *PartialError.
+// GetStatus queries every machine once and changes nothing. The result includes machines that don't respond. In this case, GetStatus also returns a
+// *PartialError that names them.
 func GetStatus(ctx context.Context, s *engine.Spec, o engine.Options) (*Status, error) {
 	return getStatus(ctx, s, o, false)
 }
 
-// ListMachines returns the machines of GetStatus, but reads much less.
+// ListMachines returns the machines of GetStatus. It reads much less from each machine.
 func ListMachines(ctx context.Context, s *engine.Spec, o engine.Options) ([]MachineStatus, error) {
 	st, err := getStatus(ctx, s, o, true)
 	if st == nil {
@@ -186,8 +186,8 @@ func askStatus(ctx context.Context, r *engine.Run, nodes []*engine.Node, brief b
 	return answers, errs
 }
 
-// statusCall returns the call of the script that reads a machine's status; brief leaves out values that aren't
-// in MachineStatus.
+// statusCall returns the call of the function that prints a machine's status. If brief is set, it leaves out values that MachineStatus doesn't
+// contain.
 func statusCall(s *engine.Spec, n *engine.Node, brief bool) string {
 	number := map[bool]int{true: 1}
 	k := s.Config.Kubernetes.Kubernetes
@@ -237,7 +237,7 @@ func newStatus(s *engine.Spec, nodes []*engine.Node, answers map[*engine.Node]an
 	return st
 }
 
-// pemOf returns the PEM text in a field of the status script, which contains either that text or only its data, in
+// pemOf returns the PEM text in a field of the script's output. The field contains either the PEM text or the DER data of one certificate, in
 // base64.
 func pemOf(field string) []byte {
 	data := engine.Decoded(field)
@@ -247,7 +247,8 @@ func pemOf(field string) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: data})
 }
 
-// chooseAPI uses the output of the first master whose API server is up, and returns this master; if no API server is up, it uses the first master.
+// chooseAPI sets st.API, and returns the first master whose API server is up, with its output. If no API server is up, it returns the first master
+// and no output.
 func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answer, errs map[*engine.Node]error) (*engine.Node, answer.Answer) {
 	for _, n := range s.ControlPlane() {
 		if err := errs[n]; err != nil && st.API == "absent" {
@@ -269,7 +270,7 @@ func (st *Status) chooseAPI(s *engine.Spec, answers map[*engine.Node]answer.Answ
 	return s.ControlPlane()[0], answer.Answer{}
 }
 
-// machineStatus combines the output from a machine with the API's data about the machine.
+// machineStatus combines the output of a machine with the API's data about the machine.
 func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer, apiState string) MachineStatus {
 	m := MachineStatus{Host: n.Hostname, Address: n.HostIP, Roles: n.Roles, SKU: n.SKU, Kernel: a.Value("kernel")}
 	m.Kubelet, m.Containerd = programStatus(a, "kubelet"), programStatus(a, "containerd")
@@ -309,7 +310,7 @@ func machineStatus(n *engine.Node, a answer.Answer, err error, api answer.Answer
 	return m
 }
 
-// readCordon records whether a machine is cordoned, by whom and why, if its mark contains that. Kubelets can write the mark of their node.
+// readCordon sets the fields about the cordon of a machine. A kubelet can write the mark on its node, so the texts are made safe for terminals.
 func (m *MachineStatus) readCordon(state, mark string) {
 	m.Cordoned = state == "cordoned"
 	if read := actionsv1.ReadMark(map[string]string{actionsv1.MarkAnnotation: engine.Unquoted(mark)}); read != nil && m.Cordoned {
@@ -317,7 +318,7 @@ func (m *MachineStatus) readCordon(state, mark string) {
 	}
 }
 
-// readConditions records a node's pressures and returns the status of its condition Ready.
+// readConditions sets the pressures of a node, and returns the status of its condition Ready.
 func (m *MachineStatus) readConditions(list string) (ready string) {
 	for _, c := range strings.Split(list, ";") {
 		kind, state, _ := strings.Cut(c, "=")
@@ -334,8 +335,8 @@ func (m *MachineStatus) readConditions(list string) (ready string) {
 	return ready
 }
 
-// addUnlisted adds nodes that are not in the layout, because they were joined by hand, or removed from
-// layout.yaml by hand. No command of paictl changes them.
+// addUnlisted adds nodes that aren't in the layout, because someone joined them by hand, or removed them from layout.yaml by hand. No command of
+// paictl changes such nodes.
 func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	var out []MachineStatus
 	for _, f := range api.All("node") {
@@ -363,8 +364,8 @@ func (st *Status) addUnlisted(s *engine.Spec, api answer.Answer) {
 	st.Machines = append(st.Machines, out...)
 }
 
-// nodeAddress returns a node's first IPv4 address; the layout has only such addresses. Kubelets write the
-// addresses, so they may contain any text.
+// nodeAddress returns the first IPv4 address in a node's list of addresses, because the layout contains only IPv4 addresses. Kubelets write the
+// list, so it may contain any text.
 func nodeAddress(list string) string {
 	for _, quoted := range strings.Split(list, ";") {
 		if ip, err := netip.ParseAddr(engine.Unquoted(quoted)); err == nil && ip.Is4() {
@@ -382,7 +383,7 @@ func programStatus(a answer.Answer, name string) *ProgramStatus {
 	return &ProgramStatus{Version: f[0], State: f[1]}
 }
 
-// known sets a version that wasn't read from the machine.
+// known sets the version that the API reports if the version wasn't read from the machine.
 func (p *ProgramStatus) known(version string) {
 	if p != nil && p.Version == "-" {
 		p.Version = strings.TrimSuffix(version, "v") // the API doesn't have the version
@@ -430,14 +431,14 @@ func (st *Status) addRenewal(n *engine.Node, a answer.Answer) {
 	}
 }
 
-// Knock is a machine that was removed from the cluster while it was off, and tries to register as its node again.
+// Knock is an attempt to join again of a machine that was removed from the cluster while it was off.
 type Knock struct {
 	Host string `json:"host"`
-	// Last is the time of the last attempt.
+	// Last is the time of the machine's last attempt.
 	Last time.Time `json:"last"`
 }
 
-// knockedFor is how long a machine is shown after its last attempt.
+// knockedFor is how long a machine is listed after its last attempt.
 const knockedFor = 24 * time.Hour
 
 func (st *Status) addKnocks(s *engine.Spec, answers map[*engine.Node]answer.Answer, now time.Time) {

@@ -46,7 +46,7 @@ func (l *lab) options() engine.Options {
 	}
 }
 
-// certificate makes a certificate with the given end, in PEM, followed by its key.
+// certificate returns the PEM of a certificate that expires at end, followed by its key.
 func certificate(t *testing.T, name string, end time.Time) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -165,7 +165,7 @@ func TestStatusNamesWhoHoldsTheLock(t *testing.T) {
 	assert.NotEmpty(t, st.Lock.Since)
 }
 
-// The lines come from a real cluster's first machine.
+// The lines of the golden file come from the first machine of a real cluster.
 func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "status-m1.txt"))
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestStatusJoinsWhatMachinesAndAPISay(t *testing.T) {
 	assert.True(t, st.Renewal.ControlPlane)
 }
 
-// The kubelet may write any conditions, addresses and labels.
+// A kubelet may write any conditions, addresses and labels to its node.
 func TestStatusNamesNodesThatTheLayoutDoesNotList(t *testing.T) {
 	s := preflightSpec(t, 1)
 	api := sectionsOf([]byte("@@ status\nmember\tyes\napi\tup\t\n" + nodeRows(t, `{"items": [
@@ -277,7 +277,7 @@ func TestStatusSaysWhichGPUsAreSick(t *testing.T) {
 	assert.Empty(t, well.Message)
 }
 
-// nodeRows returns kubectl's output for these nodes with the script's template.
+// nodeRows returns kubectl's output for the nodes with the template in the script.
 func nodeRows(t *testing.T, nodes string) string {
 	t.Helper()
 	_, after, found := strings.Cut(statusScript, "s_node='")
@@ -303,7 +303,7 @@ func TestStatusKnowsADownAPIFromNone(t *testing.T) {
 	assert.Equal(t, StateUnknown, st.Machines[1].State)
 }
 
-// Each kubectl waits until another one has started, so that none of them may wait for the end of another.
+// Each call of kubectl waits until another call has started. So the test hangs if any call waits for the end of another.
 func TestStatusAsksTheAPIAllItsQuestionsAtATime(t *testing.T) {
 	root := t.TempDir()
 	for _, dir := range []string{"bin", "etc/kubernetes"} {
@@ -350,7 +350,7 @@ esac
 	assert.Equal(t, []string{"down", "connection refused"}, f)
 }
 
-// The stub of awk stops at a file that it can't open, as awk does.
+// The stub of awk stops at a file that it can't open, like awk itself.
 func TestACertificateThatCannotBeReadHidesNoOther(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"apiserver", "bad", "ca"} {

@@ -14,36 +14,36 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// An upgrade brings a working cluster to another release: first the images on all machines, then the static pods of the masters, one machine
-// after the other, then the cluster's stored settings, with CoreDNS and kube-proxy, and then the programs of each machine, which is out of
-// service during that step. No kubelet and no kube-proxy is ever newer than an API server, as Kubernetes requires. Each step first checks
-// whether it is already done, so that the next run continues an interrupted one.
+// An upgrade brings a working cluster to another release in this order: the images on all machines; the static pods of the masters, one master
+// after the other; the cluster's stored settings, with CoreDNS and kube-proxy; and the programs of each machine, which is out of service during
+// that step. As Kubernetes requires, no kubelet and no kube-proxy is ever newer than an API server. Each step first checks whether it is already
+// done, so that the next run continues an interrupted run.
 
 //go:embed scripts/upgrade.sh
 var upgradeScript string
 
-// JobPolicy defines how jobs on a machine are treated before the machine is upgraded.
+// JobPolicy defines what happens to the jobs on a machine before the machine is upgraded.
 type JobPolicy string
 
-// Policies for jobs.
+// The policies for jobs.
 const (
 	JobsWait    JobPolicy = "wait"    // the machine is upgraded after they have finished
 	JobsRequeue JobPolicy = "requeue" // their tasks are evicted and start again on other machines
 	JobsStop    JobPolicy = "stop"    // they are stopped
 )
 
-// JobPolicies lists all policies.
+// JobPolicies returns the names of all policies for jobs.
 func JobPolicies() []string { return []string{string(JobsWait), string(JobsRequeue), string(JobsStop)} }
 
-// UpgradeOptions are the options of Upgrade.
+// UpgradeOptions configure Upgrade.
 type UpgradeOptions struct {
 	// AtOnce is how many workers are out of service at a time; zero means 1. Masters are upgraded one after the other.
 	AtOnce int
-	// Jobs is the policy for jobs; "" means JobsWait.
+	// Jobs is the policy for jobs; empty means JobsWait.
 	Jobs JobPolicy
 	// MaxWait is how long JobsWait waits for one machine; zero means no limit.
 	MaxWait time.Duration
-	// DrainTimeout is how long evicting the pods of a machine may take; zero means 5 minutes.
+	// DrainTimeout is the time limit for evicting the pods of a machine; zero means 5 minutes.
 	DrainTimeout time.Duration
 	// Force deletes pods even if a disruption budget or a missing owner forbids their eviction.
 	Force bool
@@ -51,33 +51,33 @@ type UpgradeOptions struct {
 	MaxFailures int
 	// MaxBackupAge is the maximum age of the cluster's last backup; zero skips the check.
 	MaxBackupAge time.Duration
-	// RemovedAPIs continues even if clients use APIs that the new release doesn't have.
+	// RemovedAPIs allows the upgrade even if clients use APIs that the new release no longer has.
 	RemovedAPIs bool
-	// Back allows downgrading members with a later patch release than the bundle's. Otherwise such members are an error.
+	// Back allows a downgrade of members that have a later patch release than the bundle. Without it, such members are an error.
 	Back bool
-	// Begin is called after all checks have passed and before anything is changed; it may be nil. If it returns an
-	// error, the run ends.
+	// Begin, if set, is called after all checks have passed and before anything is changed. If it returns an error, the run ends.
 	Begin func() error
 
 	look time.Duration // how often JobsWait checks; zero means jobsLook
 }
 
-// upgradeMark is the annotation of nodes that only an upgrade has cordoned.
+// upgradeMark is the annotation of nodes that were cordoned only for an upgrade.
 const upgradeMark = "paictl.openpai.org/upgrade"
 
-// phaseUpgrade is the prefix of the names of an upgrade's scripts.
+// phaseUpgrade is the prefix of the names of scripts that an upgrade runs.
 const phaseUpgrade = "upgrade"
 
 type upgrade struct {
 	rotation
 	opts UpgradeOptions
-	// notReady are machines whose nodes weren't Ready when the run began: they come last, and the run doesn't wait for their tasks.
+	// notReady holds the machines whose nodes weren't Ready when the run began. They are upgraded last, and the run doesn't wait for the tasks on
+	// them.
 	notReady map[string]bool
-	// putBack are machines that were out of service and are in service again, unchanged.
+	// putBack holds the machines that were out of service and were returned to service unchanged.
 	putBack map[string]bool
 }
 
-// Upgrade brings all machines to the release of the spec's bundle. It returns the changes of the plan.
+// Upgrade brings all machines to the release in the spec's bundle. It returns the planned changes.
 func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOptions) ([]engine.Change, error) {
 	up.AtOnce, up.MaxFailures = max(up.AtOnce, 1), max(up.MaxFailures, 1)
 	if up.DrainTimeout <= 0 {
@@ -148,19 +148,19 @@ func Upgrade(ctx context.Context, s *engine.Spec, o engine.Options, up UpgradeOp
 	return changes, u.Summary("cluster upgrade", nodes, changes)
 }
 
-// programs reports whether a machine's programs change.
+// programs reports whether the plan changes the programs of a machine.
 func programs(p *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(p.Phases, func(ph engine.Phase) bool {
 		return ph.Traits().Upgrade == engine.UpgradePrograms && len(p.Of(n, ph.Name())) > 0
 	})
 }
 
-// members returns the machines that respond and belong to the cluster. "cluster up" handles the others.
+// members returns the machines that respond and belong to the cluster. An upgrade leaves the other machines to "cluster up".
 func (u *upgrade) members(w *engine.World) []*engine.Node {
 	return slices.DeleteFunc(u.Alive(u.Spec.Nodes), func(n *engine.Node) bool { return !w.Member(n) })
 }
 
-// changesOf returns the changes of the plan, in the order of the run.
+// changesOf returns the planned changes, in the order in which the run makes them.
 func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	var out []engine.Change
 	members := u.members(w)
@@ -195,8 +195,8 @@ func (u *upgrade) changesOf(w *engine.World) ([]engine.Change, error) {
 	return out, nil
 }
 
-// due returns the machines whose programs change, or that an earlier run left out of service: the latter first. Machines that aren't Ready come
-// last.
+// due returns the machines whose programs change, or that an earlier run has left out of service. Machines that were left out of service come
+// first, and machines that aren't Ready come last.
 func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engine.Node) {
 	for _, n := range u.members(w) {
 		if !programs(p, n) && !u.marked[n.Hostname] {
@@ -216,8 +216,8 @@ func (u *upgrade) due(w *engine.World, p *engine.Plan) (masters, workers []*engi
 	return masters, workers
 }
 
-// all makes the changes. Up to MaxFailures, a failed worker doesn't stop the others. A failed master stops the run, and so does any machine that
-// doesn't get its images, because kube-proxy is about to change on all machines.
+// all makes the changes. Failed workers don't stop the run until MaxFailures workers have failed. A failed master stops the run. A machine that
+// doesn't get its images also stops it, because kube-proxy is about to change on all machines.
 func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	members := u.members(w)
 	if err := u.through(ctx, w, members, nil, engine.UpgradeImages); err != nil {
@@ -255,7 +255,7 @@ func (u *upgrade) all(ctx context.Context, w *engine.World) error {
 	return nil
 }
 
-// again reads the current state of all machines. It sets a worker aside if its state can't be read.
+// again reads the current state of all machines. It sets a worker aside if the worker's state can't be read.
 func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	for {
 		w, err := survey(ctx, u.Run, u.Alive(u.Spec.Nodes))
@@ -279,8 +279,8 @@ func (u *upgrade) again(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// through takes machines through a part of the upgrade, concurrently as far as the phases allow, and sets aside machines that fail. If keep returns
-// false for a change, the change is left for later; a nil keep accepts all changes.
+// through takes machines through one part of the upgrade, concurrently if the phases allow it, and sets aside machines that fail. It leaves changes
+// for later if keep returns false for them. A nil keep accepts all changes.
 func (u *upgrade) through(ctx context.Context, w *engine.World, nodes []*engine.Node, keep func(engine.Change) bool, part engine.UpgradePart) error {
 	nodes, phases := u.Alive(nodes), phases.In(u.Want, part)
 	p, err := u.Plan(w, nodes, phases)
@@ -323,7 +323,7 @@ func (u *upgrade) tellFailed(n *engine.Node, phase string, err error) {
 	u.SetAside(n, phase, err)
 }
 
-// heldBy reports whether one of the machines has failed; then all others are left for the next run.
+// heldBy reports whether one of the machines has failed. In that case, it leaves all other machines for the next run.
 func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	i := slices.IndexFunc(nodes, u.IsAside)
 	if i < 0 {
@@ -333,14 +333,14 @@ func (u *upgrade) heldBy(nodes []*engine.Node, phase string) bool {
 	return true
 }
 
-// holdBack leaves machines unchanged, because another one has failed.
+// holdBack sets aside machines that stay unchanged because another machine has failed.
 func (u *upgrade) holdBack(nodes []*engine.Node, phase string, failed *engine.Node) {
 	for _, n := range nodes {
 		u.SetAside(n, phase, hint.Wrap(&notReached{failed: failed.Hostname}, "repair "+failed.Hostname+" and run the same command again"))
 	}
 }
 
-// notReached is the error of a machine that a stopped upgrade didn't reach.
+// notReached is the error of a machine that the upgrade didn't reach because another machine has failed.
 type notReached struct{ failed string }
 
 func (*notReached) LeftAlone() {}

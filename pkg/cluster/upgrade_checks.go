@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// settled surveys the machines. It waits up to two minutes for parts that don't work: the API server that an interrupted run restarted
-// may be starting, and the kubelet of its machine reports only to that one.
+// settled surveys the machines. If a member doesn't work, it surveys them again for up to two minutes, because an API server that an interrupted
+// run has restarted may still be starting, and the kubelet on its machine reports only to that API server.
 func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	told := false
 	for end := time.Now().Add(settleLimit); ; {
@@ -38,7 +38,7 @@ func (u *upgrade) settled(ctx context.Context) (*engine.World, error) {
 	}
 }
 
-// unsettled returns a member that doesn't work, and the reason; nil if all members work.
+// unsettled returns a member that doesn't work, and the reason. It returns nil if all members work.
 func (u *upgrade) unsettled(w *engine.World) (*engine.Node, string, error) {
 	if w.Founding() {
 		return nil, "", nil
@@ -65,8 +65,8 @@ const (
 	settleLook  = 5 * time.Second
 )
 
-// unfit returns findings about the cluster as a whole: if a part of it doesn't work, an upgrade may restart the very part that keeps it
-// running.
+// unfit returns findings about the cluster as a whole. If a part of the cluster doesn't work, an upgrade might restart the very part that keeps the
+// cluster running.
 func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Finding, error) {
 	var out []preflight.Finding
 	fail := func(n *engine.Node, check, remedy, format string, args ...any) {
@@ -125,10 +125,10 @@ func (u *upgrade) unfit(ctx context.Context, w *engine.World) ([]preflight.Findi
 	return out, u.removedAPIs(ctx, fail)
 }
 
-// failure adds a finding that ends the run.
+// failure is a function that adds a finding that ends the run.
 type failure func(n *engine.Node, check, remedy, format string, args ...any)
 
-// unfitNodes checks the nodes in the cluster's API, including nodes of machines that don't respond.
+// unfitNodes checks the nodes according to the API, including nodes whose machines don't respond.
 func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	nodes, err := w.Nodes()
 	if err != nil {
@@ -154,8 +154,8 @@ func (u *upgrade) unfitNodes(w *engine.World, fail failure) error {
 	return nil
 }
 
-// olderParts rejects an etcd of an earlier minor release, which can't read the data of the later release, and an earlier CoreDNS, because kubeadm
-// can't downgrade CoreDNS.
+// olderParts adds findings if the bundle contains an earlier minor release of etcd, which can't read the data of the later release, or an earlier
+// CoreDNS, because kubeadm can't downgrade CoreDNS.
 func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure) error {
 	ref, err := u.Spec.Image("etcd")
 	if err != nil {
@@ -183,7 +183,7 @@ func (u *upgrade) olderParts(ctx context.Context, w *engine.World, fail failure)
 	return nil
 }
 
-// parseTag parses the version in an image's tag, such as 3.6.8-0; nil if the tag has no version.
+// parseTag parses the version in the tag of an image, such as 3.6.8-0. It returns nil if the tag contains no version.
 func parseTag(tag string) *utilversion.Version {
 	v, err := utilversion.ParseGeneric(tag)
 	if err != nil {
@@ -192,8 +192,8 @@ func parseTag(tag string) *utilversion.Version {
 	return v
 }
 
-// oldBackup rejects an upgrade without a recent backup of the cluster: an older release may be unable to read the data that a newer release has
-// written to etcd.
+// oldBackup adds a finding if the cluster has no recent backup. A backup is the only way back, because an older release may be unable to read the
+// data that a newer release has written to etcd.
 func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	if u.opts.MaxBackupAge <= 0 {
 		return
@@ -211,7 +211,7 @@ func (u *upgrade) oldBackup(w *engine.World, fail failure) {
 	}
 }
 
-// removedAPIs rejects an upgrade if clients use an API that the new release doesn't have.
+// removedAPIs adds a finding for each API that clients use and that the new release no longer has.
 func (u *upgrade) removedAPIs(ctx context.Context, fail failure) error {
 	to, err := utilversion.ParseSemantic(u.Spec.Bundle.Manifest().Kubernetes)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // jobsLook is how often an upgrade checks whether a machine's jobs have finished.
 const jobsLook = 10 * time.Second
 
-// machines upgrades the programs of all machines: the masters one by one, then several workers at a time, first those without jobs. It reports
-// whether the run reached all machines.
+// machines upgrades the programs of all machines: first the masters one by one, then several workers at a time, beginning with workers without
+// jobs. complete reports whether the run handled all machines.
 func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool, err error) {
 	p, err := u.Plan(w, u.members(w), phases.In(u.Want, engine.UpgradePrograms))
 	if err != nil {
@@ -62,7 +62,8 @@ func (u *upgrade) machines(ctx context.Context, w *engine.World) (complete bool,
 	return true, nil
 }
 
-// upgradeQueue holds the workers that are still waiting, and the workers that failed; fewer than most may fail.
+// upgradeQueue holds the workers that still wait for their upgrade, and the workers that have failed. The field most is the number of failed
+// workers at which the upgrade stops.
 type upgradeQueue struct {
 	mu              sync.Mutex
 	waiting, broken []*engine.Node
@@ -75,7 +76,7 @@ func (q *upgradeQueue) failed(n *engine.Node) {
 	q.broken = append(q.broken, n)
 }
 
-// full returns the first failed worker if too many have failed, otherwise nil.
+// full returns the first failed worker if too many workers have failed, otherwise nil.
 func (q *upgradeQueue) full() *engine.Node {
 	if q == nil {
 		return nil
@@ -88,8 +89,8 @@ func (q *upgradeQueue) full() *engine.Node {
 	return q.broken[0]
 }
 
-// next returns the next worker: one that is already out of service, otherwise one without jobs, otherwise the first. It returns nil if no worker
-// is waiting, or too many have failed.
+// next returns the next worker to upgrade: a worker that is already out of service, or else one without jobs, or else the first. It returns nil if
+// no worker waits, or if too many have failed.
 func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	busy, err := u.busy(ctx, "")
 	q.mu.Lock()
@@ -106,14 +107,14 @@ func (u *upgrade) next(ctx context.Context, q *upgradeQueue) *engine.Node {
 	return n
 }
 
-// isUntouched reports whether a machine that was set aside is unchanged.
+// isUntouched reports whether a machine was set aside without being changed.
 func (u *upgrade) isUntouched(n *engine.Node) bool {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	return u.Run.Failed[n.Hostname].Untouched
 }
 
-// machine takes one machine out of service, replaces its programs, and returns it to service.
+// machine takes one machine out of service, replaces its programs, and returns the machine to service.
 func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q *upgradeQueue) {
 	fail := func(phase string, err error) {
 		if engine.IsCancel(ctx, err) {
@@ -158,8 +159,8 @@ func (u *upgrade) machine(ctx context.Context, p *engine.Plan, n *engine.Node, q
 	}
 }
 
-// backAgain returns a machine to service whose pods could not be removed: it was not changed. A machine that an earlier run left out of service may
-// be partly changed, unless this run only waited for that machine's pods.
+// backAgain returns a machine to service if its pods could not be removed, because the machine wasn't changed. A machine that an earlier run has
+// left out of service may be partly changed, so it isn't returned unless this run only waited for its jobs.
 func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) error {
 	waited := engine.LeftAlone(err) || errors.As(err, new(*stoppedWaiting))
 	if u.marked[n.Hostname] && !waited || engine.IsCancel(ctx, err) && !waited {
@@ -176,8 +177,8 @@ func (u *upgrade) backAgain(ctx context.Context, n *engine.Node, err error) erro
 	return hint.Wrap(err, strings.TrimSuffix(hint.Of(err), toKeep(n)))
 }
 
-// patience is how long the API may be unavailable before a waiting upgrade gives up, for example while the machine that serves it
-// restarts.
+// patience is how long the API may be unavailable before a waiting upgrade gives up. The API is unavailable, for example, while the machine that
+// serves it restarts.
 const patience = 5 * time.Minute
 
 // uncordonPatiently calls uncordon, but tolerates a short outage of the API.
@@ -195,7 +196,7 @@ func (u *upgrade) uncordonPatiently(ctx context.Context, n *engine.Node) ([]engi
 	}
 }
 
-// empty takes a machine out of service, handles its jobs according to the policy, and then evicts its pods.
+// empty takes a machine out of service, handles its jobs according to the policy, and evicts its pods.
 func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([]engine.Change, error) {
 	if err := u.cordon(ctx, n); err != nil {
 		return nil, err
@@ -222,7 +223,7 @@ func (u *upgrade) empty(ctx context.Context, n *engine.Node, q *upgradeQueue) ([
 	return append(stopped, cs...), err
 }
 
-// waitForJobs waits until no job has tasks on a machine. If that takes too long, the machine is left unchanged.
+// waitForJobs waits until no job has tasks on a machine. If that takes too long, it returns an error, and the machine stays unchanged.
 func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQueue) error {
 	var limit <-chan time.Time
 	if u.opts.MaxWait > 0 {
@@ -261,12 +262,12 @@ func (u *upgrade) waitForJobs(ctx context.Context, n *engine.Node, q *upgradeQue
 	}
 }
 
-// stoppedWaiting is the error that ended the wait for a machine's jobs; the machine is not changed yet.
+// stoppedWaiting is the error that has ended the wait for the jobs of a machine. The machine hasn't been changed yet.
 type stoppedWaiting struct{ error }
 
 func (e *stoppedWaiting) Unwrap() error { return e.error }
 
-// stillBusy is the error of a machine whose jobs didn't finish in time; the machine is not changed yet.
+// stillBusy is the error of a machine whose jobs didn't finish in time. The machine hasn't been changed yet.
 type stillBusy struct {
 	limit time.Duration
 	jobs  string
@@ -278,7 +279,7 @@ func (e *stillBusy) Error() string {
 	return fmt.Sprintf("not upgraded: after %s there still runs %s", e.limit, e.jobs)
 }
 
-// someOf lists the first few jobs.
+// someOf returns a text with the first few jobs.
 func someOf(jobs []string) string {
 	const most = 3
 	text := strings.Join(jobs[:min(most, len(jobs))], ", ")
@@ -288,7 +289,7 @@ func someOf(jobs []string) string {
 	return text
 }
 
-// busy returns the machines with unfinished tasks, each with the jobs of these tasks. If host isn't "", it returns only that machine.
+// busy returns the jobs with unfinished tasks, by machine. If host isn't empty, it returns only the jobs on that machine.
 func (u *upgrade) busy(ctx context.Context, host string) (map[string]map[string]bool, error) {
 	a, err := engine.Answer(u.Exec(ctx, u.Leader, ssh.Script{Name: phaseUpgrade + "/jobs", Timeout: 2 * time.Minute,
 		Body: engine.PreludeScript + u.Spec.SelfAPI(u.Leader) + upgradeScript + "NODE=" + shell.Quote(host) + "\ng_busy\n"}))

@@ -26,7 +26,7 @@ import (
 
 const nextRelease = "v1.37.0"
 
-// upgrade runs "cluster upgrade" as a new process of paictl would.
+// upgrade runs "cluster upgrade" like a new process of paictl.
 func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*engine.Options)) *outcome {
 	l.t.Helper()
 	so := sshtest.Options(l.t, l.servers()...)
@@ -44,7 +44,7 @@ func (l *lab) upgrade(ctx context.Context, up UpgradeOptions, edit ...func(*engi
 	return &outcome{changes: cs, err: err, events: events.events}
 }
 
-// upgradeLab returns a cluster whose configuration and bundle now have the next minor release.
+// upgradeLab returns a cluster whose configuration and bundle require the next minor release.
 func upgradeLab(t *testing.T, masters, workers int) *lab {
 	t.Helper()
 	l := newLab(t, masters, workers)
@@ -54,7 +54,7 @@ func upgradeLab(t *testing.T, masters, workers int) *lab {
 	return l
 }
 
-// runs returns the releases of a machine's kubelet and API server.
+// runs returns the releases of a machine's kubelet and of its API server.
 func (h *fakeHost) runs() (kubelet, apiServer string) {
 	release := func(text, before string) string {
 		_, after, _ := strings.Cut(text, before)
@@ -64,7 +64,7 @@ func (h *fakeHost) runs() (kubelet, apiServer string) {
 	return release(h.read("/usr/local/bin/kubelet"), "echo Kubernetes "), release(h.read("/etc/kubernetes/manifests/kube-apiserver.yaml"), "kube-apiserver:")
 }
 
-// file writes a file of the cluster's state.
+// file writes a file that is a part of the cluster's state.
 func (l *lab) file(path, text string) {
 	l.t.Helper()
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.cluster, path), []byte(text), 0o644))
@@ -341,7 +341,7 @@ func TestAnUpgradeThatIsKilledIsCompletedByTheNext(t *testing.T) {
 		return story{
 			lab: l, run: func() *outcome { return l.upgrade(t.Context(), UpgradeOptions{}) }, between: l.rest,
 			check: func(c *crash, _ *outcome) {
-				// The mark has no meaning on a node in service: it stays if the run ended between the two steps.
+				// The mark has no meaning on a node that isn't cordoned. It stays if the run has ended between the two steps.
 				state := oldMark.ReplaceAllString(strings.Join(l.state(), "\n"), "")
 				if c == nil {
 					want = state

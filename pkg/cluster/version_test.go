@@ -27,7 +27,7 @@ func TestAConfigurationOfAnotherKubernetesThanTheBundlesIsRefused(t *testing.T) 
 	require.NoError(t, err, "what installs nothing needs no bundle")
 }
 
-// release switches the lab to another bundle.
+// release switches the lab to a bundle with another release or build.
 func (l *lab) release(kubernetes, build string) {
 	l.bundle = newBundleOf(l.t, kubernetes, build)
 	l.conf.Kubernetes.Kubernetes.Version = kubernetes

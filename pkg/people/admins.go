@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// held is how long a holder of the Lease of administrators has it.
+	// held is how long the Lease of administrators is valid after a process took it.
 	held = 15 * time.Second
 	// working is how long the work under the Lease may take. It ends before another holder may take the Lease.
 	working = 12 * time.Second
-	// waitsFor is how long other changes wait for the Lease.
+	// waitsFor is how long a change waits while another change holds the Lease.
 	waitsFor = time.Minute
 )
 
-// state is the data that determines who is an administrator.
+// state is the data that determines which people are administrators.
 type state struct {
 	users  map[string]*v1.User // by name of the object
 	groups map[string]*v1.Group
@@ -50,7 +50,8 @@ func (s *state) administrators() int {
 	return n
 }
 
-// keepsAdministrator returns an error if a change would remove the last administrator. It reads everything from the API server.
+// keepsAdministrator returns an error if a change would remove the last administrator. It reads the people, groups and passwords from the API
+// server.
 func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state)) error {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (d *Directory) keepsAdministrator(ctx context.Context, change func(*state))
 	return nil
 }
 
-// counted returns the current state, read from the API server.
+// counted reads the current state from the API server.
 func (d *Directory) counted(ctx context.Context) (*state, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (d *Directory) counted(ctx context.Context) (*state, error) {
 	return s, nil
 }
 
-// HasAdministrator reports whether there is a person who can sign in and administrate. It reads the API server.
+// HasAdministrator reports whether at least one person can sign in and administrate. It reads the API server.
 func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	s, err := d.counted(ctx)
 	if err != nil {
@@ -91,8 +92,8 @@ func (d *Directory) HasAdministrator(ctx context.Context) (bool, error) {
 	return s.administrators() > 0, nil
 }
 
-// exclusively calls do, which may remove the last administrator. It makes sure that no other such call runs in the
-// whole cluster.
+// exclusively calls do, which may remove the last administrator, under the Lease of administrators, so that only one such call runs in the whole
+// cluster at a time.
 func (d *Directory) exclusively(ctx context.Context, do func(context.Context) error) error {
 	d.alone.Lock()
 	defer d.alone.Unlock()
@@ -107,7 +108,7 @@ func (d *Directory) exclusively(ctx context.Context, do func(context.Context) er
 	return do(ctx)
 }
 
-// take acquires the Lease, and returns when the request for the Lease began.
+// take acquires the Lease, and returns the time at which the successful attempt began.
 func (d *Directory) take(ctx context.Context, me string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()
@@ -149,7 +150,7 @@ func fill(l *coordinationv1.Lease, holder string) {
 	l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds, l.Spec.AcquireTime, l.Spec.RenewTime = &holder, &seconds, &now, &now
 }
 
-// giveBack releases the Lease. If that fails, others wait until it expires.
+// giveBack releases the Lease. If that fails, other changes wait until the Lease expires.
 func (d *Directory) giveBack(ctx context.Context, me string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -13,16 +13,16 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// ErrMoved means that identities were linked with a different issuer or directory than the provider's present one. Subject "7" of the present one is
-// another person.
+// ErrMoved means that people were linked with a different issuer or directory than the one that the provider now has. The same subject, for example
+// "7", may be another person there.
 var ErrMoved = errors.New("the provider has another source")
 
-// keySource is the key of a provider's Secret with its issuer, or its directory.
+// keySource is the key in a provider's Secret under which the provider's issuer or directory is stored.
 const keySource = "source"
 
-// Bind ties a provider to its source: the issuer, or the directory, that it had when it was first used. movedFrom is the earlier
-// source, if an operator confirms that the people are the same: then Bind writes the new source, and deletes the refresh tokens of the
-// old one.
+// Bind ties a provider to its source: the issuer or the directory that it had when it was first used. movedFrom is the earlier source if an
+// operator confirms that the new source has the same people. In that case, Bind writes the new source, and deletes the refresh tokens of the
+// earlier source. If the source has changed without that confirmation, Bind returns ErrMoved.
 func (d *Directory) Bind(ctx context.Context, provider, source, movedFrom string) error {
 	if source == "" {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// changes notifies readers of changes.
+// changes notifies readers of changes of people and groups.
 type changes struct {
 	mu      sync.Mutex
 	readers map[chan Change]bool
 }
 
-// waiting is how many changes wait for a reader before it is notified that it missed some.
+// waiting is how many changes may wait for a slow reader before they are replaced with the zero Change.
 const waiting = 32
 
 // Changed returns a channel that receives changes until stop is called. A reader that is too slow receives the zero Change instead of the changes
@@ -54,14 +54,14 @@ func (c *changes) tell(change Change) {
 	}
 }
 
-// hooks are called for the token Secrets that this process deletes, before the deletion returns.
+// hooks holds the functions that are called for each token Secret that this process deletes, before the deletion returns.
 type hooks struct {
 	mu  sync.Mutex
 	all []func(secret string, uid types.UID)
 }
 
-// OnRevoke registers a function that is called with the name and UID of each Secret of a token that the Directory deletes, so that the
-// revocation takes effect in this process at once.
+// OnRevoke registers a function that is called with the name and the UID of each Secret that the Directory deletes, so that the revocation of a
+// token takes effect in this process at once.
 func (d *Directory) OnRevoke(tell func(secret string, uid types.UID)) {
 	d.revoked.mu.Lock()
 	defer d.revoked.mu.Unlock()

@@ -19,10 +19,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// tries is how many times a change is repeated if the object has changed since it was read.
+// tries is how many times a change is tried if another process changes the object at the same time.
 const tries = 8
 
-// Add adds a person. It returns ErrExists if the name, or one that differs only in case, is or was taken.
+// Add adds a person. It returns ErrExists if the name is or was taken, or if it differs from a taken name only in case.
 func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	if err := d.Load(ctx); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (d *Directory) Add(ctx context.Context, n NewUser) (*Person, error) {
 	return d.Person(n.Name)
 }
 
-// CheckNew returns why a person can't be added, checked without the API server.
+// CheckNew returns the reason why a person can't be added, or nil. It sends no requests to the API server.
 func (d *Directory) CheckNew(n NewUser) error {
 	switch {
 	case !v1.ValidName(n.Name):
@@ -95,9 +95,9 @@ func (d *Directory) CheckNew(n NewUser) error {
 	return s.check(nil, &spec)
 }
 
-// unowned rejects a name that owns jobs: someone with a kubeconfig can submit jobs under any name. These jobs, and the folders of that name on
-// storages, would belong to the new person. People from another system have their own jobs; an administrator may add people if the history can't be
-// queried.
+// unowned rejects a name that owns jobs. Such jobs can exist because someone with a kubeconfig can submit jobs under any name. These jobs, and the
+// folders of that name on storages, would belong to the new person. People from another system are not checked, because the jobs are their own. If
+// the history of jobs can't be queried, an administrator may add the person, but a provider may not.
 func (d *Directory) unowned(ctx context.Context, n NewUser) error {
 	if d.o.Owns == nil || n.TakeOver || n.From != "" {
 		return nil
@@ -124,7 +124,7 @@ func taken(name string, by *v1.User) error {
 	return fmt.Errorf("%w: %s", ErrExists, name)
 }
 
-// check validates a person. was is nil for a new person; existing people may keep values that were invalid before.
+// check validates a person's fields. was is nil for a new person. Existing people may keep values that are no longer valid.
 func (s *snapshot) check(was, now *v1.UserSpec) error {
 	if was == nil {
 		was = &v1.UserSpec{}
@@ -166,7 +166,7 @@ func (s *snapshot) check(was, now *v1.UserSpec) error {
 	return nil
 }
 
-// Update changes a person. change may be called more than once.
+// Update changes a person. It may call change more than once.
 func (d *Directory) Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*Person, error) {
 	p, err := d.update(ctx, name, func(u *v1.User) error {
 		disabled, removed := u.Spec.Disabled, u.Spec.Removed
@@ -187,7 +187,7 @@ func (d *Directory) Update(ctx context.Context, name string, change func(*v1.Use
 	return p, err
 }
 
-// NoteTaken records the data that was taken over from another system.
+// NoteTaken records in a person's annotation which data was taken over from another system.
 func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		metav1.SetMetaDataAnnotation(&u.ObjectMeta, AnnotationTaken, what)
@@ -196,7 +196,7 @@ func (d *Directory) NoteTaken(ctx context.Context, name, what string) error {
 	return err
 }
 
-// CheckUpdate returns why Update would fail, checked without the API server.
+// CheckUpdate returns the error with which Update would fail, or nil. It sends no requests to the API server.
 func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) error {
 	p, err := d.Person(name)
 	if err != nil {
@@ -209,7 +209,7 @@ func (d *Directory) CheckUpdate(name string, change func(*v1.UserSpec) error) er
 	return d.snapshot().check(&p.User.Spec, now)
 }
 
-// update changes a User. It holds the Lease of administrators if the change could remove one.
+// update changes a User. It holds the Lease of administrators if the change could remove an administrator.
 func (d *Directory) update(ctx context.Context, name string, change func(*v1.User) error) (*Person, error) {
 	var err error
 	for range tries {
@@ -245,7 +245,7 @@ func (d *Directory) update(ctx context.Context, name string, change func(*v1.Use
 	return nil, explain(err)
 }
 
-// writeUser writes a changed User.
+// writeUser writes a changed User. If the change affects who is an administrator, it checks under the Lease that an administrator remains.
 func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 	a, b := &was.Spec, &now.Spec
 	if a.Disabled == b.Disabled && a.Removed == b.Removed && slices.Equal(sorted(a.Groups), sorted(b.Groups)) && slices.Equal(a.Identities, b.Identities) {
@@ -261,7 +261,7 @@ func (d *Directory) writeUser(ctx context.Context, was, now *v1.User) error {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// CheckPassword returns why a person can't have a password.
+// CheckPassword returns the reason why a person can't have a password, or nil.
 func CheckPassword(name string, p secret.String) error {
 	if err := password.Check(p, name); err != nil {
 		return invalid("password", "%w", err)
@@ -269,7 +269,7 @@ func CheckPassword(name string, p secret.String) error {
 	return nil
 }
 
-// SetPassword sets a person's password, and ends all sessions; application tokens stay.
+// SetPassword sets a person's password and ends all of the person's sessions. Application tokens stay valid.
 func (d *Directory) SetPassword(ctx context.Context, name string, p secret.String) error {
 	if err := CheckPassword(name, p); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (d *Directory) SetPassword(ctx context.Context, name string, p secret.Strin
 	if err != nil {
 		return err
 	}
-	// Write the password first. It begins new sessions with a higher number, so it works as soon as the old sessions end.
+	// Write the password first. Sessions that begin with this password have a higher number, so they stay valid when the earlier sessions end.
 	if err := d.putPassword(ctx, who.User, password.Hash(p), who.Sessions+1); err != nil {
 		return err
 	}
@@ -304,7 +304,8 @@ func endSessions(u *v1.User) {
 	u.Annotations[AnnotationSessions] = strconv.FormatInt(sessions(u)+1, 10)
 }
 
-// Disable disables a person and ends all sessions, or enables the person again. The application tokens of a disabled person are rejected.
+// Disable disables a person and ends all sessions of the person if yes is set; otherwise it enables the person again. Application tokens of a
+// disabled person are rejected.
 func (d *Directory) Disable(ctx context.Context, name string, yes bool) error {
 	_, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = yes

@@ -21,8 +21,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Directory holds users and groups: it watches them (Run), or has read them once (Load). Reading them from it sends no requests
-// to the API server.
+// Directory holds users and groups in memory. It either watches them (Run) or has read them once (Load). Methods that only return users and groups
+// send no requests to the API server.
 type Directory struct {
 	o      Options
 	config *rest.Config
@@ -38,14 +38,14 @@ type Directory struct {
 	alone   sync.Mutex // only one change at a time waits for the Lease
 }
 
-// Options of a Directory.
+// Options configure a Directory.
 type Options struct {
 	Log *slog.Logger // nil discards the log
-	// Owns reports whether jobs have an owner of a name, even if no such person exists; nil if no jobs are known.
+	// Owns reports whether jobs exist whose owner has this name, even if no such person exists. It is nil if no jobs are known.
 	Owns func(ctx context.Context, name string) (bool, error)
 }
 
-// Open connects. It doesn't send a request yet.
+// Open returns a Directory for a cluster. It doesn't send a request yet.
 func Open(config *rest.Config, o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -76,7 +76,8 @@ func Open(config *rest.Config, o Options) (*Directory, error) {
 
 var everything = metav1.ListOptions{}
 
-// reported calls tell for each change. For a list, it calls tell with "", because everything may have changed.
+// reported returns a function that calls tell for each changed object. After a new list it calls tell with "", because every object may have
+// changed.
 func reported[T any](tell func(object string)) func([]watch.Change[T], string) {
 	return func(changes []watch.Change[T], list string) {
 		if list != "" {
@@ -94,8 +95,8 @@ func nameOf(object string) string {
 	return name
 }
 
-// decodeUser reads a User. It ignores a User whose object has a different name than its person's, because it could represent another
-// person.
+// decodeUser decodes a User. It returns an error if the object's name doesn't match the person's name, because such an object could represent
+// another person.
 func decodeUser(u *unstructured.Unstructured) (*v1.User, error) {
 	out := &v1.User{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -122,7 +123,7 @@ func belongs(object, name string) error {
 	return nil
 }
 
-// Load reads everything once. Commands use it instead of a watch.
+// Load reads all users and groups once. Commands use it instead of a watch.
 func (d *Directory) Load(ctx context.Context) error {
 	if err := d.users.Load(ctx); err != nil {
 		return explain(err)
@@ -130,7 +131,7 @@ func (d *Directory) Load(ctx context.Context) error {
 	return explain(d.groups.Load(ctx))
 }
 
-// Run watches until ctx ends.
+// Run watches users and groups until ctx ends.
 func (d *Directory) Run(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { d.users.Run(ctx) })
@@ -139,7 +140,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh returns nil or ErrStale. It is for a Directory that runs.
+// Fresh returns ErrStale if the watches weren't confirmed for StaleAfter, otherwise nil. It is meaningful only while Run runs.
 func (d *Directory) Fresh() error {
 	if time.Since(d.users.Confirmed()) > StaleAfter || time.Since(d.groups.Confirmed()) > StaleAfter {
 		return ErrStale
@@ -147,7 +148,7 @@ func (d *Directory) Fresh() error {
 	return nil
 }
 
-// Person returns a person, or ErrNoUser if the person doesn't exist or was removed.
+// Person returns the person with a name, or ErrNoUser if the person doesn't exist or was removed.
 func (d *Directory) Person(name string) (*Person, error) {
 	if p := d.snapshot().people[name]; p != nil {
 		return p, nil
@@ -155,7 +156,7 @@ func (d *Directory) Person(name string) (*Person, error) {
 	return nil, noUser(name)
 }
 
-// ByUID finds a person by the UID of the User.
+// ByUID returns the person whose User object has this UID, or ErrNoUser.
 func (d *Directory) ByUID(uid types.UID) (*Person, error) {
 	if p := d.snapshot().byUID[uid]; p != nil {
 		return p, nil
@@ -163,7 +164,7 @@ func (d *Directory) ByUID(uid types.UID) (*Person, error) {
 	return nil, ErrNoUser
 }
 
-// ByIdentity finds the person whom a provider knows under a subject.
+// ByIdentity returns the person who is linked with a subject of a provider, or ErrNoUser.
 func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
 	if p := d.snapshot().byIdentity[v1.Identity{Provider: provider, Subject: subject}]; p != nil {
 		return p, nil
@@ -174,10 +175,10 @@ func (d *Directory) ByIdentity(provider, subject string) (*Person, error) {
 // Users returns all people, sorted by name, without removed people.
 func (d *Directory) Users() []*Person { return d.snapshot().sorted }
 
-// Groups returns all groups, by name.
+// Groups returns all groups, sorted by name.
 func (d *Directory) Groups() []*v1.Group { return d.snapshot().groups }
 
-// Group returns a group or ErrNoGroup.
+// Group returns the group with a name, or ErrNoGroup.
 func (d *Directory) Group(name string) (*v1.Group, error) {
 	if g := d.snapshot().byGroup[name]; g != nil {
 		return g, nil
@@ -185,8 +186,8 @@ func (d *Directory) Group(name string) (*v1.Group, error) {
 	return nil, noGroup(name)
 }
 
-// AdministratorGroup returns the name of a group that makes its members administrators, as the function of the same
-// name does.
+// AdministratorGroup returns the name of a group that makes its members administrators. It chooses among the groups of the Directory like the
+// package function AdministratorGroup.
 func (d *Directory) AdministratorGroup() (string, error) {
 	var all []v1.GroupSpec
 	for _, g := range d.Groups() {
@@ -195,8 +196,8 @@ func (d *Directory) AdministratorGroup() (string, error) {
 	return AdministratorGroup(all)
 }
 
-// AdministratorGroup returns the name of a group that makes its members administrators: the group administrators if it does, otherwise
-// another one. It returns ErrNoGroup if no group does.
+// AdministratorGroup returns the name of a group that makes its members administrators. It prefers the group with the name administrators. It
+// returns ErrNoGroup if no group makes its members administrators.
 func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	found := ""
 	for i := range all {
@@ -213,14 +214,14 @@ func AdministratorGroup(all []v1.GroupSpec) (string, error) {
 	return found, nil
 }
 
-// Members returns the names of the people who are in a group, sorted.
+// Members returns the names of the people in a group, sorted.
 func (d *Directory) Members(group string) []string { return d.snapshot().members[group] }
 
-// Ignored returns the Users and Groups that are ignored, with the reason, by name of the object.
+// Ignored returns the reason why each ignored User and Group is ignored, by object name.
 func (d *Directory) Ignored() map[string]string { return d.snapshot().ignored }
 
-// snapshot returns the current state, and computes it on demand. After a change, callers get a snapshot that was computed after the
-// change, even if others call it at the same time.
+// snapshot returns the current state, and computes it if the stores have changed. After a change, callers get a snapshot that was computed after
+// that change, even if several goroutines call snapshot at the same time.
 func (d *Directory) snapshot() *snapshot {
 	if s := d.current(); s != nil {
 		return s
@@ -237,7 +238,7 @@ func (d *Directory) snapshot() *snapshot {
 	return s
 }
 
-// current returns the snapshot of the stores' current state, or nil if it must be computed.
+// current returns the snapshot if it still matches the stores, or nil if it must be computed again.
 func (d *Directory) current() *snapshot {
 	if s := d.now.Load(); s != nil && s.version == d.version() {
 		return s
@@ -245,5 +246,5 @@ func (d *Directory) current() *snapshot {
 	return nil
 }
 
-// version increases with each change in the stores.
+// version returns a number that increases with each change in the stores.
 func (d *Directory) version() int64 { return d.users.Version() + d.groups.Version() }

@@ -12,12 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Explain does the same as explain, for other packages: it converts an error of the API server about an object of
-// people.
+// Explain converts an error of the API server in the same way as explain. Other packages use it for requests about objects of people.
 func Explain(err error) error { return explain(err) }
 
-// explain converts an error of the API server to one that shows whether the request was invalid or the API server is
-// unavailable.
+// explain converts an error of the API server to an error that shows whether the request was invalid or the API server is unavailable.
 func explain(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || hint.Of(err) != "" {
 		return err
@@ -38,7 +36,8 @@ func explain(err error) error {
 	return err
 }
 
-// isNoResource reports whether the API server doesn't have the kind. A missing object is a different error.
+// isNoResource reports whether an error means that the API server doesn't know the kind of an object. It returns false if only the object is
+// missing.
 func isNoResource(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }

@@ -28,8 +28,8 @@ const keyExpires = "expires"
 // ErrCode means that a one-time code was used, has expired, or never existed.
 var ErrCode = errors.New("the code is not valid, was used, or has expired")
 
-// OfferFirst creates a one-time code that creates the first administrator. An earlier code is no longer valid. OfferFirst returns an unset code if an
-// administrator can already sign in.
+// OfferFirst creates a one-time code with which the first administrator can be created. An earlier code is no longer valid. If an administrator can
+// already sign in, OfferFirst returns an unset code.
 func (d *Directory) OfferFirst(ctx context.Context) (code secret.String, until time.Time, err error) {
 	if err := d.Prepare(ctx); err != nil {
 		return "", until, err
@@ -50,8 +50,7 @@ func hashed(s secret.String) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// UseFirst creates the first administrator, with a code of OfferFirst. If two requests use the same code, one gets
-// ErrCode.
+// UseFirst creates the first administrator with a code from OfferFirst. If two requests use the same code, one of them gets ErrCode.
 func (d *Directory) UseFirst(ctx context.Context, code secret.String, n NewUser) (*Person, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.FirstAdministrator, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

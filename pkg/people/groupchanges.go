@@ -13,13 +13,13 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// PutGroup creates or changes a group. A group that was read from the API server and has been deleted since isn't created again:
-// it returns ErrNoGroup.
+// PutGroup creates or changes a group. If g was read from the API server and the group has been deleted since, PutGroup doesn't create the group
+// again, but returns ErrNoGroup.
 func (d *Directory) PutGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	return d.writeGroup(ctx, g, d.putGroup)
 }
 
-// NewGroup creates a group. It returns ErrExists if the group exists.
+// NewGroup creates a group. It returns ErrExists if a group with this name exists.
 func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.ResourceVersion = ""
@@ -32,8 +32,8 @@ func (d *Directory) NewGroup(ctx context.Context, g *v1.Group) (*v1.Group, error
 
 func groupExists(name string) error { return fmt.Errorf("%w: the group %s", ErrExists, name) }
 
-// writeGroup checks a group and writes it under the Lease of administrators, because the change may grant or revoke
-// administration.
+// writeGroup checks a group and writes it under the Lease of administrators, because the change may make people administrators or remove the last
+// administrator.
 func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(context.Context, *v1.Group) error) (*v1.Group, error) {
 	g = g.DeepCopy()
 	g.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindGroup}
@@ -53,8 +53,8 @@ func (d *Directory) writeGroup(ctx context.Context, g *v1.Group, write func(cont
 	return d.Group(g.Spec.Name)
 }
 
-// ChangeGroup creates a group, which must not exist, if isNew is set; otherwise it changes an existing group. change may be called more
-// than once.
+// ChangeGroup creates a group if isNew is set, and otherwise changes an existing group. It returns ErrExists if a new group already exists, and
+// ErrNoGroup if the group to change doesn't exist. It may call change more than once.
 func (d *Directory) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*v1.Group, error) {
 	var err error
 	for range tries {
@@ -102,7 +102,7 @@ func checkGroup(g *v1.GroupSpec) error {
 	return nil
 }
 
-// putGroup creates or writes a group.
+// putGroup creates a group, or updates the existing group.
 func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	have, known := d.groups.Get(g.Name)
 	switch {
@@ -124,7 +124,8 @@ func (d *Directory) putGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// createGroup creates a group that must not exist. It first removes people and templates from an earlier group of that name.
+// createGroup creates a group that must not exist yet. It first removes the name from people and templates that refer to an earlier group of that
+// name.
 func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	if _, known := d.groups.Get(g.Name); known {
 		return groupExists(g.Spec.Name)
@@ -143,7 +144,7 @@ func (d *Directory) createGroup(ctx context.Context, g *v1.Group) error {
 	return err
 }
 
-// leave removes all people and templates from a group that doesn't exist.
+// leave removes a group that doesn't exist from all people and templates that refer to the group.
 func (d *Directory) leave(ctx context.Context, group string) error {
 	for name, u := range d.users.All() {
 		if !slices.Contains(u.Spec.Groups, group) {
@@ -158,7 +159,8 @@ func (d *Directory) leave(ctx context.Context, group string) error {
 	return d.unshare(ctx, group)
 }
 
-// DeleteGroup deletes a group and removes the group from its members. It returns ErrProtected for default and for the last group of administrators.
+// DeleteGroup deletes a group and removes the group from people and templates. It returns ErrProtected for the group default and for the last group
+// of administrators.
 func (d *Directory) DeleteGroup(ctx context.Context, name string) error {
 	if name == v1.GroupDefault {
 		return fmt.Errorf("%w: new people are in %s", ErrProtected, name)

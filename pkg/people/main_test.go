@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is an API server with the definitions, and without people.
+// cluster is a connection to an API server that has the definitions, but no people.
 type cluster struct {
 	*people.Directory
 	t   *testing.T
@@ -55,7 +55,7 @@ func (c *cluster) add(name string, groups ...string) *people.Person {
 	return p
 }
 
-// watching returns another Directory of the cluster, which runs.
+// watching returns another Directory of the same cluster, which watches the people.
 func watching(t *testing.T) *people.Directory {
 	t.Helper()
 	d, err := people.Open(kubetest.Start(t).Config, people.Options{})

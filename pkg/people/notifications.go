@@ -19,21 +19,22 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Webhook is a person's own webhook. Everyone who knows its address can write to the chat.
+// Webhook is a person's own webhook for notices. Everyone who knows the address can write to the person's chat.
 type Webhook struct {
 	// Type is generic, slack, teams, feishu or dingtalk.
 	Type string
-	// URL is its address. SigningSecret signs requests to Feishu and DingTalk, if their robots require that.
+	// URL is the webhook's address. SigningSecret signs requests to Feishu and DingTalk robots that require a signature.
 	URL, SigningSecret secret.String
 }
 
-// maxWebhook bounds the address and the signing secret of a webhook, in bytes: all of them are in one Secret.
+// maxWebhook limits the length of the address and of the signing secret of a webhook, in bytes, because the webhooks of all people are in one
+// Secret.
 const maxWebhook = 1024
 
-// webhookTypes are the types of pkg/alerthandler/notify.
+// webhookTypes holds the types of webhooks that pkg/alerthandler/notify supports.
 var webhookTypes = []string{"generic", "slack", "teams", "feishu", "dingtalk"}
 
-// Check returns why a webhook can't be used.
+// Check returns the reason why a webhook can't be used, or nil.
 func (w *Webhook) Check() error {
 	if !slices.Contains(webhookTypes, w.Type) {
 		return invalid("webhook", "%q is not a type of webhook: use generic, slack, teams, feishu or dingtalk", w.Type)
@@ -52,8 +53,8 @@ func (w *Webhook) Check() error {
 	return nil
 }
 
-// neverReached reports whether a host is an address that the alert handler blocks in any configuration. The alert handler checks names, and addresses
-// that its configuration can allow, for each connection.
+// neverReached reports whether a host is an address that the alert handler blocks in every configuration. For each connection, the alert handler
+// also checks the addresses of a host name, and the addresses that its configuration can allow.
 func neverReached(host string) bool {
 	a, err := netip.ParseAddr(host)
 	if err != nil {
@@ -63,7 +64,8 @@ func neverReached(host string) bool {
 	return a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast()
 }
 
-// checkNotifications validates a person's choices. The API server checks only the objects that it stores.
+// checkNotifications validates a person's choices for notices. The API server does so only when an object is stored, but callers also check choices
+// that aren't stored.
 func checkNotifications(n *v1.Notifications) error {
 	if n == nil {
 		return nil
@@ -85,8 +87,9 @@ func checkNotifications(n *v1.Notifications) error {
 	return nil
 }
 
-// SetNotifications stores a person's choices. change gets the current choices, which are nil if the person has made no choice, and returns the new
-// choices; nil restores the defaults. hook is a new webhook; if hook is nil, the current webhook stays as long as the choices have its type.
+// SetNotifications stores a person's choices for notices. It calls change with the current choices, which are nil if the person has made no choice.
+// change returns the new choices, or nil to restore the defaults. hook is a new webhook. If hook is nil, the current webhook stays as long as the
+// choices contain a webhook.
 func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Webhook, change func(*v1.Notifications) (*v1.Notifications, error)) (*Person, error) {
 	p, err := d.Person(name)
 	if err != nil {
@@ -96,7 +99,7 @@ func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Web
 		if err := hook.Check(); err != nil {
 			return nil, err
 		}
-		// Store the address first, so that choices with a webhook always have one.
+		// Store the address first, so that an address exists whenever the choices contain a webhook.
 		if err := d.putWebhook(ctx, p, hook); err != nil {
 			return nil, err
 		}
@@ -117,7 +120,7 @@ func (d *Directory) SetNotifications(ctx context.Context, name string, hook *Web
 	return p, err
 }
 
-// storedWebhook is a webhook in the Secret.
+// storedWebhook is the stored form of one person's webhook in the Secret of all webhooks.
 type storedWebhook struct {
 	UID           types.UID `json:"uid"`
 	Type          string    `json:"type"`
@@ -125,7 +128,7 @@ type storedWebhook struct {
 	SigningSecret string    `json:"signingSecret,omitempty"`
 }
 
-// Webhook reads a person's own webhook from the API server, or nil if the person doesn't have one.
+// Webhook reads a person's own webhook from the API server. It returns nil if the person has no webhook.
 func (d *Directory) Webhook(ctx context.Context, p *Person) (*Webhook, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.Webhooks, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -157,7 +160,7 @@ func (d *Directory) putWebhook(ctx context.Context, p *Person, w *Webhook) error
 	})
 }
 
-// dropWebhook removes a person's webhook.
+// dropWebhook removes the webhook of the person with a name.
 func (d *Directory) dropWebhook(ctx context.Context, name string) error {
 	return d.changeWebhooks(ctx, func(s *corev1.Secret) bool {
 		_, known := s.Data[v1.ObjectName(name)]
@@ -166,7 +169,7 @@ func (d *Directory) dropWebhook(ctx context.Context, name string) error {
 	})
 }
 
-// changeWebhooks changes the Secret of all webhooks. change reports whether it has changed something.
+// changeWebhooks changes the Secret of all webhooks. change reports whether it has changed the Secret; if not, the Secret isn't written.
 func (d *Directory) changeWebhooks(ctx context.Context, change func(*corev1.Secret) bool) error {
 	secrets := d.core.CoreV1().Secrets(v1.Namespace)
 	for range tries {

@@ -29,7 +29,7 @@ func TestWrongWebhooksAreRefusedWithoutTheirText(t *testing.T) {
 	require.NoError(t, (&people.Webhook{Type: "feishu", URL: "https://hooks.example.org/x", SigningSecret: "y"}).Check())
 }
 
-// The address of a webhook is in the Secret of all webhooks, until the choice or the person is removed.
+// The address of a webhook stays in the Secret of all webhooks until the person's choice or the person is removed.
 func TestAWebhookIsRemovedWithItsPerson(t *testing.T) {
 	c := open(t)
 	c.add("root", v1.GroupAdministrators)

@@ -36,8 +36,8 @@ func (d *Directory) putUser(ctx context.Context, u *v1.User) error {
 	return err
 }
 
-// Confirm checks with the API server that a person still exists. It returns ErrNoUser if not, or if the name now belongs to a different
-// person.
+// Confirm checks with the API server that a person still exists. It returns ErrNoUser if the person doesn't exist, was removed, or if the name now
+// belongs to a different person.
 func (d *Directory) Confirm(ctx context.Context, who *Person) error {
 	u, err := d.api.Resource(v1.Users).Get(ctx, who.User.Name, metav1.GetOptions{})
 	switch {
@@ -52,7 +52,7 @@ func (d *Directory) Confirm(ctx context.Context, who *Person) error {
 	return nil
 }
 
-// deleteUser deletes the object of a person who was removed.
+// deleteUser deletes the User object and the Secrets of a person who was removed.
 func (d *Directory) deleteUser(ctx context.Context, u *v1.User) error {
 	if _, err := d.clear(ctx, u.Spec.Name); err != nil {
 		return err

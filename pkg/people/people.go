@@ -1,5 +1,5 @@
-// Package people manages the users of the cluster, their groups, and the grants of groups. In: objects and Secrets of the cluster, by watch
-// or read once. Out: people with their grants, without requests to the API server; changes that always leave an administrator.
+// Package people manages the users of the cluster, their groups, and the grants of groups. In: objects and Secrets of the cluster, which are
+// watched or read once. Out: people with their grants, without requests to the API server; changes that always leave an administrator.
 package people
 
 import (
@@ -16,46 +16,45 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Person is a user with the combined grants of all groups. It is immutable: a change makes a new one.
+// Person is a user with the combined grants of the user's groups. A Person is immutable. A change creates a new Person.
 type Person struct {
 	Name     string
 	UID      types.UID
 	Disabled bool
-	// Gone reports that no provider confirms the person now. Application tokens of the person are then rejected.
+	// Gone reports that no provider confirms the person now. In that case, application tokens of the person are rejected.
 	Gone   bool
 	User   *v1.User
 	Grants rules.Grants
-	// Groups are the names of existing groups that the person is in, in order, including those through a provider.
+	// Groups holds the names of the existing groups that the person is in, sorted, including groups that the person is in through a provider.
 	Groups []string
-	// Sessions is the number that new sessions get; sessions with a lower number have ended.
+	// Sessions is the number that the person's new sessions get. Sessions with a lower number have ended.
 	Sessions int64
-	// Via is the provider that has just confirmed the person who signs in; "" without a provider.
+	// Via is the provider that has just confirmed the person at a sign-in, or "" if no provider was involved.
 	Via string
 }
 
-// Subject returns the person, and the token of the request, as the subject of a rule.
+// Subject returns the person with the token of the request, as the subject of a rule.
 func (p *Person) Subject(t rules.Token) rules.Subject {
 	return rules.Subject{Name: p.Name, Groups: p.Groups, Grants: p.Grants, Token: t}
 }
 
-// NewUser is a person to be added.
+// NewUser is the data of a person who is to be added.
 type NewUser struct {
 	Name, Email, DisplayName string
 	// Groups are names of existing groups; nil means the group default.
 	Groups     []string
 	Identities []v1.Identity
-	// Password may be unset: then the person can't sign in with a password.
+	// Password may be unset. Without it, the person can't sign in with a password of the cluster.
 	Password secret.String
-	// TakeOver also takes a name that a removed person had, or that jobs have: Then jobs and files of that name belong to the new
-	// person.
+	// TakeOver allows a name that belonged to a removed person, or that owns jobs. The jobs and files of that name then belong to the new person.
 	TakeOver bool
 	// Vouched means that a provider reports the name, and no administrator has confirmed it.
 	Vouched bool
-	// Hash is an encoded hash instead of a Password, for people who come from another system, and From names that system.
+	// Hash is an encoded hash of a password. It is set instead of Password for people from another system. From is the name of that system.
 	Hash, From string
 }
 
-// Change indicates that a person or a group has changed or is gone. Name is empty if all may have changed.
+// Change reports which person or which group has changed or was deleted. The zero Change means that everything may have changed.
 type Change struct {
 	User  string
 	Group string
@@ -64,7 +63,7 @@ type Change struct {
 // Extension is the data that OpenPAI's clients store with a person.
 type Extension map[string]json.RawMessage
 
-// Errors. Those with a name in their text are made by the functions below and wrap these.
+// Errors of the package. The functions below create errors that wrap these errors and add a name.
 var (
 	ErrNoUser            = errors.New("there is no such person")
 	ErrNoGroup           = errors.New("there is no such group")
@@ -72,17 +71,17 @@ var (
 	ErrProtected         = errors.New("the group is needed")
 	ErrUnprepared        = errors.New("the cluster doesn't know users and groups yet")
 	ErrLastAdministrator = errors.New("it would leave the cluster without an administrator who can sign in")
-	// ErrInvalid means an invalid request; ErrUnavailable means that the API server isn't available now.
+	// ErrInvalid means that the request is invalid. ErrUnavailable means that the API server isn't available now.
 	ErrInvalid     = errors.New("invalid")
 	ErrUnavailable = errors.New("the people of the cluster can't be read now")
-	// ErrStale means that a watch wasn't confirmed for StaleAfter.
+	// ErrStale means that a watch wasn't confirmed for as long as StaleAfter.
 	ErrStale = fmt.Errorf("%w: the API server didn't answer for %s", ErrUnavailable, StaleAfter)
 )
 
-// StaleAfter is how long the data of a watch is valid without being confirmed.
+// StaleAfter is how long the data of a watch is valid after its last confirmation.
 const StaleAfter = 10 * time.Second
 
-// invalidError is an ErrInvalid that names its field.
+// invalidError is an ErrInvalid whose text includes the name of the invalid field.
 type invalidError struct{ field, why string }
 
 func (e *invalidError) Error() string        { return e.field + ": " + e.why }

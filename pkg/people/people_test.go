@@ -46,7 +46,7 @@ func TestGrantsOfAllGroupsCountTogether(t *testing.T) {
 	assert.Equal(t, []string{"default"}, c.add("bob").Groups, "who is added without groups is in default")
 	assert.Equal(t, []string{"ann"}, c.Members("leads"))
 
-	// A provider's groups are in the status, which the server writes.
+	// The groups that a provider reports are in the status, which only the server writes.
 	bob, err := c.Update(t.Context(), "bob", func(s *v1.UserSpec) error { s.Identities = []v1.Identity{{Provider: "lab", Subject: "7"}}; return nil })
 	require.NoError(t, err)
 	bob, err = c.NoteWord(t.Context(), bob, v1.External{Provider: "lab", Subject: "7", Groups: []string{"gpu-users", "gpu-users"}, CheckedAt: metav1.Now()})
@@ -103,7 +103,7 @@ func TestAnObjectMadeByHandTakesNoOnesName(t *testing.T) {
 	c := open(t)
 	ann := c.add("ann", "administrators")
 	d := watching(t)
-	// Times of creation are exact to a second.
+	// Creation timestamps have a precision of one second.
 	require.Eventually(t, func() bool { return time.Since(ann.User.CreationTimestamp.Time) > 1100*time.Millisecond }, time.Minute, 10*time.Millisecond)
 	make := func(object string, spec map[string]any) error {
 		_, err := c.api.Resource(v1.Users).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
@@ -121,7 +121,7 @@ func TestAnObjectMadeByHandTakesNoOnesName(t *testing.T) {
 	_, err := d.Person("ANN")
 	assert.ErrorIs(t, err, people.ErrNoUser)
 
-	// The object says so itself, and that it counts again.
+	// The condition Valid of the object shows the reason, and later that the object counts again.
 	valid := func(object string) string {
 		u, err := c.api.Resource(v1.Users).Get(t.Context(), object, metav1.GetOptions{})
 		require.NoError(t, err)
@@ -186,7 +186,7 @@ func TestAnotherReplicaFollowsWithinASecond(t *testing.T) {
 	require.Eventually(t, func() bool { _, err := d.Person("ann"); return errors.Is(err, people.ErrNoUser) }, time.Minute, time.Millisecond)
 }
 
-// front returns a proxy before the API server that can be disconnected.
+// front returns the configuration of a proxy in front of the API server, and a switch that disconnects the proxy.
 func front(t *testing.T) (config *rest.Config, cut *atomic.Bool) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -414,7 +414,7 @@ func TestAGroupOfAFormerNameHasNoMembers(t *testing.T) {
 	_, err := c.PutGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "team"}})
 	require.NoError(t, err)
 	c.add("ann", "team")
-	// The group goes without paictl, so that its member still names it.
+	// The group is deleted without paictl, so its member still refers to the group.
 	require.NoError(t, c.api.Resource(v1.Groups).Delete(t.Context(), "team", metav1.DeleteOptions{}))
 	require.NoError(t, c.Load(t.Context()))
 	ann, err := c.Person("ann")

@@ -22,8 +22,8 @@ import (
 
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// ofChart and ofRelease are labels and annotations that let Helm adopt objects that were made before the service rest-server was started. When the
-// service stops, Helm keeps these objects.
+// ofChart and ofRelease are the labels and annotations with which Helm adopts objects that were created before the service rest-server was started.
+// Helm keeps these objects when the service stops.
 var (
 	ofChart   = map[string]any{"app.kubernetes.io/managed-by": "Helm"}
 	ofRelease = map[string]any{
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// FirstGroups returns the groups that Prepare creates.
+// FirstGroups returns the groups that Prepare creates if they are missing.
 func FirstGroups() []v1.GroupSpec {
 	return []v1.GroupSpec{
 		{Name: v1.GroupDefault, Description: "everyone who is added without groups", VirtualClusters: []v1.VCGrant{{Name: "default"}}},
@@ -39,9 +39,9 @@ func FirstGroups() []v1.GroupSpec {
 	}
 }
 
-// Prepare creates missing objects that people need: the definitions, the namespace, the group default, and the group administrators,
-// unless another group makes its members administrators: someone may have deleted it in favour of that one. It doesn't change existing
-// definitions, which the service rest-server updates.
+// Prepare creates missing objects that people need: the definitions, the namespace, and the groups default and administrators. It doesn't create
+// the group administrators if another group makes its members administrators, because someone may have deleted the group administrators in favor of
+// the other group. It doesn't change existing definitions; the service rest-server updates those.
 func (d *Directory) Prepare(ctx context.Context) error {
 	if err := d.prepareDefinitions(ctx); err != nil {
 		return explain(err)

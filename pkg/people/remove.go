@@ -11,9 +11,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// RemoveWith removes a person. It disables the person first, so that no more jobs are submitted, then stops their jobs, removes the
-// person, and calls sweep for the rest of their data. If it fails in between, it can be repeated. If a new person gets the name
-// while it runs, they keep it, and their jobs.
+// RemoveWith removes a person. It first disables the person, so that the person can't submit more jobs. It then stops the person's jobs, calls each
+// sweep to remove the rest of the person's data, and removes the person. After that, it stops jobs that were submitted just before, and calls each
+// sweep again. If RemoveWith fails in between, it can be called again. If a new person gets the name while RemoveWith runs, RemoveWith doesn't
+// touch the new person or the new person's jobs.
 func RemoveWith(ctx context.Context, d *Directory, name string, stop func(ctx context.Context, user string) (int, error), sweep ...func(ctx context.Context, user string) error) (stopped int, err error) {
 	p, err := d.Update(ctx, name, func(s *v1.UserSpec) error {
 		s.Disabled = true
@@ -62,12 +63,12 @@ func swept(ctx context.Context, name string, sweep []func(ctx context.Context, u
 	return nil
 }
 
-// Remove removes a person, with password, tokens and extension. The name stays taken.
+// Remove removes a person together with the person's password, tokens and extension. The name stays taken.
 func (d *Directory) Remove(ctx context.Context, name string) error {
 	return d.remove(ctx, name, func(*v1.User) bool { return true })
 }
 
-// remove removes a person, but not a later person of that name.
+// remove removes the person with a name if meant returns true for the User, so that a later person of that name isn't removed.
 func (d *Directory) remove(ctx context.Context, name string, meant func(*v1.User) bool) error {
 	_, err := d.update(ctx, name, func(u *v1.User) error {
 		if !meant(u) {

@@ -12,13 +12,13 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// AnnotationSessions on a User is a number that increases when all sessions end. Sessions that began with a lower one have ended.
+// AnnotationSessions holds a number on a User that increases when all sessions of the person end. Sessions with a lower number have ended.
 const AnnotationSessions = "paictl.openpai.org/sessions"
 
-// AnnotationFrom on a User names the system that the person comes from.
+// AnnotationFrom holds the name of the system that a User was imported from.
 const AnnotationFrom = "paictl.openpai.org/from"
 
-// AnnotationTaken on such a User lists the imported data of the person; without it, the import was interrupted.
+// AnnotationTaken lists the data that was imported with such a User. If the annotation is missing, the import was interrupted.
 const AnnotationTaken = "paictl.openpai.org/taken"
 
 // snapshot is the state of all people at one moment.
@@ -86,7 +86,7 @@ func (s *snapshot) add(u *v1.User) {
 	}
 }
 
-// newPerson returns a person with their groups and grants. groups are all groups, by name.
+// newPerson returns a person with the person's groups and grants. groups holds all groups of the cluster, sorted by name.
 func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	p := &Person{Name: u.Spec.Name, UID: u.UID, Disabled: u.Spec.Disabled, User: u, Sessions: sessions(u), Gone: gone(u)}
 	p.Grants.VCs, p.Grants.Pages = map[string]rules.VC{}, map[string]bool{}
@@ -99,7 +99,7 @@ func newPerson(u *v1.User, groups []*v1.Group) *Person {
 	return p
 }
 
-// sessions returns the lowest valid number of a session.
+// sessions returns the lowest number that a valid session of the user can have.
 func sessions(u *v1.User) int64 {
 	n, err := strconv.ParseInt(u.Annotations[AnnotationSessions], 10, 64)
 	if err != nil {
@@ -113,7 +113,7 @@ func isIn(u *v1.User, g *v1.Group) bool {
 	return slices.Contains(u.Spec.Groups, g.Spec.Name) || byWord(u, &g.Spec)
 }
 
-// ByWord reports whether the person is in a group through a provider. A change of the person doesn't remove the person from that group.
+// ByWord reports whether the person is in a group through a provider. A change of the person's own groups can't remove the person from that group.
 func (p *Person) ByWord(g *v1.GroupSpec) bool { return byWord(p.User, g) }
 
 func byWord(u *v1.User, g *v1.GroupSpec) bool {
@@ -127,12 +127,12 @@ func byWord(u *v1.User, g *v1.GroupSpec) bool {
 	return false
 }
 
-// linked reports whether a provider's answer was about one of the person's identities.
+// linked reports whether a provider's answer is about one of the user's identities.
 func linked(u *v1.User, e v1.External) bool {
 	return slices.Contains(u.Spec.Identities, v1.Identity{Provider: e.Provider, Subject: e.Subject})
 }
 
-// gone reports whether a person has identities, and no provider confirms any identity.
+// gone reports whether a user has identities and no provider confirms any of these identities.
 func gone(u *v1.User) bool {
 	for _, id := range u.Spec.Identities {
 		if !slices.ContainsFunc(u.Status.External, func(e v1.External) bool { return e.Gone && e.Provider == id.Provider && e.Subject == id.Subject }) {
@@ -142,7 +142,7 @@ func gone(u *v1.User) bool {
 	return len(u.Spec.Identities) > 0
 }
 
-// grant adds the grants of a group.
+// grant adds the grants of a group to a person's grants.
 func grant(to *rules.Grants, g *v1.GroupSpec) {
 	to.Administrator = to.Administrator || g.Administrator
 	to.AllVCs = to.AllVCs || g.AllVirtualClusters

@@ -15,10 +15,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// signInEvery is the precision of the time of the last sign-in: programs sign in each minute.
+// signInEvery is the precision with which the time of the last sign-in is stored. It avoids many writes for programs that sign in every minute.
 const signInEvery = 10 * time.Minute
 
-// NoteSignIn records when a person last signed in, unless that was recorded a moment ago.
+// NoteSignIn records when a person last signed in, unless a time within the last signInEvery is already recorded.
 func (d *Directory) NoteSignIn(ctx context.Context, p *Person, at time.Time) error {
 	if last := p.User.Status.LastSignIn; last != nil && at.Sub(last.Time) < signInEvery {
 		return nil
@@ -41,8 +41,8 @@ func (d *Directory) patchStatus(ctx context.Context, object string, status map[s
 	return explain(err)
 }
 
-// WriteConditions writes the reason to each User that is ignored, and removes it if the User is no longer ignored. One replica
-// runs it.
+// WriteConditions writes to the status of each ignored User why the User is ignored, and removes the reason from Users that are no longer ignored.
+// Only one replica calls it.
 func (d *Directory) WriteConditions(ctx context.Context) error {
 	s := d.snapshot()
 	var failed []error
@@ -72,7 +72,7 @@ func (d *Directory) WriteConditions(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// setValid writes the condition Valid, unless it is already the same.
+// setValid writes the condition Valid, unless the condition is unchanged.
 func (d *Directory) setValid(ctx context.Context, object string, generation int64, have []metav1.Condition, why string) error {
 	c := metav1.Condition{Type: v1.ConditionValid, Status: metav1.ConditionTrue, Reason: "Counts", Message: "", ObservedGeneration: generation}
 	if why != "" {

@@ -14,10 +14,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// templatePage is how many templates are read at a time: each may have 264 KiB.
+// templatePage is how many templates are read at a time, because each template may be as large as 264 KiB.
 const templatePage = 20
 
-// unshare removes a group from all templates, so that none is shared with a later group of the same name.
+// unshare removes a group from all templates, so that they aren't shared with a later group of the same name.
 func (d *Directory) unshare(ctx context.Context, group string) error {
 	return d.eachTemplate(ctx, func(u *unstructured.Unstructured) error {
 		groups, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "groups")
@@ -65,7 +65,7 @@ func (d *Directory) removeTemplates(ctx context.Context, author string) error {
 	})
 }
 
-// eachTemplate reads all current templates. A cluster without the kind Template has no templates.
+// eachTemplate calls do for each template that the API server has now. A cluster without the kind Template has no templates.
 func (d *Directory) eachTemplate(ctx context.Context, do func(*unstructured.Unstructured) error) error {
 	p := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return d.api.Resource(v1.Templates).List(ctx, o)

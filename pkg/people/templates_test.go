@@ -17,7 +17,7 @@ import (
 const jobFile = "protocolVersion: 2\nname: train\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: \"busybox:1\"}]\n" +
 	"taskRoles:\n  worker: {dockerImage: i, resourcePerInstance: {cpu: 1, memoryMB: 64, gpu: 0}, commands: [\"echo hello\"]}\n"
 
-// templates deletes all templates of the cluster, and returns its store.
+// templates deletes all templates of the cluster, and returns a store for the cluster.
 func (c *cluster) templates() *template.Store {
 	c.t.Helper()
 	require.NoError(c.t, c.api.Resource(v1.Templates).DeleteCollection(c.t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
@@ -48,7 +48,7 @@ func TestAGroupNamedAgainSeesNoTemplatesOfTheEarlierOne(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"default", "gone"}, group(after), "others stay")
 
-	// One that was deleted by other means, or whose deletion ended halfway.
+	// A group that was deleted by other means, or whose deletion was interrupted.
 	require.NoError(t, c.api.Resource(v1.Groups).Delete(t.Context(), v1.ObjectName("gone"), metav1.DeleteOptions{}))
 	require.NoError(t, c.Load(t.Context()))
 	_, err = c.NewGroup(t.Context(), &v1.Group{Spec: v1.GroupSpec{Name: "gone"}})

@@ -20,8 +20,8 @@ import (
 // maxExternal is how many groups of a provider are stored for one person.
 const maxExternal = 1000
 
-// NoteWord writes a provider's answer about a person, with its time, and returns the changed person. It removes answers about
-// identities that the person no longer has.
+// NoteWord writes a provider's answer about a person to the User, and returns the changed person. It removes answers about identities that the
+// person no longer has.
 func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (*Person, error) {
 	if err := d.writeWord(ctx, p, said, func(*v1.User) bool { return true }); err != nil {
 		return nil, err
@@ -29,7 +29,8 @@ func (d *Directory) NoteWord(ctx context.Context, p *Person, said v1.External) (
 	return d.Person(p.Name)
 }
 
-// EndWord writes the remaining part of an expired answer, unless there is a newer answer or the person no longer exists.
+// EndWord writes the remaining part of an expired answer to the User. It does nothing if the User has a newer answer or the person no longer
+// exists.
 func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) error {
 	err := d.writeWord(ctx, p, said, func(u *v1.User) bool {
 		last := wordOn(u, v1.Identity{Provider: said.Provider, Subject: said.Subject})
@@ -41,7 +42,7 @@ func (d *Directory) EndWord(ctx context.Context, p *Person, said v1.External) er
 	return err
 }
 
-// writeWord writes a provider's answer about a person, if may returns true for the current User.
+// writeWord writes a provider's answer about a person if may returns true for the current User.
 func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, may func(*v1.User) bool) error {
 	said.Groups = slices.Compact(sorted(said.Groups))
 	said.CheckedAt = metav1.NewTime(said.CheckedAt.UTC().Truncate(time.Second))
@@ -70,7 +71,7 @@ func (d *Directory) writeWord(ctx context.Context, p *Person, said v1.External, 
 	return explain(err)
 }
 
-// live reads a User from the API server. It returns ErrNoUser if the name now belongs to a different person.
+// live reads a person's User from the API server. It returns ErrNoUser if the User doesn't exist or the name now belongs to a different person.
 func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	object, err := d.api.Resource(v1.Users).Get(ctx, p.User.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && object.GetUID() != p.UID {
@@ -82,8 +83,8 @@ func (d *Directory) live(ctx context.Context, p *Person) (*v1.User, error) {
 	return decodeUser(object)
 }
 
-// Remains checks with the API server that a person still exists and isn't disabled, because the cache may be outdated. It returns
-// ErrNoUser if not.
+// Remains checks with the API server that a person still exists and isn't disabled, because the watched data may be outdated. Otherwise it returns
+// ErrNoUser.
 func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	u, err := d.live(ctx, p)
 	if err == nil && u.Spec.Disabled {
@@ -92,7 +93,7 @@ func (d *Directory) Remains(ctx context.Context, p *Person) error {
 	return err
 }
 
-// patchVersion changes the status of a User, unless the User has changed since it was read.
+// patchVersion changes the status of a User. It returns a conflict error if the User has changed since it was read.
 func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.ResourceVersion}, "status": status})
 	if err != nil {
@@ -105,7 +106,7 @@ func (d *Directory) patchVersion(ctx context.Context, u *v1.User, status map[str
 	return err
 }
 
-// Said returns a provider's last answer about an identity of the person, or the zero External if there isn't one.
+// Said returns a provider's last answer about an identity of the person. If the provider hasn't answered, only the identity's fields are set.
 func (p *Person) Said(id v1.Identity) v1.External { return wordOn(p.User, id) }
 
 func wordOn(u *v1.User, id v1.Identity) v1.External {
@@ -117,7 +118,7 @@ func wordOn(u *v1.User, id v1.Identity) v1.External {
 	return v1.External{Provider: id.Provider, Subject: id.Subject}
 }
 
-// KeepRefresh stores the refresh token for an identity of a person. If refresh is unset, it deletes the stored one.
+// KeepRefresh stores the refresh token for an identity of a person. If refresh is unset, it deletes the stored token.
 func (d *Directory) KeepRefresh(ctx context.Context, p *Person, id v1.Identity, refresh secret.String) error {
 	if !refresh.IsSet() {
 		err := d.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.RefreshName(id), metav1.DeleteOptions{})
@@ -135,10 +136,10 @@ type Kept struct {
 	version string
 }
 
-// Same reports whether no other token was stored between the two.
+// Same reports whether both are the same stored token, so that no other token was stored in between.
 func (k Kept) Same(other Kept) bool { return k.version == other.version }
 
-// Refresh returns the stored refresh token; unset if there is no token.
+// Refresh returns the stored refresh token for an identity of a person, or the zero Kept if no token is stored.
 func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kept, error) {
 	s, err := d.core.CoreV1().Secrets(v1.Namespace).Get(ctx, v1.RefreshName(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && string(s.Data[keyUID]) != string(p.UID) {
@@ -150,8 +151,8 @@ func (d *Directory) Refresh(ctx context.Context, p *Person, id v1.Identity) (Kep
 	return Kept{secret.String(s.Data[keyAll]), s.ResourceVersion}, nil
 }
 
-// NextRefresh replaces the stored refresh token with the issuer's next one, and returns that. If another sign-in of the person has stored
-// a different one since, it doesn't store next, and returns was.
+// NextRefresh replaces the stored refresh token with the issuer's next token, and returns the next token. If another sign-in of the person has
+// stored a different token since, NextRefresh doesn't store next, and returns was.
 func (d *Directory) NextRefresh(ctx context.Context, p *Person, id v1.Identity, was Kept, next secret.String) (Kept, error) {
 	s := refreshSecret(p, id, next)
 	s.ResourceVersion = was.version

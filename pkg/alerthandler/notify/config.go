@@ -24,64 +24,65 @@ import (
 
 // Config is the configuration of notifications.
 type Config struct {
-	// Cluster names the cluster in messages.
+	// Cluster is the name of the cluster in messages.
 	Cluster  string    `json:"cluster,omitempty"`
 	SMTP     SMTP      `json:"smtp"`
 	Webhooks []Webhook `json:"webhooks"`
-	// WebhookNetworks are the networks inside the site that webhooks may reach. Webhooks in other networks inside the site are rejected.
+	// WebhookNetworks holds the networks inside the site that webhooks may reach. Webhooks in other networks inside the site are rejected.
 	WebhookNetworks []string `json:"webhookNetworks"`
-	// WebhookProxy is the proxy for webhooks; empty means none.
+	// WebhookProxy is the address of the proxy for webhooks; empty means that no proxy is used.
 	WebhookProxy string `json:"webhookProxy"`
-	// Administrators are the addresses that get notices about machines.
+	// Administrators holds the mail addresses that get notices about machines.
 	Administrators []string `json:"administrators"`
 	// PersonalWebhooks allows people to have their own webhooks.
 	PersonalWebhooks bool `json:"personalWebhooks"`
-	// Required lists the kinds of notices about their own jobs that people can't turn off.
+	// Required lists the kinds of notices that people can't turn off for their own jobs.
 	Required []peoplev1.NoticeEvent `json:"required"`
 	// WeeklyReport sends Administrators a report of GPU hours each week.
 	WeeklyReport bool `json:"weeklyReport"`
-	// ClusterNetworks are the networks of the cluster's pods and services, which webhooks can't reach, also if WebhookNetworks has them.
+	// ClusterNetworks holds the networks of the cluster's pods and services. Webhooks can't reach these networks, even if WebhookNetworks contains
+	// them.
 	ClusterNetworks []string `json:"clusterNetworks,omitempty"`
-	// PerHour is how many messages each receiver gets within an hour. The last one has everything that waits.
+	// PerHour is the maximum number of messages to one receiver within an hour. The last of these messages contains all notices that wait.
 	PerHour int `json:"perHour"`
 }
 
-// SMTP is a mail server.
+// SMTP is the configuration of the mail server.
 type SMTP struct {
-	// Host is its name; empty means that no mail is sent.
+	// Host is the server's name; empty means that no mail is sent.
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	TLS  TLS    `json:"tls"`
-	// CA holds the certificates, as PEM, of the CA that signed the server's certificate; empty means the CAs of the system.
+	// CA holds the PEM certificates of the CA that signed the server's certificate; empty means the system's CAs.
 	CA       string        `json:"ca"`
 	From     string        `json:"from"`
 	Username string        `json:"username"`
 	Password secret.String `json:"password"`
 }
 
-// TLS is how a mail server encrypts.
+// TLS is how the connection to a mail server is encrypted.
 type TLS string
 
-// Kinds of encryption.
+// Values of TLS.
 const (
 	TLSStart    TLS = "starttls"
 	TLSImplicit TLS = "implicit"
 	TLSNone     TLS = "none"
 )
 
-// Webhook is a chat, or another program, that gets messages.
+// Webhook is a chat or another program that receives messages.
 type Webhook struct {
 	Name string `json:"name"`
 	Type Type   `json:"type"`
-	// SecretURL is its address: everyone who knows it can write to the chat.
+	// SecretURL is the webhook's address. Everyone who knows the address can write to the chat.
 	SecretURL secret.String `json:"secretUrl"`
-	// SigningSecret signs requests to Feishu and DingTalk, if their robots require that.
+	// SigningSecret signs requests to Feishu and DingTalk robots that require a signature.
 	SigningSecret secret.String `json:"signingSecret"`
-	// Events selects the subjects of its notices; empty means all.
+	// Events selects the subjects of the notices that the webhook receives; empty means all subjects.
 	Events []Subject `json:"events"`
 }
 
-// Type is the form of a webhook's bodies.
+// Type is the format of the requests that a webhook expects.
 type Type string
 
 // Types of webhooks.
@@ -93,24 +94,24 @@ const (
 	TypeDingTalk Type = "dingtalk"
 )
 
-// Types returns all types.
+// Types returns all types of webhooks.
 func Types() []Type { return []Type{TypeGeneric, TypeSlack, TypeTeams, TypeFeishu, TypeDingTalk} }
 
-// Subject is the kind of target that an Action changes.
+// Subject is the kind of target that a notice is about.
 type Subject string
 
-// Subjects.
+// The subjects.
 const (
 	SubjectJobs     Subject = "jobs"
 	SubjectMachines Subject = "machines"
 )
 
-// Enabled reports whether there is any channel.
+// Enabled reports whether any channel is configured.
 func (c *Config) Enabled() bool {
 	return c.SMTP.Host != "" || len(c.Webhooks) > 0 || c.PersonalWebhooks
 }
 
-// keys returns the keys of the receivers that it lists.
+// keys returns the keys of all receivers that the configuration lists.
 func (c *Config) keys() (out []string) {
 	for _, address := range c.Administrators {
 		out = append(out, Receiver{Address: address}.Key())
@@ -121,8 +122,8 @@ func (c *Config) keys() (out []string) {
 	return out
 }
 
-// Read reads a configuration, and its secrets from the files of a folder, which paictl names after their paths. An empty folder means
-// that it has no secrets.
+// Read decodes and checks a configuration. It reads the secrets from files in the folder credentials, whose names paictl derives from the paths of
+// the settings. If credentials is empty, the configuration has no secrets.
 func Read(data []byte, credentials string) (*Config, error) {
 	c := &Config{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -164,7 +165,7 @@ func (c *Config) secrets(folder string) error {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// Check returns the mistakes of a configuration.
+// Check returns the mistakes in a configuration.
 func (c *Config) Check() (out []policy.Problem) {
 	add := func(path, remedy, format string, args ...any) {
 		out = append(out, policy.Problem{Path: "notifications." + path, Message: fmt.Sprintf(format, args...), Remedy: remedy})
@@ -273,10 +274,10 @@ func (w *Webhook) check(at string, add adder) {
 	}
 }
 
-// wants reports whether a webhook gets notices about a subject.
+// wants reports whether a webhook receives notices about a subject.
 func (w *Webhook) wants(s Subject) bool { return len(w.Events) == 0 || slices.Contains(w.Events, s) }
 
-// validAddress reports whether a text is a bare address, which can't add a header or a second receiver.
+// validAddress reports whether a text is a mail address without a display name. Such an address can't add a header or a second receiver.
 func validAddress(text string) bool {
 	a, err := mail.ParseAddress(text)
 	return err == nil && a.Name == "" && a.Address == text && len(text) <= 320 && !strings.ContainsAny(text, " ,;<>\r\n\"")

@@ -8,19 +8,21 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Delivery says whether the owner of a job got the notice before its end.
+// Delivery describes whether the owner of a job has got the notice that announces the job's end.
 type Delivery struct {
-	// Waits reports whether no message with the notice was sent. It stays so if the notice is lost.
+	// Waits reports whether no message with the notice has been sent yet. Waits stays set if the notice is lost.
 	Waits bool
-	// Sent is when the first message with the notice was sent; zero if it wasn't, or if the notice has no receiver, such as a person without an address.
+	// Sent is the time at which the first message with the notice was sent. It is zero if no message was sent, or if the notice has no receiver,
+	// such as a person without an address.
 	Sent time.Time
 }
 
-// mostRefused is how often a server refuses the address of a receiver until the notice isn't waited for. People choose their own addresses.
+// mostRefused is how often a server may reject a receiver's address before Actions stop waiting for the notice, because people choose their own
+// addresses.
 const mostRefused = 3
 
-// Delivery returns the delivery of the notice of an Action in its grace period. known is false until a round has seen the Action: another replica may have
-// sent the notice.
+// Delivery returns the delivery of the notice about an Action in its grace period. known is false until a round has handled the Action, because
+// another replica may have sent the notice.
 func (n *Notifier) Delivery(action types.UID) (d Delivery, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -28,7 +30,7 @@ func (n *Notifier) Delivery(action types.UID) (d Delivery, known bool) {
 	return d, known
 }
 
-// deliver publishes the deliveries of all notices before the end of a job. Without the record they aren't known.
+// deliver publishes the deliveries of all notices that announce the end of a job. Without the record of notices, it publishes none.
 func (n *Notifier) deliver(w *World, all []Notice) {
 	out := map[types.UID]Delivery{}
 	if n.ledger != nil {
@@ -48,7 +50,7 @@ func (n *Notifier) deliver(w *World, all []Notice) {
 	n.deliveries = out
 }
 
-// with adds the delivery of the notice to one of its receivers.
+// with returns the delivery after adding the delivery of the notice to one receiver.
 func (d Delivery) with(l *Ledger, one *Notice, b *backoff) Delivery {
 	e := l.Entries[one.key()]
 	switch at := time.Unix(e.Sent, 0); {

@@ -8,7 +8,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A machine that couldn't be returned within a day is news for administrators, although no notice announced it.
+// Administrators get a notice about a machine that couldn't be returned to service within a day, although no notice announced the return.
 func TestAdministratorsLearnThatAnOperationExpired(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}

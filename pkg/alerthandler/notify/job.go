@@ -11,40 +11,41 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Job is a job as far as notices need it.
+// Job holds the data about a job that notices need.
 type Job struct {
 	UID        types.UID
 	User, Name string
-	// Selects reports whether the job file selects changes of state, which are Notify then. They replace the owner's choices.
+	// Selects reports whether the job file selects the states that have notices. If so, Notify holds these states, and replaces the owner's
+	// choices.
 	Selects bool
 	Notify  []jobv1.NotifyState
 	// State is one of the states of package job/api, in lower case. Retried is the time of the latest retry.
 	State                       jobv1.NotifyState
 	Started, Completed, Retried time.Time
 	Retries                     int32
-	// Preempted reports whether the attempt before the present one was preempted.
+	// Preempted reports whether the previous attempt was preempted.
 	Preempted bool
-	// Requeued is the Action that requested the present attempt, or "".
+	// Requeued is the name of the Action that requested the current attempt, or "".
 	Requeued string
-	// Requests are the Actions that have requested attempts of the job.
+	// Requests holds the names of the Actions that have requested attempts of the job.
 	Requests []string
-	// Waits is the time since which it waits to run; zero if it doesn't.
+	// Waits is the time since which the job has waited to run. It is zero if the job doesn't wait.
 	Waits time.Time
-	// Why explains the state, Stopped says why someone else than the owner has stopped it.
+	// Why explains the state. Stopped is the reason if someone other than the owner has stopped the job.
 	Why, Stopped string
 }
 
-// changeOf is an event of a job: a notice without its receiver.
+// changeOf is an event of a job: a notice whose receiver isn't known yet.
 type changeOf struct {
 	kind peoplev1.NoticeEvent
-	// state is the protocol's word for it; empty if the protocol doesn't have one.
+	// state is the protocol's name for the event, or empty if the protocol has no name for it.
 	state jobv1.NotifyState
 	id    string
 	at    time.Time
 	text  func() Notice
 }
 
-// changes returns the latest changes of a job's state.
+// changes returns the latest change of a job's state, if a notice about it exists.
 func (c *Config) changes(j *Job) (out []changeOf) {
 	kinds := map[jobv1.NotifyState]peoplev1.NoticeEvent{
 		jobv1.NotifySucceeded: peoplev1.NoticeFinished, jobv1.NotifyFailed: peoplev1.NoticeFailed, jobv1.NotifyStopped: peoplev1.NoticeStopped,
@@ -66,7 +67,7 @@ func (c *Config) changes(j *Job) (out []changeOf) {
 	return out
 }
 
-// ofJob returns the notices of a job to its owner. told has the Actions whose notices say more.
+// ofJob returns the notices about a job to its owner. It leaves out jobs in told, because the notices about Actions say more about these jobs.
 func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	p := w.Person(j.User)
 	id := "job/" + string(j.UID) + "/"
@@ -103,7 +104,7 @@ func (c *Config) ofJob(j *Job, w *World, told *told) (out []Notice) {
 	return out
 }
 
-// toOwner returns the receivers of a change of state, and the reason why they get it.
+// toOwner returns the receivers of a notice about a change of state, and the sentence that explains why they receive it.
 func (c *Config) toOwner(p *Person, j *Job, e *changeOf) ([]Receiver, string) {
 	kinds := []peoplev1.NoticeEvent{e.kind}
 	if e.kind == peoplev1.NoticePreempted { // retried includes it

@@ -12,7 +12,7 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// The owner gets mails about the changes of state that the job file selects, and about no others.
+// The owner gets mails only about the changes of state that the job file selects.
 func TestChangesOfState(t *testing.T) {
 	all := jobv1.NotifyStates()
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestChangesOfState(t *testing.T) {
 	}
 }
 
-// A job that a rule has stopped has one notice, with the rule.
+// If an alert policy has stopped a job, the owner gets only one notice, which names the policy.
 func TestAStoppedJobIsToldOnce(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -58,7 +58,7 @@ func TestAStoppedJobIsToldOnce(t *testing.T) {
 	require.Equal(t, []string{"ann@example.org: job ann/train1 was stopped"}, s.sent)
 }
 
-// A job finishes when a policy is about to stop it. No notice says that the policy has stopped it.
+// A job finishes when a policy is about to stop it. No notice says that the policy has stopped the job.
 func TestAJobThatFinishedByItselfWasntStopped(t *testing.T) {
 	const was = "ann@example.org: job ann/train1 was stopped"
 	for name, c := range map[string]struct {
@@ -123,7 +123,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// Required notices come by mail to someone without mails, also if the job file selects them, or selects none.
+// Required notices are sent by mail even to people who have turned mails off, no matter whether the job file selects these notices.
 func TestRequiredNoticesAndJobFiles(t *testing.T) {
 	done := Job{UID: "j", User: "ann", Name: "train", State: "failed", Started: start, Completed: start.Add(time.Minute)}
 	again := Job{UID: "j", User: "ann", Name: "train", State: "waiting", Retries: 1, Retried: start.Add(time.Minute), Preempted: true}
@@ -158,7 +158,7 @@ func TestRequiredNoticesAndJobFiles(t *testing.T) {
 	}
 }
 
-// If the job file selects the notice and the policy's notice doesn't reach the owner, the selection counts.
+// If the job file selects the notice about a stop, and the notice about the policy doesn't reach the owner, the owner gets the selected notice.
 func TestAStoppedJobWhoseFileSelectsTheNotice(t *testing.T) {
 	s := newScene(t)
 	s.chosen["ann"] = &peoplev1.Notifications{}
@@ -170,7 +170,7 @@ func TestAStoppedJobWhoseFileSelectsTheNotice(t *testing.T) {
 	require.Contains(t, s.last.Text, "Reason: idle")
 }
 
-// A job that waits has one notice when it has waited longer than its owner chose.
+// The owner gets one notice when a job has waited longer than the owner has chosen.
 func TestAJobThatWaits(t *testing.T) {
 	s := newScene(t)
 	s.chosen["ann"] = &peoplev1.Notifications{Events: []peoplev1.NoticeEvent{peoplev1.NoticeWaiting}, WaitMinutes: 120}
@@ -188,7 +188,7 @@ func TestAJobThatWaits(t *testing.T) {
 	require.Contains(t, s.last.Text, "paictl notify show")
 }
 
-// Required notices are sent to a person who turned everything off, and others are not.
+// Required notices are sent to a person who has turned off all notices. Other notices are not.
 func TestRequiredNotices(t *testing.T) {
 	for _, required := range []bool{true, false} {
 		s := newScene(t)
@@ -206,7 +206,7 @@ func TestRequiredNotices(t *testing.T) {
 	}
 }
 
-// A test message goes to all channels of a person, once, and the record has its results.
+// A test message is sent once to each channel of a person, and the record contains the results.
 func TestATestMessage(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks = true
@@ -229,7 +229,7 @@ func TestATestMessage(t *testing.T) {
 	require.Equal(t, TestWaiting, mail)
 }
 
-// People's own webhooks that never respond take a bounded part of a round, and each of them gets its turn.
+// People's own webhooks that never respond take only a limited part of a round, and each of them gets its turn.
 func TestOwnWebhooksTakeTurns(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks = true
@@ -245,7 +245,7 @@ func TestOwnWebhooksTakeTurns(t *testing.T) {
 	require.Equal(t, []string{"~ann: job ann/train succeeded", "~bob: job bob/train succeeded", "~eve: job eve/train succeeded"}, s.sent)
 }
 
-// The end of a plan reaches people also after a grace period that is longer than the record of other notices.
+// The notice about the end of a plan reaches people even if the grace period is longer than the record keeps other notices.
 func TestAPlanWithALongGrace(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// tellWithin is how long a notice is tried.
+	// tellWithin is how long the notifier tries to send a notice.
 	tellWithin = 24 * time.Hour
-	// rememberFor is how long the record has a notice; longer than tellWithin, so that none is sent again.
+	// rememberFor is how long the record keeps a notice. It is longer than tellWithin, so that no notice is sent again.
 	rememberFor = 2 * tellWithin
-	// mostEntries bounds the record: 5000 entries have less than 600 KiB, and an object of the cluster may have 1 MiB.
+	// mostEntries limits the size of the record: 5000 entries take less than 600 KiB, and an object of the cluster may have 1 MiB.
 	mostEntries = 5000
-	// mostTries bounds how often a message is sent again whose arrival is unknown.
+	// mostTries limits how often a message is sent again if it isn't known whether it has arrived.
 	mostTries = 8
 )
 
-// Result is the result of a notice.
+// Result is the result of sending a notice.
 type Result string
 
-// Results. All but the first are final.
+// Results. All of them except ResultUnknown are final.
 const (
-	// ResultUnknown means that it was sent, perhaps; it is sent again.
+	// ResultUnknown means that the notice may have been sent. It is sent again.
 	ResultUnknown Result = ""
 	ResultSent    Result = "sent"
-	// ResultSkipped means that the person has no address.
+	// ResultSkipped means that the person has no valid address.
 	ResultSkipped Result = "skipped"
-	// ResultLost means that it couldn't be sent within a day, or that its arrival stayed unknown.
+	// ResultLost means that the notice couldn't be sent within a day, or that it never became known whether it arrived.
 	ResultLost Result = "lost"
 )
 
-// Entry is the record of one notice to one receiver.
+// Entry records one notice to one receiver.
 type Entry struct {
 	// To is the key of the receiver.
 	To string `json:"t"`
-	// Event is the time of the event, and Sent is the time of the last message about it, in seconds since 1970.
+	// Event is the time of the event, and Sent is the time of the last message about the event, in seconds since 1970.
 	Event int64 `json:"e"`
 	Sent  int64 `json:"s,omitempty"`
-	// Tries counts messages whose arrival is unknown.
+	// Tries counts the messages with the notice whose arrival isn't known.
 	Tries  int    `json:"n,omitempty"`
 	Result Result `json:"r,omitempty"`
-	// Until is how long the entry is kept, if it is kept longer than other entries.
+	// Until is the time until which the entry is kept, if that is longer than for other entries.
 	Until int64 `json:"u,omitempty"`
 }
 
-// entry returns the entry of a notice that is sent now.
+// entry returns the entry of a notice with the given result at the time now.
 func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 	e := Entry{To: n.To.Key(), Event: n.At.Unix(), Sent: now.Unix(), Tries: tries, Result: r}
 	if !n.Keep.IsZero() {
@@ -62,24 +62,24 @@ func (n *Notice) entry(now time.Time, tries int, r Result) Entry {
 
 // Ledger is the record of sent notices.
 type Ledger struct {
-	// Since is the time of the first events with notices: earlier events aren't in the record. Of holds later times for receivers with too many
-	// entries.
+	// Since is the time of the earliest events that get notices. The record doesn't cover earlier events. Of holds later times for receivers whose
+	// older entries were removed because they had too many.
 	Since   int64            `json:"since"`
 	Of      map[string]int64 `json:"of,omitempty"`
 	Entries map[string]Entry `json:"entries"`
-	// Mails are the times of the messages of the last hour, by receiver.
+	// Mails holds the times of the messages within the last hour, by receiver.
 	Mails map[string][]int64 `json:"mails,omitempty"`
-	// Configured holds when each receiver of the configuration was added; a receiver gets no notices about earlier events. Configured is nil in the
-	// record of an older release.
+	// Configured holds the time at which each receiver was added to the configuration. A receiver gets no notices about earlier events. Configured
+	// is nil in a record of an older release.
 	Configured map[string]int64 `json:"configured"`
 }
 
-// NewLedger returns a record that begins now: earlier events have no notices.
+// NewLedger returns an empty record that begins now, so that earlier events get no notices.
 func NewLedger(now time.Time) *Ledger {
 	return &Ledger{Since: now.Unix(), Of: map[string]int64{}, Entries: map[string]Entry{}, Mails: map[string][]int64{}}
 }
 
-// ParseLedger reads a record in the form of Marshal.
+// ParseLedger decodes a record that Marshal has encoded.
 func ParseLedger(data []byte) (*Ledger, error) {
 	l := &Ledger{}
 	if err := json.Unmarshal(data, l); err != nil {
@@ -97,10 +97,10 @@ func ParseLedger(data []byte) (*Ledger, error) {
 	return l, nil
 }
 
-// Marshal writes the record.
+// Marshal encodes the record.
 func (l *Ledger) Marshal() ([]byte, error) { return json.Marshal(l) }
 
-// key returns the name of the entry of a notice.
+// key returns the key of a notice's entry in the record.
 func (n *Notice) key() string { return entryKey(n.ID, n.To) }
 
 func entryKey(id string, to Receiver) string {
@@ -108,7 +108,7 @@ func entryKey(id string, to Receiver) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// due returns the notices that are still to be sent.
+// due returns the notices that must still be sent.
 func (l *Ledger) due(all []Notice) (out []Notice) {
 	for i := range all {
 		n := &all[i]
@@ -128,14 +128,15 @@ func (l *Ledger) due(all []Notice) (out []Notice) {
 	return out
 }
 
-// forgets reports whether the record no longer has notices of that time to that receiver, or whether the receiver was added later.
+// forgets reports whether a notice to its receiver must not be sent, because the record no longer covers the time of the event, or because the
+// receiver was added after the event.
 func (l *Ledger) forgets(n *Notice) bool {
 	key := n.To.Key()
 	return n.At.Unix() < max(l.Since, l.Of[key], l.Configured[key])
 }
 
-// configure records the receivers of the configuration, and reports whether some were added or removed. The receivers at the beginning of a record
-// get all its events.
+// configure records the receivers that the configuration lists, and reports whether some were added or removed. Receivers in the first
+// configuration of a record get notices about all events that the record covers.
 func (l *Ledger) configure(keys []string, now time.Time) (changed bool) {
 	was, first := l.Configured, l.Configured == nil
 	l.Configured = make(map[string]int64, len(keys))
@@ -149,7 +150,7 @@ func (l *Ledger) configure(keys []string, now time.Time) (changed bool) {
 	return first || !maps.Equal(was, l.Configured)
 }
 
-// finish records the end of a notice.
+// finish records the final result of a notice.
 func (l *Ledger) finish(n *Notice, r Result, now time.Time) {
 	e := l.Entries[n.key()]
 	l.Entries[n.key()] = n.entry(now, e.Tries, r)
@@ -183,9 +184,9 @@ func (l *Ledger) revert(b *Batch) {
 	}
 }
 
-// prune removes old entries. If there are too many, it also removes the oldest entries of the receivers with the most entries. Since or Of is then
-// later than the events of removed entries, so that none is sent again. It reports whether there were too many. Times after now, which a wrong clock
-// has left, become now: otherwise no event would have a notice until then.
+// prune removes old entries. If too many entries remain, it also removes the oldest entries of the receivers with the most entries, and moves Since
+// or Of behind the events of the removed entries, so that no notice is sent again. It reports whether there were too many entries. A wrong clock
+// may have left times in the future. prune sets them to now; otherwise events would get no notices until then.
 func (l *Ledger) prune(now time.Time) (full bool) {
 	l.Since = min(max(l.Since, now.Add(-rememberFor).Unix()), now.Unix())
 	for _, times := range []map[string]int64{l.Of, l.Configured} {
@@ -217,7 +218,8 @@ func (l *Ledger) prune(now time.Time) (full bool) {
 	return full
 }
 
-// shorten removes the oldest entries of the receivers with the most, until all have n: a flood to one of them costs the others nothing.
+// shorten removes the oldest entries of the receivers with the most entries until at most n entries remain. A flood of notices to one receiver
+// doesn't affect the others.
 func (l *Ledger) shorten(n int) {
 	by := map[string][]string{}
 	for key, e := range l.Entries {
@@ -239,7 +241,7 @@ func (l *Ledger) shorten(n int) {
 	}
 }
 
-// share returns how much each list may have, so that all together have n at most.
+// share returns how many elements each list may have so that all lists together have at most n elements.
 func share(lists [][]string, n int) int {
 	slices.SortFunc(lists, func(a, b []string) int { return len(a) - len(b) })
 	for i, list := range lists {
@@ -251,20 +253,20 @@ func share(lists [][]string, n int) int {
 	return n
 }
 
-// Batch is one message: a notice, or a digest of several to the same receiver.
+// Batch is one message: a single notice, or a digest of several notices to the same receiver.
 type Batch struct {
 	To      Receiver
 	Notices []Notice
 }
 
-// pressingEvery is the shortest time between messages with pressing notices beyond the limit, and pressingFor how long before its time a
-// notice has to be sent at the latest.
+// pressingEvery is the minimum time between messages with pressing notices beyond the limit of messages. pressingFor is how long before the time of
+// its event such a notice must be sent at the latest.
 const (
 	pressingEvery = time.Minute
 	pressingFor   = 5 * time.Minute
 )
 
-// pressing returns the notices that would be too late at a time.
+// pressing returns the notices that would come too late if they were sent at a time.
 func pressing(list []Notice, at time.Time) (out []Notice) {
 	for _, n := range list {
 		if !n.By.IsZero() && n.By.Before(at.Add(pressingFor)) {
@@ -274,8 +276,9 @@ func pressing(list []Notice, at time.Time) (out []Notice) {
 	return out
 }
 
-// plan makes messages of the notices that are due, at most perHour for each receiver and hour: the last one has everything that waits. Notices
-// that would be too late don't wait for the next hour. wait is the time until a receiver may get more; 0 if none waits.
+// plan combines the notices that are due into messages, at most perHour for each receiver and hour. The last of these messages contains all
+// remaining notices. Notices that would come too late don't wait for the next hour. wait is the time until a receiver may get the next message, or
+// 0 if no receiver waits.
 func (l *Ledger) plan(due []Notice, perHour int, now time.Time) (out []Batch, wait time.Duration) {
 	by := map[string][]Notice{}
 	for _, n := range due {

@@ -11,17 +11,17 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Receiver is a person, an address of an administrator, or a webhook.
+// Receiver is a person, the address of an administrator, or a webhook.
 type Receiver struct {
-	// Person is the name of an owner, and Webhook is the name of a webhook. If both are empty, the receiver is an address of the configuration.
+	// Person is the name of a person, and Webhook is the name of a webhook. If both are empty, the receiver is an address of the configuration.
 	Person, Webhook string
-	// Own is the person's own webhook instead of a mail.
+	// Own selects the person's own webhook instead of mail.
 	Own bool
 	// Address is the mail address; empty for a person without an address.
 	Address string
 }
 
-// Key names a receiver in the record. A person keeps it with a new address.
+// Key returns the receiver's key in the record. The key of a person stays the same when the address changes.
 func (r Receiver) Key() string {
 	switch {
 	case r.Own:
@@ -34,46 +34,48 @@ func (r Receiver) Key() string {
 	return "address/" + r.Address
 }
 
-// mail reports whether it gets mails.
+// mail reports whether the receiver gets mails.
 func (r Receiver) mail() bool { return r.Webhook == "" && !r.Own }
 
 // Notice is one event for one receiver.
 type Notice struct {
-	// ID names the event, and is never used for another one. A notice with After is only for receivers that got the notice with that ID.
+	// ID identifies the event, and is never used for another event. If After is set, only receivers that got the notice with that ID get this
+	// notice.
 	ID, After string
 	To        Receiver
 	At        time.Time
-	// Keep is how long the record keeps the notice, if it is kept longer than other notices.
+	// Keep is the time until which the record keeps the notice, if that is longer than for other notices.
 	Keep time.Time
-	// Urgent notices come first: people can still do something, until By if that is known.
+	// Urgent notices are sent first, because people can still do something. By is the time until which they can, if it is known.
 	Urgent bool
 	By     time.Time
-	// Subject is one line, Text the body of a mail.
+	// Subject is a single line. Text is the body of a mail.
 	Subject, Text string
-	// Before is the Action that the notice announces; empty for other notices.
+	// Before is the UID of the Action whose effect the notice announces; empty for other notices.
 	Before types.UID
-	// body makes the Text when it is sent, if that is much work.
+	// body, if set, returns the Text when the notice is sent. It is used if making the Text takes much work.
 	body func() string
 }
 
-// World holds the facts that notices are made from.
+// World holds the facts from which notices are made.
 type World struct {
 	Now     time.Time
 	Actions []*v1.Action
 	Jobs    []Job
-	// Person returns a person. Someone who doesn't exist has no address.
+	// Person returns the data about a person. A person who doesn't exist has no address.
 	Person func(name string) Person
-	// Asking are the people who requested a test message within a day.
+	// Asking holds the people who have recently requested a test message.
 	Asking []Person
-	// Weekly is the weekly report that is due; otherwise nil.
+	// Weekly is the weekly report that is due, otherwise nil.
 	Weekly *Weekly
-	// KeepTag returns the tag that exempts a job from a policy, or an empty text.
+	// KeepTag returns the tag that exempts a job from a policy, or "".
 	KeepTag func(policy string) string
-	// requeues are the Actions of policies that requeue a job, by its UID, in the order of Actions.
+	// requeues holds the Actions of policies that requeue a job, by the UID of the job, in the order of Actions.
 	requeues map[types.UID][]*v1.Action
 }
 
-// told holds the jobs that Actions have stopped, and the names of Actions that have requeued a job. The owners get a notice about these jobs.
+// told holds the jobs that Actions have stopped, and the names of the Actions that have requeued a job. The owners of these jobs get a notice about
+// the Action.
 type told struct {
 	stopped  map[types.UID]bool
 	requeued map[string]bool
@@ -89,7 +91,7 @@ func (t *told) add(a *v1.Action) {
 	}
 }
 
-// Notices returns all notices about the world, including notices that were sent already.
+// Notices returns all notices about the world, including notices that were already sent.
 func (c *Config) Notices(w *World) (out []Notice) {
 	known := told{stopped: map[types.UID]bool{}, requeued: map[string]bool{}}
 	jobs := map[types.UID]*Job{}
@@ -122,8 +124,8 @@ func (c *Config) Notices(w *World) (out []Notice) {
 	return append(out, c.weekly(w.Weekly)...)
 }
 
-// works reports whether an Action that has begun stops or requeues its job, or has done so: the job may have finished before. A job that was removed since
-// is nil.
+// works reports whether an Action that has begun stops or requeues its job, or has done so. It returns false if the job finished before. j is nil
+// if the job was removed since.
 func works(a *v1.Action, j *Job) bool {
 	switch {
 	case j == nil:
@@ -134,7 +136,7 @@ func works(a *v1.Action, j *Job) bool {
 	return j.Stopped != "" && (j.Completed.IsZero() || j.State == jobv1.NotifyStopped)
 }
 
-// receivers returns the receivers of the notices of an Action at a time: the owner of a job or the administrators, and the webhooks.
+// receivers returns the receivers of the notices about an Action at a time: the owner of the job, or the administrators, and webhooks.
 func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver) {
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPerson && !acted(a) && a.Status.NoticeTime == nil {
 		p := w.Person(a.Spec.By.Name) // the owner has had no notice of it
@@ -166,7 +168,8 @@ func (c *Config) receivers(a *v1.Action, at time.Time, w *World) (out []Receiver
 	return out
 }
 
-// event returns the notice of an Action now, without its receiver. A plan that is over has no notice.
+// event returns the notice about the current state of an Action, without its receiver. ok is false if the state has no notice, for example because
+// an announced time has passed.
 func (c *Config) event(a *v1.Action, w *World) (n Notice, ok bool) {
 	s := &a.Status
 	id := "action/" + string(a.UID) + "/"

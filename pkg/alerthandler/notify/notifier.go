@@ -15,68 +15,70 @@ import (
 )
 
 const (
-	// look is the longest time between two rounds.
+	// look is the maximum time between two rounds.
 	look = time.Minute
-	// most messages are sent between two writes of the record. A handler that is killed sends at most these again.
+	// chunk is how many messages are sent between two writes of the record. A handler that is killed sends at most these messages again.
 	chunk = 20
 	// firstBackoff and lastBackoff are the times before a broken channel is retried.
 	firstBackoff = time.Minute
-	// unknownWait is how long Round waits before it checks again whether the cluster is known.
+	// unknownWait is how long Round waits before it checks again whether the state of the cluster is known.
 	unknownWait = 2 * time.Second
 	lastBackoff = 15 * time.Minute
-	// recordTime bounds the write of the record when a term ends.
+	// recordTime limits the write of the record after the messages of a connection, even if ctx ends.
 	recordTime = 5 * time.Second
 )
 
-// Store keeps the record.
+// Store stores the record of sent notices.
 type Store interface {
-	// Load returns the record, or nil before the first one.
+	// Load returns the record, or nil if no record exists yet.
 	Load(ctx context.Context) (*Ledger, error)
-	// Save replaces the record that was loaded or saved last. It returns ErrReplaced if another one has written it since.
+	// Save replaces the record that was last loaded or saved. It returns ErrReplaced if another replica has written the record since.
 	Save(ctx context.Context, l *Ledger) error
 }
 
-// ErrReplaced means that another replica has written the record.
+// ErrReplaced means that another replica has written the record since it was read.
 var ErrReplaced = errors.New("another replica has written the record of notices")
 
-// Counters count the results of notices.
+// Counters counts the results of notices, for metrics.
 type Counters interface {
-	// Told counts notices to a kind of receiver, by their result.
+	// Told counts n notices of a channel with a result.
 	Told(channel string, r Result, n int)
-	// Failed counts messages and connections of a channel that failed and are retried.
+	// Failed counts a message or connection of a channel that failed and is retried.
 	Failed(channel string)
 }
 
-// Options of a Notifier.
+// Options configure a Notifier.
 type Options struct {
 	Config *Config
-	// World returns the world now; an error means that it isn't known.
+	// World returns the current facts. An error means that they aren't known.
 	World    func() (*World, error)
 	Mail     Channel
 	Webhooks map[string]Channel
-	// Own returns the channel of a person's own webhook; nil if the site permits none.
+	// Own returns the channel of a person's own webhook. Own is nil if people may not have their own webhooks.
 	Own      func(person string) Channel
 	Store    Store
 	Counters Counters
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Pause is the shortest time between two rounds.
+	// Pause is the minimum time between two rounds.
 	Pause time.Duration
-	// Jumped reports whether the clock was set a short time ago. Then no notice is lost because it is old. Nil means that it never is.
+	// Jumped reports whether the clock was set a short time ago. In that case, no notice is lost because of its age. A nil Jumped means that the
+	// clock is never set.
 	Jumped func() bool
 }
 
-// Notifier sends notices. Only one may run in a cluster.
+// Notifier sends notices. Only one Notifier may run in a cluster.
 type Notifier struct {
 	o       Options
 	ledger  *Ledger
 	unsaved bool
-	// began is when it began to look. A new record begins then: events may come before the cluster is known.
+	// began is the time at which the notifier started. A new record begins at that time, because events may happen before the state of the cluster
+	// is known.
 	began   time.Time
 	backoff map[string]*backoff // of channels and receivers
-	// pending are the notices that wait to be sent, by their keys in the record.
+	// pending holds the notices that wait to be sent, by their keys in the record.
 	pending map[string]Notice
-	// next is the person whose own webhook is served first.
+	// next is the name of the person whose own webhook is served first in the next round.
 	next string
 
 	mu         sync.Mutex
@@ -85,7 +87,7 @@ type Notifier struct {
 
 type backoff struct {
 	failures int
-	// refused counts the failures by which a server refused the receiver.
+	// refused counts how often a server has rejected the receiver.
 	refused int
 	until   time.Time
 }
@@ -93,7 +95,7 @@ type backoff struct {
 // New returns a Notifier.
 func New(o Options) *Notifier { return &Notifier{o: o, backoff: map[string]*backoff{}} }
 
-// Run sends until ctx ends. touched has one entry if the world has changed.
+// Run sends notices until ctx ends. A value in touched means that the cluster has changed.
 func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	n.ledger, n.unsaved, n.pending = nil, false, nil // another one may have written it
 	n.deliver(nil, nil)
@@ -109,7 +111,7 @@ func (n *Notifier) Run(ctx context.Context, touched <-chan struct{}) {
 	}
 }
 
-// sleep waits, or less if touched, and reports whether ctx is still open.
+// sleep waits for d, or until touched has a value. It reports whether ctx is still active.
 func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
@@ -122,7 +124,7 @@ func sleep(ctx context.Context, d time.Duration, touched <-chan struct{}) bool {
 	return ctx.Err() == nil
 }
 
-// Round sends the notices that are due, and returns how long to wait before the next round.
+// Round sends the notices that are due. It returns how long to wait before the next round.
 func (n *Notifier) Round(ctx context.Context) (time.Duration, error) {
 	if n.began.IsZero() {
 		n.began = n.o.Now()
@@ -208,7 +210,7 @@ func (n *Notifier) load(ctx context.Context) error {
 	return nil
 }
 
-// settle ends the notices that can't be sent, and returns the others.
+// settle records the final result of notices that can't be sent, and returns the other notices.
 func (n *Notifier) settle(ctx context.Context, due []Notice) (out []Notice) {
 	now := n.o.Now()
 	for i := range due {
@@ -239,7 +241,8 @@ func (n *Notifier) lost(ctx context.Context, d *Notice) {
 	n.o.Log.WarnContext(ctx, "a notice was not sent", "to", d.To.Key(), "subject", d.Subject)
 }
 
-// overflown counts the waiting notices that aren't sent because their receivers have too many: the record no longer covers the time of their events.
+// overflown counts waiting notices as lost if they will never be sent because their receivers have too many: the record no longer covers their
+// events.
 func (n *Notifier) overflown(ctx context.Context) {
 	for key, d := range n.pending {
 		if n.ledger.forgets(&d) {
@@ -250,7 +253,7 @@ func (n *Notifier) overflown(ctx context.Context) {
 	}
 }
 
-// Labels of channels in metrics and logs; webhooks have their names.
+// Labels of channels in metrics and logs. The label of a webhook is its name.
 const (
 	labelMail = "mail"
 	labelOwn  = "personal-webhooks"
@@ -266,10 +269,11 @@ func channelOf(r Receiver) string {
 	return labelMail
 }
 
-// channelTime bounds how long a round serves one channel, or people's own webhooks: a slow one doesn't delay the notices of others for long.
+// channelTime limits how long a round serves one channel, or all of people's own webhooks, so that a slow channel doesn't delay other notices for
+// long.
 const channelTime = 20 * time.Second
 
-// ownWebhooks sends messages to people's own webhooks. Those that a round has no time for are served first in the next one.
+// ownWebhooks sends messages to people's own webhooks. If the time of a round isn't enough, the next round begins with the remaining webhooks.
 func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) error {
 	if n.o.Own == nil || len(own) == 0 {
 		return nil
@@ -294,14 +298,15 @@ func (n *Notifier) ownWebhooks(ctx context.Context, own map[string][]Batch) erro
 }
 
 const (
-	// mostBroken is how many receivers may break their connections, one after the other, before the channel counts as broken.
+	// mostBroken is how many receivers in a row may break the connection before the channel counts as broken.
 	mostBroken = 2
-	// known is how often a receiver breaks the connection until a further break no longer counts against the channel.
+	// known is how often a receiver may break the connection before its next breaks no longer count against the channel.
 	known = 2
 )
 
-// channel sends the messages of one channel, which key names, and reports whether some are left at the end of its time. An error means that the
-// record can't be written. A receiver that breaks the connection waits alone: the others get a new connection, and come first the next time.
+// channel sends the messages of one channel, which key identifies. left reports whether messages remain at the end of the channel's time. An error
+// means that the record can't be written. If a receiver breaks the connection, only that receiver's messages wait. The other receivers get a new
+// connection, and are served first the next time.
 func (n *Notifier) channel(ctx context.Context, channel Channel, label, key string, list []Batch, end time.Time) (left bool, err error) {
 	key = "channel " + key
 	if channel == nil || n.waits(key) {
@@ -342,7 +347,7 @@ func (n *Notifier) channel(ctx context.Context, channel Channel, label, key stri
 	}
 }
 
-// failures returns how often messages to the receiver have failed since the last success.
+// failures returns how often messages to the receiver of a batch have failed since the last success.
 func (n *Notifier) failures(b *Batch) int {
 	if f := n.backoff["to "+b.To.Key()]; f != nil {
 		return f.failures
@@ -350,7 +355,7 @@ func (n *Notifier) failures(b *Batch) int {
 	return 0
 }
 
-// ready returns the messages whose receivers don't wait.
+// ready returns the messages whose receivers may be tried now.
 func (n *Notifier) ready(list []Batch) (out []Batch) {
 	for _, b := range list {
 		if !n.waits("to " + b.To.Key()) {
@@ -360,8 +365,8 @@ func (n *Notifier) ready(list []Batch) (out []Batch) {
 	return out
 }
 
-// send sends some messages over one connection, between two writes of the record. It returns how many it has tried until the end of the channel's time, and
-// why the connection was lost by the last one of them, if it was.
+// send sends some messages over one connection, between two writes of the record. It returns how many messages it has tried before the end of the
+// channel's time. lost is the error if the last of these messages broke the connection.
 func (n *Notifier) send(ctx context.Context, s Session, label, channel string, part []Batch, end time.Time) (tried int, lost, err error) {
 	for i := range part {
 		n.ledger.begin(&part[i], n.o.Now())
@@ -400,14 +405,14 @@ func (n *Notifier) send(ctx context.Context, s Session, label, channel string, p
 		}
 		n.failed(ctx, label, "to "+b.To.Key(), err)
 	}
-	// The record is written even if the term ends here.
+	// Write the record even if ctx has ended.
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	return tried, lost, n.save(rest)
 }
 
-// save writes the record. If that fails, the record in memory is still the latest, and is written in the next round; unless another replica
-// has written one.
+// save writes the record. If the write fails, the record in memory is still the latest one, and the next round writes it. If another replica has
+// written the record, save discards the record in memory.
 func (n *Notifier) save(ctx context.Context) error {
 	if !n.jumped() {
 		n.ledger.prune(n.o.Now())
@@ -425,7 +430,7 @@ func (n *Notifier) save(ctx context.Context) error {
 
 func (n *Notifier) jumped() bool { return n.o.Jumped != nil && n.o.Jumped() }
 
-// waits reports whether a channel or a receiver isn't tried yet.
+// waits reports whether a channel or a receiver must not be tried yet.
 func (n *Notifier) waits(key string) bool {
 	b := n.backoff[key]
 	if b == nil {

@@ -20,7 +20,7 @@ import (
 
 var start = time.Date(2026, 11, 30, 8, 0, 0, 0, time.UTC)
 
-// scene has a Notifier with a channel, a record and a clock of the test.
+// scene is a test environment for a Notifier, with a channel, a record and a clock.
 type scene struct {
 	t       *testing.T
 	now     time.Time
@@ -29,17 +29,17 @@ type scene struct {
 	config  *Config
 	stored  []byte
 	version int
-	// sent are the messages, as ADDRESS: SUBJECT.
+	// sent holds the sent messages as ADDRESS: SUBJECT.
 	sent []string
 	last *Message
 	// down is the error of Open, and answer is the error of Send.
 	down, answer error
 	// killed is called after each message has been sent.
 	killed func()
-	// The server breaks the connection for the addresses in breaks; slow is how long a message takes.
+	// The server breaks the connection when it gets a message to an address in breaks. slow is how long the sending of a message takes.
 	breaks map[string]bool
 	slow   time.Duration
-	// jumped reports that the clock was set.
+	// jumped reports whether the clock was set a short time ago.
 	jumped   bool
 	counts   map[string]int
 	failures int
@@ -66,7 +66,7 @@ func (s *scene) Send(_ context.Context, address string, m *Message) error {
 func (s *scene) Told(channel string, r Result, n int) { s.counts[channel+" "+string(r)] += n }
 func (s *scene) Failed(string)                        { s.failures++ }
 
-// store is a replica's view of the record.
+// store is one replica's view of the record.
 type store struct {
 	s    *scene
 	seen int
@@ -113,13 +113,13 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// look returns the world now.
+// look returns the current facts.
 func (s *scene) look() (*World, error) {
 	s.world.Now = s.now
 	return &s.world, nil
 }
 
-// own returns a person's own webhook, whose messages have the address ~NAME.
+// own returns the channel of a person's own webhook. Its messages appear in sent with the address ~NAME.
 func (s *scene) own(name string) Channel { return &ownHook{s, name} }
 
 type ownHook struct {
@@ -150,7 +150,7 @@ func (r *replica) round() time.Duration {
 	return after
 }
 
-// job returns an Action that stops a job, in its grace period.
+// job adds and returns an Action in its grace period that will stop a job.
 func (s *scene) job(i int, owner string) *v1.Action {
 	notice, act := metav1.NewTime(s.now), metav1.NewTime(s.now.Add(4*time.Hour))
 	a := &v1.Action{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%d", i), UID: types.UID(fmt.Sprintf("a%d", i))}}
@@ -169,7 +169,8 @@ func (s *scene) end(a *v1.Action, phase v1.Phase, message string, begun bool) {
 	}
 }
 
-// The owner gets a mail before the job is stopped, with requester, reason, time and remedy, and one when it was stopped. Each mail comes once.
+// The owner gets a mail before the job is stopped, with the requester, reason, time and remedy, and another mail after the stop. Each mail is sent
+// once.
 func TestTheOwnerIsTold(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -189,7 +190,7 @@ func TestTheOwnerIsTold(t *testing.T) {
 	require.Equal(t, 2, s.counts["mail sent"])
 }
 
-// A plan that is over has no notice, and its withdrawal is sent to people who got the plan's notice.
+// A plan that was withdrawn has no notice, but people who got the notice about the plan get a notice about the withdrawal.
 func TestAWithdrawnPlan(t *testing.T) {
 	s := newScene(t)
 	told := s.job(1, "ann")
@@ -203,7 +204,7 @@ func TestAWithdrawnPlan(t *testing.T) {
 	require.Contains(t, s.last.Text, "the alert has ended")
 }
 
-// Dry runs have no notices, and neither have events before the record began.
+// Dry runs cause no notices, nor do events before the beginning of the record.
 func TestSilence(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann").Spec.DryRun = true
@@ -213,7 +214,7 @@ func TestSilence(t *testing.T) {
 	require.Empty(t, s.sent)
 }
 
-// Administrators and webhooks get notices about machines, and webhooks about jobs unless their events exclude them.
+// Administrators and webhooks get notices about machines. Webhooks also get notices about jobs, unless their events exclude them.
 func TestReceivers(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}
@@ -229,7 +230,8 @@ func TestReceivers(t *testing.T) {
 	require.Equal(t, map[string]int{"mail sent": 2, "chat sent": 1}, s.counts)
 }
 
-// Administrators learn of each operation on a machine that was due and didn't happen; one whose alert ended before its notice wasn't due.
+// Administrators get a notice about each operation on a machine that was due and didn't happen. If the alert ended before its notice, the operation
+// wasn't due.
 func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
 	for phase, want := range map[v1.Phase][]string{
 		v1.PhaseRefused: {"ops@example.org: uncordon of n1 was refused"}, v1.PhaseExpired: {"ops@example.org: uncordon of n1 expired"}, v1.PhaseCanceled: nil,
@@ -248,7 +250,7 @@ func TestOperationsOnMachinesThatDidNotHappen(t *testing.T) {
 	}
 }
 
-// Someone without an address is skipped and counted once.
+// A receiver without an address is skipped and counted only once.
 func TestPeopleWithoutAnAddress(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "nobody")
@@ -258,7 +260,7 @@ func TestPeopleWithoutAnAddress(t *testing.T) {
 	require.Equal(t, map[string]int{"mail skipped": 1}, s.counts)
 }
 
-// If a mail server is away for hours, all mails are sent later. It is tried seldom.
+// If a mail server is unavailable for hours, all mails are sent later, and there are few attempts in between.
 func TestAMailServerThatIsAway(t *testing.T) {
 	for name, cause := range map[string]func(*scene, error){
 		"no connection":       func(s *scene, err error) { s.down = err },
@@ -293,7 +295,7 @@ func TestAMailServerThatIsAway(t *testing.T) {
 	}
 }
 
-// If no mail could be sent until the end of the grace period, the notice names a new time, and says so to the handler.
+// If no mail could be sent before the end of the grace period, the notice names a new time, and Delivery reports when the notice was sent.
 func TestANoticeAfterItsTime(t *testing.T) {
 	s := newScene(t)
 	s.down = errors.New("away")
@@ -327,8 +329,8 @@ func TestANoticeAfterItsTime(t *testing.T) {
 	require.Equal(t, b.Status.ActTime.Time, b.Acts(s.now.Add(9*time.Hour)))
 }
 
-// If the mail server breaks the connection for a receiver, only that receiver waits: this costs the other receivers nothing, however their names
-// sort.
+// If the mail server breaks the connection for one receiver, only that receiver waits. The other receivers still get all of their messages, no
+// matter how the names are sorted.
 func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	s := newScene(t)
 	s.breaks = map[string]bool{"ann@example.org": true}
@@ -369,8 +371,8 @@ func TestAReceiverThatBreaksTheConnection(t *testing.T) {
 	require.Less(t, s.failures, 30)
 }
 
-// Without a message the job waits, however long: a lost notice isn't one, nor is one whose arrival is unknown. A server that refuses the address doesn't
-// protect the job.
+// As long as no message was sent, the job isn't stopped, however long that takes. A lost notice, or one whose arrival isn't known, doesn't count as
+// sent. If a server rejects the owner's address, the job is stopped nevertheless.
 func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		cause func(*scene)
@@ -398,7 +400,7 @@ func TestOnlyASentNoticeEndsTheWait(t *testing.T) {
 	}
 }
 
-// A person's second channel accepts the notice hours later. The first one counts.
+// A person's second channel accepts the notice hours after the first. The time of the first message counts.
 func TestTheFirstMessageOfANoticeCounts(t *testing.T) {
 	s := newScene(t)
 	s.config.PersonalWebhooks, s.config.Required = true, []peoplev1.NoticeEvent{peoplev1.NoticeStopping}
@@ -416,7 +418,7 @@ func TestTheFirstMessageOfANoticeCounts(t *testing.T) {
 	require.Equal(t, first.Truncate(time.Second), d.Sent.UTC())
 }
 
-// A clock that is ahead for one round loses no notice that waits.
+// If the clock is ahead for one round, no waiting notice is lost.
 func TestAWaitingNoticeWhileTheClockIsAhead(t *testing.T) {
 	for _, ahead := range []time.Duration{25 * time.Hour, 72 * time.Hour} {
 		s := newScene(t)
@@ -433,7 +435,7 @@ func TestAWaitingNoticeWhileTheClockIsAhead(t *testing.T) {
 	}
 }
 
-// A slow channel doesn't delay the messages of another one for long, and all of its messages arrive.
+// A slow channel delays the messages of another channel only for a limited time, and all messages of the slow channel arrive.
 func TestASlowChannel(t *testing.T) {
 	s := newScene(t)
 	s.config.PerHour, s.slow = 100, 15*time.Second
@@ -452,7 +454,7 @@ func TestASlowChannel(t *testing.T) {
 	require.Equal(t, map[string]int{"mail sent": 12}, s.counts)
 }
 
-// A receiver that is added to the configuration gets no notices of earlier events.
+// A receiver that is added to the configuration gets no notices about earlier events.
 func TestAReceiverThatIsAddedLater(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}
@@ -482,7 +484,7 @@ func TestAReceiverThatIsAddedLater(t *testing.T) {
 	require.False(t, old.configure([]string{"webhook/chat"}, s.now))
 }
 
-// A clock that was days ahead for a while doesn't end all notices until then.
+// If the clock was days ahead for a while, notices are still sent before the time that it showed.
 func TestAClockThatWasAhead(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators = []string{"ops@example.org"}
@@ -499,7 +501,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 	require.Len(t, s.sent, 2)
 }
 
-// After a day a notice is given up, and counted.
+// A notice that can't be sent for a day is given up, and counted as lost.
 func TestANoticeThatCantBeSentIsGivenUp(t *testing.T) {
 	s := newScene(t)
 	s.down = errors.New("away")
@@ -517,7 +519,8 @@ func TestANoticeThatCantBeSentIsGivenUp(t *testing.T) {
 
 type killed struct{}
 
-// A handler that is killed between a message and its record sends it again, and not endlessly.
+// If the handler is killed after it has sent a message and before it has written the record, it sends the message again, but only a limited number
+// of times.
 func TestKilledBetweenSendAndRecord(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -550,7 +553,7 @@ func TestKilledBetweenSendAndRecord(t *testing.T) {
 	require.Len(t, s.sent, 2)
 }
 
-// A message whose arrival is unknown is sent again, with a pause, and not endlessly.
+// A message is sent again if it isn't known whether it has arrived, with pauses and only a limited number of times.
 func TestUnknownArrival(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -563,7 +566,7 @@ func TestUnknownArrival(t *testing.T) {
 	require.Equal(t, 1, s.counts["mail lost"])
 }
 
-// Nothing is sent if the record can't be written before, and a message isn't sent again if it can't be written after.
+// No message is sent if the record can't be written before it. A message isn't sent again if the record can't be written after it.
 func TestTheRecordCantBeWritten(t *testing.T) {
 	s := newScene(t)
 	s.job(1, "ann")
@@ -583,7 +586,7 @@ func TestTheRecordCantBeWritten(t *testing.T) {
 	require.Len(t, s.sent, 1)
 }
 
-// Of two replicas that both believe to lead, one sends.
+// If two replicas both believe that they lead, only one of them sends messages.
 func TestTwoReplicas(t *testing.T) {
 	s := newScene(t)
 	a, b := s.replica(), s.replica()
@@ -597,7 +600,7 @@ func TestTwoReplicas(t *testing.T) {
 	require.Len(t, s.sent, 1)
 }
 
-// Of a flood, a person gets a few mails and one digest an hour; the record stays small.
+// In a flood, a person gets only a few mails and one digest an hour, and the record stays small.
 func TestAFlood(t *testing.T) {
 	s := newScene(t)
 	for i := range 1000 {
@@ -623,7 +626,7 @@ func TestAFlood(t *testing.T) {
 	require.Len(t, s.sent, 7)
 }
 
-// A digest is bounded, and says how many it leaves out.
+// The length of a digest is limited, and the digest contains the number of notices that it leaves out.
 func TestADigest(t *testing.T) {
 	s := newScene(t)
 	s.config.PerHour = 1
@@ -637,7 +640,7 @@ func TestADigest(t *testing.T) {
 	require.Contains(t, s.last.Text, "and 400 more")
 }
 
-// More notices than the record holds move its beginning: none is sent twice.
+// If there are more notices than the record can hold, the beginning of the record moves, and no notice is sent twice.
 func TestARecordThatIsFull(t *testing.T) {
 	l := NewLedger(start)
 	for i := range mostEntries + 500 {
@@ -656,7 +659,7 @@ func TestARecordThatIsFull(t *testing.T) {
 	require.Empty(t, l.Entries)
 }
 
-// Names and reasons that people wrote stay one line, and change neither the direction of the text nor its structure.
+// Names and reasons that people wrote stay on one line, and change neither the direction of the text nor its structure.
 func TestHostileNames(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -668,7 +671,7 @@ func TestHostileNames(t *testing.T) {
 	assert.NotContains(t, s.last.Text, "\x1b")
 }
 
-// Run begins another round when the world changes, and ends with its context.
+// Run begins another round when the cluster changes, and ends when its context ends.
 func TestRun(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -695,8 +698,8 @@ func TestRun(t *testing.T) {
 	<-done
 }
 
-// Events that come before the cluster is known get notices once it is, and that takes seconds: a record begins with the notifier, not with its
-// first success.
+// Events that happen before the state of the cluster is known get notices as soon as it is known. The record begins when the notifier starts, not
+// with the first successful round.
 func TestEventsBeforeTheClusterIsKnownAreTold(t *testing.T) {
 	s := newScene(t)
 	s.stored, s.version = nil, 0

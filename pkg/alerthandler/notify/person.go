@@ -7,14 +7,14 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Person is a person as far as notices need it.
+// Person holds the data about a person that notices need.
 type Person struct {
 	Name string
-	// Address is the mail address; empty for people without an address, and for people who can't sign in.
+	// Address is the mail address. It is empty for people without an address and for people who can't sign in.
 	Address string
-	// Chosen are the person's choices; nil means the defaults.
+	// Chosen holds the person's choices; nil means the defaults.
 	Chosen *peoplev1.Notifications
-	// Administrator sees the figures of all people.
+	// Administrator reports whether the person sees the figures of all people.
 	Administrator bool
 }
 
@@ -25,11 +25,11 @@ func (p *Person) choices() *peoplev1.Notifications {
 	return peoplev1.DefaultNotifications()
 }
 
-// requires reports whether people can't turn off a kind of notice.
+// requires reports whether the configuration forbids people to turn off a kind of notice.
 func (c *Config) requires(e peoplev1.NoticeEvent) bool { return slices.Contains(c.Required, e) }
 
-// channels returns the receivers of a person's notices about an event at a time. Required notices are sent by mail even if the person turned mails
-// off: a webhook may be broken.
+// channels returns the receivers of a person's notices about an event at a time. A required notice is sent by mail even if the person has turned
+// mails off, because a webhook may be broken.
 func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receiver) {
 	chosen := p.choices()
 	if c.SMTP.Host != "" && (required || !chosen.NoMail && chosen.Counts(peoplev1.FromMail, at)) {
@@ -41,7 +41,8 @@ func (c *Config) channels(p *Person, at time.Time, required bool) (out []Receive
 	return out
 }
 
-// chosen returns the receivers of a person for one of some kinds of notices that happened at a time.
+// chosen returns the receivers of a person's notices about an event at a time, if the person has chosen one of the kinds or the configuration
+// requires one.
 func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) []Receiver {
 	if slices.ContainsFunc(kinds, c.requires) {
 		return c.channels(p, at, true)
@@ -53,7 +54,7 @@ func (c *Config) chosen(p *Person, at time.Time, kinds ...peoplev1.NoticeEvent) 
 	return c.channels(p, at, false)
 }
 
-// test returns the message that a person requested to see whether notices arrive.
+// test returns the test message that a person requested, for each of the person's channels.
 func (c *Config) test(p *Person) (out []Notice) {
 	if p.Chosen == nil || p.Chosen.Test == nil {
 		return nil
@@ -73,10 +74,10 @@ func TestID(name string, at time.Time) string {
 	return "test/" + name + "/" + at.UTC().Format(time.RFC3339)
 }
 
-// TestResult is the state of a test message to a person, on one channel.
+// TestResult is the state of a person's test message on one channel.
 type TestResult string
 
-// Results of test messages.
+// States of test messages.
 const (
 	TestWaiting TestResult = "waiting" // not sent yet; it is retried for a day
 	TestUnknown TestResult = "unknown" // sent, perhaps
@@ -85,7 +86,7 @@ const (
 	TestLost    TestResult = "lost"
 )
 
-// TestOf returns the results of a person's test message of a time, by mail and at the person's own webhook.
+// TestOf returns the states of the test message that a person requested at a time: by mail, and at the person's own webhook.
 func (l *Ledger) TestOf(name string, at time.Time) (mail, own TestResult) {
 	of := func(to Receiver) TestResult {
 		e, known := l.Entries[entryKey(TestID(name, at), to)]

@@ -12,23 +12,24 @@ import (
 )
 
 const (
-	// together is the time within which Actions of policies that requeue one job have one notice: its GPUs break one after the other.
+	// together is the time within which several Actions of policies that requeue one job share one notice, because the GPUs of a job may break one
+	// after the other.
 	together = time.Hour
-	// mostReasons bounds the reasons that a notice lists.
+	// mostReasons limits how many reasons a notice lists.
 	mostReasons = 16
 )
 
-// acted reports whether an Action has had, or may have, an effect: one that failed stops and requeues no job.
+// acted reports whether an Action has had, or may have had, an effect. An Action on a job that failed has had no effect.
 func acted(a *v1.Action) bool {
 	return a.Begun() && (a.Status.Phase != v1.PhaseFailed || !a.Spec.Do.ForJobs())
 }
 
-// stays reports whether a job stays on its machines because its requeue was refused or has failed.
+// stays reports whether a job stays on its machines because the Action to requeue it was refused or has failed.
 func stays(a *v1.Action) bool {
 	return a.Spec.Do == v1.OperationRequeueJob && (a.Status.Phase == v1.PhaseRefused || a.Status.Phase == v1.PhaseFailed) && a.Status.EndTime != nil
 }
 
-// requeues returns the Actions of policies that requeue a job, by its UID.
+// requeues returns the Actions of policies that requeue a job, by the UID of the job.
 func requeues(all []*v1.Action) map[types.UID][]*v1.Action {
 	out := map[types.UID][]*v1.Action{}
 	for _, a := range all {
@@ -39,8 +40,8 @@ func requeues(all []*v1.Action) map[types.UID][]*v1.Action {
 	return out
 }
 
-// first reports whether an Action is the first one within some time that leaves its job on its machines. The other Actions have no notice: the notice
-// of the first one has their reasons.
+// first reports whether an Action is the first one, within the time together, that leaves its job on its machines. The other Actions have no notice,
+// because the notice about the first Action contains their reasons.
 func (w *World) first(a *v1.Action) bool {
 	if a.Spec.By.Kind != v1.ByPolicy {
 		return true
@@ -59,8 +60,8 @@ func (w *World) first(a *v1.Action) bool {
 	return first == a
 }
 
-// reasons returns the reasons of an Action. If a policy requeues a job, reasons adds the reasons of the other Actions that the notice covers: they
-// wait for this Action, or have ended like it without a notice.
+// reasons returns the text with the reasons of an Action. If a policy requeues a job, the text also contains the reasons of the other Actions that
+// the notice covers. These Actions wait for this Action, or have ended in the same way without a notice.
 func (w *World) reasons(a *v1.Action) string {
 	all := []string{line(a.Spec.Reason)}
 	if a.Spec.Do == v1.OperationRequeueJob && a.Spec.By.Kind == v1.ByPolicy {
@@ -80,7 +81,7 @@ func (w *World) reasons(a *v1.Action) string {
 	return "Reasons:\n- " + strings.Join(all, "\n- ") + more
 }
 
-// shares reports whether the notice of an Action is for another one as well.
+// shares reports whether the notice about Action a also covers Action o.
 func shares(a, o *v1.Action) bool {
 	s := &o.Status
 	switch {

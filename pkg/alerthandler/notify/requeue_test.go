@@ -12,7 +12,7 @@ import (
 	peoplev1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// The owner of a job that a policy requeues gets the same notices, and one more if the policy no longer does so.
+// The owner of a job that a policy requeues gets the same notices as for a stop, and another notice if the job won't be requeued after all.
 func TestTheOwnerOfARequeuedJob(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -36,7 +36,7 @@ func TestTheOwnerOfARequeuedJob(t *testing.T) {
 		"ann@example.org: job ann/train2 won't be requeued", "ann@example.org: job ann/train1 is retried"}, s.sent)
 }
 
-// The job may finish between the decision and the request.
+// A job may finish between the decision to requeue it and the request.
 func TestAJobThatEndedBeforeItsRequeueWasNotRequeued(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")
@@ -50,7 +50,7 @@ func TestAJobThatEndedBeforeItsRequeueWasNotRequeued(t *testing.T) {
 	require.Equal(t, []string{"ann@example.org: job ann/train1 was requeued"}, s.sent)
 }
 
-// eight returns the Actions that requeue a job because of its eight GPUs.
+// eight returns eight Actions that requeue a job, one for each of its eight GPUs.
 func (s *scene) eight() (out []*v1.Action) {
 	for i := range 8 {
 		a := s.job(i, "ann")
@@ -64,7 +64,7 @@ func (s *scene) eight() (out []*v1.Action) {
 	return out
 }
 
-// A job whose eight GPUs break has one notice before its requeue and one after it, which name them.
+// All eight GPUs of a job break. The owner gets one notice before the requeue and one after it, and both name all GPUs.
 func TestOneNoticeNamesAllBrokenGPUsOfAJob(t *testing.T) {
 	s := newScene(t)
 	all := s.eight()
@@ -84,7 +84,7 @@ func TestOneNoticeNamesAllBrokenGPUsOfAJob(t *testing.T) {
 	require.Equal(t, []string{"ann@example.org: job ann/train1 will be requeued at 2026-11-30 12:00 UTC", "ann@example.org: job ann/train1 was requeued"}, s.sent)
 }
 
-// A job that policies no longer requeue has one notice for all of its GPUs that break within an hour.
+// The owner of a job that policies no longer requeue gets one notice about all GPUs that break within an hour.
 func TestOneNoticeOfAJobThatStays(t *testing.T) {
 	s := newScene(t)
 	all := s.eight()
@@ -104,7 +104,8 @@ func TestOneNoticeOfAJobThatStays(t *testing.T) {
 	require.Contains(t, s.last.Text, "Reason: GPU 7 of node3 is broken\n")
 }
 
-// If a person's request is refused, only that person gets a notice. If the owner has had a notice of the plan, the owner gets the next one, too.
+// If a person's request is refused, only that person gets a notice. If the owner has already got a notice about the plan, the owner also gets the
+// next notice.
 func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	for _, c := range []struct {
 		by      v1.RequesterKind
@@ -135,8 +136,8 @@ func TestARefusedRequestToRequeueAJob(t *testing.T) {
 	}
 }
 
-// A stop that failed stopped nothing: the owner, who got a notice that announced the stop, gets another notice about the failure, and also a notice
-// about a later stop.
+// An Action to stop a job fails, so the job isn't stopped. The owner, who got a notice about the planned stop, gets a notice about the failure, and
+// later a notice about another stop.
 func TestAStopThatFailedStoppedNothing(t *testing.T) {
 	s := newScene(t)
 	a := s.job(1, "ann")

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Notices about machines are sentences. All operations except resets apply to the whole machine, even if the alert is about a GPU.
+// Notices about machines are correct sentences. All operations except resets apply to the whole machine, even if the alert is about a GPU.
 func TestNoticesAboutMachinesAreSentences(t *testing.T) {
 	c, gpu := &Config{}, int32(2)
 	act := metav1.NewTime(start.Add(time.Hour))

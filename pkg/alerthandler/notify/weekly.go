@@ -2,17 +2,18 @@ package notify
 
 import "time"
 
-// Weekly is the report of a week.
+// Weekly is the report about one week.
 type Weekly struct {
 	// At is the earliest time at which the report is sent.
 	At time.Time
-	// For lists the people who chose the report. Whole returns the figures of everyone, and Of returns the figures of one person.
+	// For holds the people who have chosen the report. Whole returns the figures of all people, and Of returns the figures of one person.
 	For   []Person
 	Whole func() string
 	Of    func(name string) string
 }
 
-// WeeklyAt returns when the latest weekly report was due: Monday at 08:00 UTC, about the seven days before that Monday.
+// WeeklyAt returns the time at which the latest weekly report became due: Monday at 08:00 UTC. The report is about the seven days before that
+// Monday.
 func WeeklyAt(now time.Time) time.Time {
 	const hour = 8
 	now = now.UTC()
@@ -24,7 +25,7 @@ func WeeklyAt(now time.Time) time.Time {
 	return at
 }
 
-// weekly returns the messages with a weekly report: administrators get the figures of everyone.
+// weekly returns the notices with the weekly report. Administrators get the figures of all people, other people their own figures.
 func (c *Config) weekly(w *Weekly) (out []Notice) {
 	if w == nil {
 		return nil

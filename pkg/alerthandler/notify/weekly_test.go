@@ -19,7 +19,7 @@ func TestWeeklyReportsAreDueOnMondays(t *testing.T) {
 	}
 }
 
-// People who chose the report get their own figures, and administrators get everyone's figures. Each person gets one report.
+// People who have chosen the report get their own figures, and administrators get the figures of all people. Each person gets one report.
 func TestWeeklyReports(t *testing.T) {
 	s := newScene(t)
 	s.config.Administrators, s.config.WeeklyReport = []string{"ops@example.org"}, true

@@ -10,21 +10,22 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Alert is one alert, as Alertmanager sends it to webhooks (version 4 of its message).
+// Alert is one alert as Alertmanager sends it to webhooks (message version 4).
 type Alert struct {
-	// Status is firing or resolved.
+	// Status is "firing" or "resolved".
 	Status      string            `json:"status"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
-	// EndsAt is when a resolved alert ended.
+	// EndsAt is the time at which a resolved alert ended.
 	EndsAt time.Time `json:"endsAt"`
 }
 
 // Firing reports whether the alert hasn't ended.
 func (a *Alert) Firing() bool { return a.Status != "resolved" }
 
-// label returns the first label that the alert has. Rules of OpenPAI have other names than ours.
+// label returns the value of the first of the named labels that the alert has. Several names are needed because rules of OpenPAI use other names
+// than rules of paictl.
 func (a *Alert) label(names ...string) string {
 	for _, name := range names {
 		if v := a.Labels[name]; v != "" {
@@ -34,16 +35,16 @@ func (a *Alert) label(names ...string) string {
 	return ""
 }
 
-// Target is the target of an alert by its labels. It may not exist.
+// Target is the target that the labels of an alert name. The target may not exist.
 type Target struct {
-	// User and Job name a job.
+	// User and Job identify a job.
 	User, Job string
-	// Machine names a machine, and GPU one of its GPUs.
+	// Machine is the name of a machine, and GPU is the number of one of its GPUs.
 	Machine string
 	GPU     *int32
 }
 
-// Target returns the job or the machine that the labels name.
+// Target returns the job or the machine that the alert's labels name.
 func (a *Alert) Target() Target {
 	t := Target{User: a.label("user", "username"), Job: a.label("job_name"), Machine: a.label("node", "node_name")}
 	if n, err := strconv.ParseInt(a.label("gpu", "minor_number"), 10, 32); err == nil && n >= 0 && n <= mostGPU {
@@ -53,7 +54,7 @@ func (a *Alert) Target() Target {
 	return t
 }
 
-// Reason describes the alert in one sentence.
+// Reason returns a description of the alert in one sentence.
 func (a *Alert) Reason() string {
 	if text := OneLine(a.Annotations["summary"], mostReason); text != "" {
 		return text
@@ -61,13 +62,14 @@ func (a *Alert) Reason() string {
 	return OneLine("the alert "+a.Labels["alertname"]+" fires", mostReason)
 }
 
-// The definition of Action has the same bounds.
+// The custom resource definition of Action has the same limits.
 const (
 	mostReason = 500
 	mostGPU    = 1023
 )
 
-// OneLine removes control characters from a text, including characters that change its direction, and bounds its length in bytes.
+// OneLine returns a text on one line. The argument most limits its length in bytes. OneLine replaces control characters, including those that
+// change the direction of text.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
@@ -97,13 +99,13 @@ func (p *Policy) Applies(a *Alert) bool {
 	return len(p.matchers) > 0
 }
 
-// Subject holds the properties of a target that exempt it.
+// Subject holds the properties of a target that can exempt the target from a policy.
 type Subject struct {
 	User, VirtualCluster, Machine string
 	Tags                          []string
 }
 
-// Exempts says why the policy leaves a target alone; "" if it doesn't.
+// Exempts returns the reason why the policy leaves a target alone, or "" if the policy acts on the target.
 func (p *Policy) Exempts(s *Subject) string {
 	switch e := &p.Exempt; {
 	case s.User != "" && slices.Contains(e.Users, s.User):
@@ -121,10 +123,10 @@ func (p *Policy) Exempts(s *Subject) string {
 	return ""
 }
 
-// Does reports whether one of the steps is an operation.
+// Does reports whether one of the policy's steps is the given operation.
 func (p *Policy) Does(do v1.Operation) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Do == do })
 }
 
-// ForJobs reports whether the policy's target is a job.
+// ForJobs reports whether the policy acts on jobs. Otherwise it acts on machines.
 func (p *Policy) ForJobs() bool { return p.Steps[0].Do.ForJobs() }

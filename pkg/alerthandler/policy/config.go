@@ -17,18 +17,18 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// Config is the configuration of the program.
+// Config is the configuration of pai-alert-handler without notifications.
 type Config struct {
 	Limits       Limits   `json:"limits"`
 	DrainTimeout Duration `json:"drainTimeout"`
-	// RestartMachines allows the operation restart-machine, to policies and people.
+	// RestartMachines allows the operation restart-machine for policies and people.
 	RestartMachines bool `json:"restartMachines"`
 	// Keep is how long finished Actions are kept.
 	Keep     Duration `json:"keep"`
 	Policies []Policy `json:"policies"`
 }
 
-// Limits bound all policies together.
+// Limits holds the limits that apply to all policies together.
 type Limits struct {
 	StopsPerHour                     int `json:"stopsPerHour"`
 	StopsPerHourPerVirtualCluster    int `json:"stopsPerHourPerVirtualCluster"`
@@ -39,56 +39,57 @@ type Limits struct {
 	MachinesPerHour    int `json:"machinesPerHour"`
 	MachinesOutPercent int `json:"machinesOutPercent"`
 	RestartsPerHour    int `json:"restartsPerHour"`
-	// Returns is how often policies may return a machine to service within ReturnsWithin. Then it stays out.
+	// Returns is how often policies may return a machine to service within ReturnsWithin. After that, the machine stays out of service.
 	Returns       int      `json:"returns"`
 	ReturnsWithin Duration `json:"returnsWithin"`
 }
 
-// Step returns them as package step has them.
+// Step converts the limits to the type of package step.
 func (l Limits) Step() step.Limits {
 	return step.Limits{StopsPerHour: l.StopsPerHour, StopsPerHourAndVC: l.StopsPerHourPerVirtualCluster,
 		RequeuesPerHour: l.RequeuesPerHour, RequeuesPerHourAndVC: l.RequeuesPerHourPerVirtualCluster, RequeuesPerJob: l.RequeuesPerJob, MachinesPerHour: l.MachinesPerHour, MachinesOut: l.MachinesOutPercent,
 		RestartsPerHour: l.RestartsPerHour, Returns: l.Returns, ReturnsWithin: l.ReturnsWithin.D()}
 }
 
-// Policy is a list of steps that an alert begins.
+// Policy is a list of steps that begins when an alert fires.
 type Policy struct {
 	Name string `json:"name"`
-	// Alerts select alerts: each label has to match its regular expression, as a whole.
+	// Alerts selects alerts: each label must match its regular expression as a whole.
 	Alerts map[string]string `json:"alerts"`
-	// Exempt is left alone.
+	// Exempt holds the jobs and machines that the policy leaves alone.
 	Exempt Exempt `json:"exempt"`
-	// Hours are the hours in which the policy begins its steps; nil for all hours.
+	// Hours holds the hours in which the policy may begin its steps. Nil means all hours.
 	Hours *Hours `json:"hours,omitempty"`
-	// DryRun records the steps without their effects.
+	// DryRun records the steps without carrying them out.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Steps follow each other: each step begins when the step before it has succeeded. If a step fails or is refused, the next steps don't happen.
+	// Steps are carried out in order. Each step begins when the previous step has succeeded. If a step fails or is refused, the remaining steps are
+	// not carried out.
 	Steps []Step `json:"steps"`
 
 	matchers map[string]*regexp.Regexp
 	opens    *step.Hours
 }
 
-// Exempt names jobs and machines that a policy leaves alone.
+// Exempt selects jobs and machines that a policy leaves alone.
 type Exempt struct {
 	VirtualClusters []string `json:"virtualClusters,omitempty"`
 	Users           []string `json:"users,omitempty"`
-	// Tags are tags of jobs.
+	// Tags holds tags of jobs.
 	Tags     []string `json:"tags,omitempty"`
 	Machines []string `json:"machines,omitempty"`
 }
 
-// Step is one operation.
+// Step is one operation of a policy.
 type Step struct {
 	Do v1.Operation `json:"do"`
 	// Grace is the time between the notice to the affected people and the operation.
 	Grace Duration `json:"grace,omitempty"`
 }
 
-// Duration is a duration such as 30m in JSON.
+// Duration is a duration that is written in JSON as text, such as "30m".
 type Duration time.Duration
 
-// UnmarshalJSON reads a duration.
+// UnmarshalJSON implements json.Unmarshaler.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var text string
 	if err := json.Unmarshal(b, &text); err != nil {
@@ -102,30 +103,30 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// MarshalJSON writes a duration.
+// MarshalJSON implements json.Marshaler.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// D returns the duration.
+// D returns the duration as a time.Duration.
 func (d Duration) D() time.Duration { return time.Duration(d) }
 
-// Problem is a mistake in the configuration, at a path such as policies[2].steps[0].do.
+// Problem is a mistake in the configuration at a path such as policies[2].steps[0].do.
 type Problem struct {
 	Path, Message, Remedy string
 }
 
 func (p Problem) Error() string { return p.Path + ": " + p.Message }
 
-// The records of machines and jobs have the same bounds.
+// The records of machines and jobs have the same limits.
 const (
 	mostReturns        = 20
 	mostReturnsWithin  = 90 * 24 * time.Hour
 	mostRequeuesPerJob = 10
 )
 
-// mostGrace is the longest grace that an Action may have.
+// mostGrace is the longest grace period that an Action may have.
 const mostGrace = 7 * 24 * time.Hour
 
-// Read reads and checks a configuration.
+// Read decodes and checks a configuration.
 func Read(data []byte) (*Config, error) {
 	c := &Config{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -140,7 +141,7 @@ func Read(data []byte) (*Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// Check returns the mistakes of a configuration, and prepares its policies.
+// Check returns the mistakes in a configuration, and compiles the expressions and hours of its policies.
 func (c *Config) Check() (out []Problem) {
 	add := func(path, remedy, format string, args ...any) {
 		out = append(out, Problem{path, fmt.Sprintf(format, args...), remedy})
@@ -240,7 +241,7 @@ func (p *Policy) check(at string, add func(path, remedy, format string, args ...
 	}
 }
 
-// checkRestarts checks that restarts are allowed, and that the machine is drained, and not returned, before.
+// checkRestarts checks that restarts are allowed, and that the machine is drained and not returned to service before its restart.
 func (p *Policy) checkRestarts(at string, allowed bool, add func(path, remedy, format string, args ...any)) {
 	drained, returned := false, false
 	for i, s := range p.Steps {
@@ -274,7 +275,7 @@ func join(list []v1.Operation) string {
 	return strings.Join(out, ", ")
 }
 
-// ByName returns a policy, or nil.
+// ByName returns the policy with a name, or nil.
 func (c *Config) ByName(name string) *Policy {
 	for i := range c.Policies {
 		if c.Policies[i].Name == name {

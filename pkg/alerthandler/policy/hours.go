@@ -10,21 +10,21 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/step"
 )
 
-// Hours are the hours in which a policy begins its steps, so that people can react.
+// Hours defines the hours in which a policy may begin its steps, for example when people can react.
 type Hours struct {
 	// Zone is the time zone, such as Europe/Berlin.
 	Zone string `json:"zone"`
-	// Days are the days of the week, such as mon.
+	// Days holds days of the week, such as mon.
 	Days []string `json:"days"`
 	// From and To are times of the day, such as 09:00.
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// days are the names of the days, Sunday first.
+// days holds the names of the days, beginning with Sunday.
 var days = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// check reports mistakes, and returns the hours as package step has them.
+// check reports mistakes, and converts the hours to the type of package step.
 func (h *Hours) check(at string, add func(path, remedy, format string, args ...any)) *step.Hours {
 	out := &step.Hours{}
 	var err error
@@ -58,7 +58,7 @@ func (h *Hours) check(at string, add func(path, remedy, format string, args ...a
 	return out
 }
 
-// minutes reads a time of the day. 24:00 is its end.
+// minutes returns the minutes since midnight for a time of day. 24:00 is the end of the day.
 func minutes(text string) (int, error) {
 	if text == "24:00" {
 		return 24 * 60, nil
@@ -70,5 +70,5 @@ func minutes(text string) (int, error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// Opens returns the hours in which the policy begins its steps; nil for all hours.
+// Opens returns the hours in which the policy may begin its steps. Nil means all hours.
 func (p *Policy) Opens() *step.Hours { return p.opens }

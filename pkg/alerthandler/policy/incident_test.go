@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 )
 
-// The labels and the policy identify an alert; the time when the alert began doesn't.
+// A policy and the labels identify an alert. The time at which the alert began doesn't.
 func TestKeys(t *testing.T) {
 	p, q := &policy.Policy{Name: "p"}, &policy.Policy{Name: "q"}
 	one := alert("a=1 b=2")
@@ -35,7 +35,7 @@ func TestNamesOfIncidents(t *testing.T) {
 	}
 }
 
-// All messages about one firing of an alert belong to one incident, in whatever order they arrive.
+// All messages about one firing of an alert belong to one incident, even if they arrive in a different order.
 func TestMessagesAndIncidents(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Unix(0, 0).UTC().Add(time.Duration(minutes) * time.Minute) }
 	fires := policy.Incident{Started: at(0), Last: at(60)}

@@ -14,7 +14,7 @@ import (
 const good = `{"limits":{"stopsPerHour":1,"returns":3,"returnsWithin":"168h"},"drainTimeout":"30m","keep":"24h","policies":[
 	{"name":"idle","alerts":{"alertname":"Idle|Asleep","severity":"warning"},"exempt":{"users":["ann"],"virtualClusters":["lab"],"tags":["keep"],"machines":["n1"]},"steps":[{"do":"stop-job","grace":"4h"}]}]}`
 
-// Each label has to match as a whole.
+// Each label must match its expression as a whole.
 func TestAPolicySelectsAlerts(t *testing.T) {
 	c, err := policy.Read([]byte(good))
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestExemptions(t *testing.T) {
 	}
 }
 
-// An invalid configuration is rejected with the path of the field.
+// An invalid configuration is rejected with an error.
 func TestWrongConfigurations(t *testing.T) {
 	for from, to := range map[string]string{
 		`"drainTimeout":"30m"`: `"drainTimeout":"30"`, `"keep":"24h"`: `"keep":"23h"`, `"do":"stop-job"`: `"do":"explode"`, `"grace":"4h"`: `"grace":"-1s"`,
@@ -73,7 +73,7 @@ func TestWrongConfigurations(t *testing.T) {
 	}
 }
 
-// A restart has to be allowed, and comes after a drain.
+// A policy may restart machines only if restarts are allowed, and only after a drain.
 func TestPoliciesThatRestartMachines(t *testing.T) {
 	for steps, want := range map[string]string{
 		`{"do":"drain"},{"do":"restart-machine"},{"do":"uncordon"}`:                "",
@@ -98,7 +98,7 @@ func TestPoliciesThatRestartMachines(t *testing.T) {
 	}
 }
 
-// A requeue is the only step of its policy: each other step for jobs would affect the attempt that follows.
+// A requeue must be the only step of its policy, because another step for jobs would affect the attempt that the requeue starts.
 func TestPoliciesThatRequeueJobs(t *testing.T) {
 	for steps, want := range map[string]string{
 		`{"do":"requeue-job"}`:                      "",

@@ -11,7 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A policy has begun to return a machine, and the API server rejected the change because the Node had changed. The new state of the Node decides.
+// A policy has begun to return a machine to service, and the API server has rejected the change because the Node had changed. The next decision is
+// based on the new state of the Node.
 func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	begun := func() (*v1.Action, *step.Facts) {
 		a, f := onMachine(v1.OperationUncordon), drained()
@@ -47,7 +48,8 @@ func TestAMachineThatChangesBeforeItIsReturned(t *testing.T) {
 	require.Equal(t, "node3: it stays out", n.Status.Message)
 }
 
-// A restart has begun, and its order isn't written yet: restarts are turned off, or the policy no longer wants it. Once the order is written, its result counts.
+// A restart has begun, but its order isn't written yet, when restarts are turned off or the policy no longer wants the restart. After the order is
+// written, only the result of the restart counts.
 func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 	for message, change := range map[string]func(*step.Facts){
 		"restarts of machines are off: set restartMachines in the sections alert-handler and agent": func(f *step.Facts) { f.Restarts = false },
@@ -70,7 +72,8 @@ func TestARestartThatIsNoLongerAllowedIsNotOrdered(t *testing.T) {
 	}
 }
 
-// An effect that the API server rejects is repeated for ten minutes. Then the Action fails with the rejection, since other Actions wait for its end.
+// An effect that the API server rejects is repeated for ten minutes. After that, the Action fails with the rejection, because other Actions wait
+// for its end.
 func TestARefusedEffectEndsItsAction(t *testing.T) {
 	for _, c := range []struct {
 		a    *v1.Action

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// cordoned reports whether the machine is cordoned for this Action. A person takes over the cordon of a policy, so that the policy doesn't end it,
-// and each alert has its part in a cordon of policies.
+// cordoned reports whether the machine is cordoned for this Action. If a person requests an Action, any cordon by a person is enough, and the
+// person takes over the cordon of a policy, so that the policy doesn't end it. If a policy requests it, the alert must be part of the mark.
 func (d *decision) cordoned() bool {
 	m := d.f.Machine
 	if !m.Unschedulable || d.byPerson() {
@@ -17,20 +17,21 @@ func (d *decision) cordoned() bool {
 	return d.a.Spec.By.Kind == v1.ByPolicy && (m.Mark.Holds(d.a.Name) || m.Mark.Full())
 }
 
-// byPerson reports whether the cordon of the machine isn't one of policies: it has the mark of a person, or none, as after kubectl cordon and while
-// paictl changes the machine.
+// byPerson reports whether a person rather than a policy has cordoned the machine. In that case, the mark names a person, or the machine has no
+// mark, as after kubectl cordon and while paictl changes the machine.
 func (d *decision) byPerson() bool {
 	m := d.f.Machine
 	return m.Unschedulable && (m.Mark == nil || m.Mark.By.Kind != v1.ByPolicy)
 }
 
-// returned reports whether a policy has no part in the cordon of the machine, or no longer. Then the cordon belongs to other alerts.
+// returned reports whether this policy's alert isn't, or is no longer, part of the mark. In that case, the cordon belongs to other alerts.
 func (d *decision) returned() bool {
 	m := d.f.Machine
 	return d.a.Spec.By.Kind == v1.ByPolicy && m.Mark != nil && !m.Mark.Holds(d.a.Name)
 }
 
-// stuck adds to the end of a policy's Action that its machine stays cordoned, and how a person returns it: no later step does.
+// stuck adds to the final message of a policy's Action that the machine stays cordoned, and how a person can return it to service, because no later
+// step will do so.
 func (d *decision) stuck(message string) string {
 	m := d.f.Machine
 	if d.a.Spec.By.Kind != v1.ByPolicy || d.a.Spec.Machine == nil || m == nil || !m.Unschedulable || d.byPerson() || d.returned() || strings.Contains(message, "stays cordoned") {

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A person's cordon or drain of a machine that a policy has cordoned takes the cordon over, and the policy doesn't end it.
+// A person requests a cordon or a drain of a machine that a policy has cordoned. The person takes over the cordon, and the policy doesn't end it.
 func TestAPersonTakesACordonOver(t *testing.T) {
 	for _, do := range []v1.Operation{v1.OperationCordon, v1.OperationDrain} {
 		a, f := onMachine(do, byAdmin), facts()
@@ -31,7 +31,7 @@ func TestAPersonTakesACordonOver(t *testing.T) {
 	}
 }
 
-// A machine that policies have cordoned for several alerts is returned when the last one is repaired.
+// A machine that policies have cordoned for several alerts is returned to service after the repair for the last alert.
 func TestAPolicyEndsItsPartOfACordon(t *testing.T) {
 	gpu2, hot := v1.Mark{Action: "broken-a-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "broken"}, Reason: "GPU 2"}, v1.Mark{Action: "hot-b-1-1", By: v1.Requester{Kind: v1.ByPolicy, Name: "hot"}, Reason: "it is hot"}
 	f := facts()
@@ -54,7 +54,7 @@ func TestAPolicyEndsItsPartOfACordon(t *testing.T) {
 	require.Equal(t, step.EffectUncordon, step.Decide(onMachine(v1.OperationUncordon, func(a *v1.Action) { a.Name = "hot-b-1-3" }), f, start).Effect)
 }
 
-// A person uncordons a machine while its pods move. The drain doesn't cordon it again.
+// A person uncordons a machine while its pods are being moved. The drain doesn't cordon the machine again.
 func TestADrainDoesntCordonAgain(t *testing.T) {
 	a, f := onMachine(v1.OperationDrain), facts()
 	f.Machine.Pods = []step.Pod{{Namespace: "ns", Name: "p", Managed: true}}

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A person has cordoned many machines, whose jobs continue. Policies move the jobs of only a few of them within an hour.
+// A person has cordoned many machines on which jobs still run. Policies move the jobs of only a few of these machines within an hour.
 func TestDrainsOfCordonedMachinesAreLimited(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 2, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}, Cordoned: map[string]bool{}}
@@ -25,7 +25,8 @@ func TestDrainsOfCordonedMachinesAreLimited(t *testing.T) {
 	require.Equal(t, "it waits: policies may put 2 machines out of service an hour", all[2].Status.Message)
 }
 
-// An Action for a machine is in its grace period. One of another alert for the same machine doesn't act before it without a place in the hour.
+// An Action for a machine is in its grace period. An Action for another alert about the same machine doesn't act earlier, unless the limit per hour
+// has a place for it.
 func TestAnotherAlertForAMachineInItsGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 1, MachinesOut: 1}
 	on := func(name, machine string, change ...func(*v1.Action)) *v1.Action {

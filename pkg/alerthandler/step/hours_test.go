@@ -18,7 +18,7 @@ func office(t *testing.T) *step.Hours {
 	return &step.Hours{Zone: zone, Days: [7]bool{false, true, true, true, true, true, false}, From: 9 * 60, To: 18 * 60}
 }
 
-// Hours are in a time zone, also when its clock changes.
+// Hours refer to a time zone, even when the clock of the zone changes.
 func TestHours(t *testing.T) {
 	for at, want := range map[string]string{
 		"2026-11-30T08:30:00Z": "2026-11-30T08:30:00Z", // a Monday, 9:30 in Berlin
@@ -37,7 +37,7 @@ func TestHours(t *testing.T) {
 	require.Equal(t, now, (*step.Hours)(nil).Next(now))
 }
 
-// A grace that ends at night is prolonged to the morning, as its notice says, and the limits count it there.
+// A grace period that would end at night is extended to the next morning. The notice names that time, and the limits count the Action at that time.
 func TestAPolicyActsInItsHours(t *testing.T) {
 	friday := time.Date(2026, 12, 4, 15, 0, 0, 0, time.UTC)
 	monday := time.Date(2026, 12, 7, 8, 0, 0, 0, time.UTC)
@@ -66,7 +66,7 @@ func TestAPolicyActsInItsHours(t *testing.T) {
 	require.Equal(t, monday.Sub(friday.Add(6*time.Hour)), n.After)
 }
 
-// An alert that wasn't repeated may have ended.
+// An Action doesn't begin if its alert wasn't repeated, because the alert may have ended.
 func TestAnAlertThatWasntRepeated(t *testing.T) {
 	a, f := stop(grace(time.Hour)), facts()
 	f.Unheard = "it waits: the alert"

@@ -8,29 +8,31 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Limits bound policies. Requests of people aren't bounded.
+// Limits holds the limits for policies. Requests of people aren't limited.
 type Limits struct {
-	// StopsPerHour is how many jobs policies may stop within an hour, StopsPerHourAndVC how many of one virtual cluster.
+	// StopsPerHour is how many jobs policies may stop within an hour. StopsPerHourAndVC is the same for the jobs of one virtual cluster.
 	StopsPerHour, StopsPerHourAndVC int
-	// RequeuesPerHour and RequeuesPerHourAndVC are the same for requeues of jobs. RequeuesPerJob is how often policies may requeue one job within a day.
+	// RequeuesPerHour and RequeuesPerHourAndVC are the same limits for requeues of jobs. RequeuesPerJob is how often policies may requeue one job
+	// within a day.
 	RequeuesPerHour, RequeuesPerHourAndVC int
 	RequeuesPerJob                        int
 	// MachinesPerHour is how many machines policies may put out of service, or drain, within an hour.
 	MachinesPerHour int
 	// RestartsPerHour is how many machines policies may restart within an hour.
 	RestartsPerHour int
-	// MachinesOut is the percentage of machines that may be out of service, for whatever reason, at a time. One machine always may.
+	// MachinesOut is the percentage of machines that may be out of service at a time, for whatever reason. At least one machine may always be.
 	MachinesOut int
 	// Returns is how often policies may return a machine to service within ReturnsWithin.
 	Returns       int
 	ReturnsWithin time.Duration
-	// Hours are the hours when the Action may begin.
+	// Hours holds the hours in which the Action may begin.
 	Hours *Hours
-	// Waits reports whether an Action waits for its notice. At the end of its grace period it loses its place, since it may wait for a day. Nil if no Action waits.
+	// Waits reports whether an Action waits for its notice. Such an Action loses its place in the limits at the end of its grace period, because it
+	// may wait for a day. If Waits is nil, no Action waits.
 	Waits func(*v1.Action) bool
 }
 
-// Stays says why policies don't return a machine to service: they have done so too often. It is "" if they may.
+// Stays returns the reason why policies don't return a machine to service because they have done so too often. It returns "" if they may.
 func (l Limits) Stays(returns []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range returns {
@@ -50,7 +52,8 @@ func (l Limits) Stays(returns []time.Time, now time.Time) string {
 // day is the period within which the requeues of a job are counted.
 const day = 24 * time.Hour
 
-// StaysJob says why policies don't requeue a job again: they have done so too often, at these times. It is "" if they may.
+// StaysJob returns the reason why policies don't requeue a job again because they have done so too often. It returns "" if they may. requeues holds
+// the times of their requeues.
 func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
 	n := 0
 	for _, at := range requeues {
@@ -67,19 +70,19 @@ func (l Limits) StaysJob(requeues []time.Time, now time.Time) string {
 	return fmt.Sprintf("it isn't requeued: policies have done so %s within a day (limits.requeuesPerJob: %d)", plural.Of(n, "time"), l.RequeuesPerJob)
 }
 
-// Machines are the machines that run jobs.
+// Machines describes the machines that run jobs.
 type Machines struct {
 	Total int
-	// Out holds the machines that get no pods: they are cordoned, or not ready.
+	// Out holds the machines that get no pods because they are cordoned or not Ready.
 	Out map[string]bool
-	// Cordoned holds the machines of Out that are cordoned. The other machines come back when they are ready, unless a policy cordons them.
+	// Cordoned holds the machines in Out that are cordoned. The other machines in Out return when they are Ready, unless a policy cordons them.
 	Cordoned map[string]bool
 }
 
-// window is the period of the limits.
+// window is the period of the limits per hour.
 const window = time.Hour
 
-// Check decides about one Action of a policy. all are the Actions of the cluster, this one among them or not.
+// Check decides whether the limits allow an Action of a policy. all holds all Actions of the cluster; it may contain this Action.
 func (l Limits) Check(a *v1.Action, all []*v1.Action, m Machines, now time.Time) Limit {
 	switch a.Spec.Do {
 	case v1.OperationStopJob:
@@ -112,7 +115,8 @@ func (l Limits) restarts(a *v1.Action, all []*v1.Action, now time.Time) Limit {
 	return recent.wait(fmt.Sprintf("policies may restart %s an hour", plural.Of(l.RestartsPerHour, "machine")))
 }
 
-// jobs decides about an operation on a job: most of all jobs, and mostOwn of its virtual cluster, may have it within an hour.
+// jobs decides whether the limits allow an operation on a job. The argument most is the number of jobs that may have the operation within an hour,
+// and mostOwn is the same for jobs of the same virtual cluster.
 func (l Limits) jobs(a *v1.Action, all []*v1.Action, now time.Time, verb string, most, mostOwn int) Limit {
 	vc := ""
 	if a.Spec.Job != nil {
@@ -164,7 +168,8 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 			counted[other.Spec.Machine.Name] = true
 		}
 	}
-	// A machine whose Action is in its grace period has its place in the share, but one in the hour only at the end of the grace period.
+	// A machine whose Action is in its grace period counts toward the share of machines that are out of service, but counts toward the limit per
+	// hour only at the end of the grace period.
 	if most := max(1, m.Total*l.MachinesOut/100); !m.Cordoned[name] && !taken[name] && len(taken) >= most {
 		return Limit{Refused: fmt.Sprintf("%d of %s are out of service, and policies may raise that to %d (machinesOut: %d %%)",
 			len(taken), plural.Of(m.Total, "machine"), most, l.MachinesOut)}
@@ -175,20 +180,20 @@ func (l Limits) machines(a *v1.Action, all []*v1.Action, m Machines, now time.Ti
 	return Limit{}
 }
 
-// counts reports whether another Action uses up the limits: one of a policy that is to have an effect, or had one.
+// counts reports whether another Action uses up the limits: an Action of a policy that has had an effect or is about to have one.
 func (l Limits) counts(a, other *v1.Action, now time.Time) bool {
 	return other.Name != a.Name && other.Spec.By.Kind == v1.ByPolicy && !other.Spec.DryRun &&
 		(other.Begun() || other.Status.Phase == v1.PhaseNoticed && !due(a, now) && !(due(other, now) && l.Waits != nil && l.Waits(other)))
 }
 
-// due reports whether the grace period of an Action has ended. The Action has had its place among the other Actions in their grace period since its notice. Only
-// Actions that have begun count against it now: they may have begun late.
+// due reports whether the grace period of an Action has ended. Since its notice, the Action has had its place among the other Actions in their
+// grace periods. So only Actions that have begun count against it now, because they may have begun late.
 func due(a *v1.Action, now time.Time) bool {
 	return a.Status.Phase == v1.PhaseNoticed && a.Status.ActTime != nil && !a.Status.ActTime.After(now)
 }
 
-// count counts the Actions that acted, or will act after their grace period, within an hour of the time when a given Action would act. So an Action in its
-// grace takes a place in the hour that its notice names, and no place in the hours before.
+// count counts the Actions that acted, or will act after their grace period, within an hour of the time at which a given Action would act. So an
+// Action in its grace period takes a place in the hour that its notice names, and no place in earlier hours.
 type count struct {
 	now, at time.Time
 	n       int
@@ -206,7 +211,7 @@ func (l Limits) newCount(a *v1.Action, now time.Time) *count {
 	return &count{now: now, at: l.Hours.Next(at)}
 }
 
-// add counts an Action, and reports whether it is within the hour.
+// add counts an Action if it acts within the hour, and reports whether it does.
 func (c *count) add(a *v1.Action) bool {
 	acts := c.now
 	switch s := &a.Status; {
@@ -226,7 +231,8 @@ func (c *count) add(a *v1.Action) bool {
 	return true
 }
 
-// wait returns a Limit that lasts until the first Action began an hour ago; Actions in their grace period may also be canceled.
+// wait returns a Limit that lasts until the first counted Action began an hour ago. It may end earlier if Actions in their grace period are
+// canceled.
 func (c *count) wait(limit string) Limit {
 	after := time.Minute
 	if !c.first.IsZero() {

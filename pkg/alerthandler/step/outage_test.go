@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// round decides about each Action once, as the handler does, and returns how many began.
+// round decides once about each Action, as the handler does, and returns how many Actions began.
 func round(l step.Limits, all []*v1.Action, m step.Machines, now time.Time) (began int) {
 	for i, a := range all {
 		f := facts()
@@ -27,7 +27,8 @@ func round(l step.Limits, all []*v1.Action, m step.Machines, now time.Time) (beg
 	return began
 }
 
-// The graces of many Actions end while the handler is away. When it is back, the limits of an hour hold, and each Action acts in the end.
+// The grace periods of many Actions end while no handler is running. When a handler runs again, the limits per hour hold, and all Actions act in
+// the end.
 func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	for _, do := range []v1.Operation{v1.OperationStopJob, v1.OperationCordon} {
 		t.Run(string(do), func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestTheLimitsHoldAfterAnOutage(t *testing.T) {
 	}
 }
 
-// Machines fail while an Action on another machine is in its grace period: at the end of the grace period, policies may put no further machine out of service.
+// Machines fail while an Action on another machine is in its grace period. At the end of the grace period, policies may put no more machines out of
+// service.
 func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	l := step.Limits{MachinesPerHour: 4, MachinesOut: 10}
 	m := step.Machines{Total: 40, Out: map[string]bool{}}
@@ -81,7 +83,7 @@ func TestTheShareOfMachinesHoldsAtTheEndOfAGrace(t *testing.T) {
 	require.Contains(t, all[0].Status.Message, "4 of 40 machines are out of service")
 }
 
-// An Action that has waited so long that it would expire in its grace period sends no notice.
+// An Action has waited so long that it would expire during its grace period. It sends no notice.
 func TestNoNoticeThatWouldNotComeTrue(t *testing.T) {
 	a := stop(grace(4*time.Hour), func(a *v1.Action) { a.Spec.NotAfter = metav1.NewTime(start.Add(28 * time.Hour)) })
 	f := facts()

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// A drain whose pods aren't read decides as one whose pods are known, and one that waits for a limit never reads them.
+// If the pods for a drain aren't read, the decision is the same as with the pods. A drain that waits for a limit never reads the pods.
 func TestPodsAreReadIfTheyDecide(t *testing.T) {
 	read := 0
 	for _, phase := range v1.Phases() {

@@ -17,7 +17,8 @@ func requeue(change ...func(*v1.Action)) *v1.Action {
 	}}, change...)...)
 }
 
-// A job is requeued unless it has ended, another Action or the job itself has done so since the alert, or policies have done so too often.
+// A job is requeued unless it is finished, another Action has requeued it or it has begun another attempt since the alert, or policies have
+// requeued it too often.
 func TestTheFirstStepOfARequeue(t *testing.T) {
 	with := func(change func(*step.Facts)) *step.Facts {
 		f := facts()
@@ -76,7 +77,7 @@ func announced(after time.Duration) *step.Announced {
 	return &step.Announced{Action: "broken-2", At: start.Add(after)}
 }
 
-// What happens after the beginning, and after a crash: the request is made once, and not at all for a job that another one has replaced.
+// After the beginning, and after a crash, the request is made only once. It isn't made if another job has the name now.
 func TestARequeueThatHasBegun(t *testing.T) {
 	a, f := requeue(), facts()
 	a.Status = step.Decide(a, f, start).Status

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/alerthandler/v1"
 )
 
-// drained returns a machine after a drain, whose restart is allowed.
+// drained returns the facts about a machine after a drain, whose restart is allowed.
 func drained(change ...func(*step.Facts)) *step.Facts {
 	f := facts()
 	f.Restarts = true
@@ -25,7 +25,7 @@ func drained(change ...func(*step.Facts)) *step.Facts {
 	return f
 }
 
-// takenOut is a machine that a person has cordoned, or taken over from a policy.
+// takenOut changes the facts as if a person had cordoned the machine, or had taken over the cordon of a policy.
 func takenOut(f *step.Facts) {
 	f.Machine.Mark = &v1.Mark{Action: "drain-x", By: v1.Requester{Kind: v1.ByPerson, Name: "root1"}, Reason: "a fan is loud"}
 }
@@ -84,7 +84,7 @@ func TestTheFirstStepOfARestart(t *testing.T) {
 	}
 }
 
-// A restart has succeeded when the machine is ready with another boot ID and its agent finds no fault.
+// A restart succeeds when the machine is Ready with a different boot ID and its agent reports no fault.
 func TestARestart(t *testing.T) {
 	a, f := onMachine(v1.OperationRestartMachine), drained()
 	apply := func() step.Next {
@@ -136,8 +136,8 @@ func TestARestartThatFailsSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A person takes the machine over before the order is given: the machine isn't restarted. If the person takes it over after the order, the result of
-// the Action is the result of the restart.
+// If a person takes over the machine before the order is given, the machine isn't restarted. If the person takes it over after the order, the
+// result of the Action is the result of the restart.
 func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
 	a, f := onMachine(v1.OperationRestartMachine), drained()
 	a.Status = step.Decide(a, f, start).Status
@@ -150,7 +150,7 @@ func TestAPersonTakesAMachineOverBeforeItsRestart(t *testing.T) {
 	require.Equal(t, v1.PhaseActing, step.Decide(a, f, start.Add(time.Second)).Status.Phase)
 }
 
-// A policy returns no machine that another Action restarts.
+// A policy doesn't return a machine to service while another Action restarts it.
 func TestAPolicyReturnsNoMachineDuringARestart(t *testing.T) {
 	f := drained(func(f *step.Facts) { f.Restarting = "restart-x" })
 	n := step.Decide(onMachine(v1.OperationUncordon), f, start)
@@ -177,7 +177,7 @@ func TestTheLimitOfRestarts(t *testing.T) {
 	require.Equal(t, step.Limit{}, l.Check(onMachine(v1.OperationDrain), all, m, start), "it is one of restarts")
 }
 
-// If events are lost or programs are killed at any time, one Action restarts a machine once at most, and it succeeds only after a restart.
+// Although events are lost and programs are killed at any time, an Action restarts a machine at most once, and it succeeds only after a restart.
 func TestAnActionRestartsAMachineOnceAtMost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, f := onMachine(v1.OperationRestartMachine), drained()

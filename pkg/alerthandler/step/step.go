@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Effect is a change of the target. Each effect can be repeated: after a crash, the handler decides on the same effect again.
+// Effect is a change of the target. Each effect can be repeated. After a crash, the handler decides on the same effect again.
 type Effect string
 
-// Effects.
+// The effects.
 const (
 	EffectNone     Effect = ""
 	EffectStopJob  Effect = "stop-job"
@@ -25,7 +25,7 @@ const (
 	EffectEvict    Effect = "evict"
 	EffectReset    Effect = "reset-gpu"
 	EffectRestart  Effect = "restart-machine"
-	// EffectStay marks a machine that policies don't return to service.
+	// EffectStay marks a machine that policies no longer return to service.
 	EffectStay Effect = "stay"
 )
 
@@ -34,22 +34,22 @@ type Next struct {
 	// Status is written before the effect.
 	Status v1.ActionStatus
 	Effect Effect
-	// After is when to decide again, even if nothing changes; 0 means not at all.
+	// After is how long to wait before deciding again even if nothing changes. 0 means that no further decision is needed.
 	After time.Duration
 }
 
 const (
 	// again is the interval between two checks of a running operation.
 	again = 5 * time.Second
-	// resetTimeout is longer than an agent needs to see, carry out and answer a request for a reset.
+	// resetTimeout limits the reset of a GPU. It is longer than an agent takes to see, carry out and answer the request.
 	resetTimeout = 20 * time.Minute
 	// refusedTimeout is how long the handler repeats an effect that the API server rejects.
 	refusedTimeout = 10 * time.Minute
-	// mostResults bounds the results in a status.
+	// mostResults limits how many results a status contains.
 	mostResults = 100
 )
 
-// Decide returns the next step. It never returns a phase that was final, and an operation that began doesn't go back.
+// Decide returns the next step of an Action. A final phase never changes, and an operation that has begun doesn't return to an earlier phase.
 func Decide(a *v1.Action, f *Facts, now time.Time) Next {
 	d := decision{a: a, f: f, now: metav1.NewTime(now.UTC().Truncate(time.Second)), status: *a.Status.DeepCopy()}
 	if a.Status.Phase.Final() {
@@ -68,7 +68,7 @@ type decision struct {
 	status v1.ActionStatus
 }
 
-// begin decides about an Action that had no effect yet.
+// begin decides about an Action that has had no effect yet.
 func (d *decision) begin() Next {
 	spec := &d.a.Spec
 	switch problem := d.invalid(); {
@@ -140,15 +140,16 @@ func (d *decision) begin() Next {
 	return d.act()
 }
 
-// doing lists the verbs of the operations that don't overlap on one target.
+// doing lists the operations that must not overlap on one target, with their verbs.
 var doing = map[v1.Operation]string{
 	v1.OperationRestartMachine: "restarts", v1.OperationRequeueJob: "requeues", v1.OperationResetGPU: "resets", v1.OperationStopJob: "stops",
 }
 
-// passed reports whether a time has passed. A clock that was set doesn't say so.
+// passed reports whether a time has passed. It returns false while the clock can't be trusted.
 func (d *decision) passed(t time.Time) bool { return !d.f.Jumped && !t.After(d.now.Time) }
 
-// again reports whether the grace period began again because the notice came late. The notice names a time, so that the Action doesn't expire before it.
+// again reports whether the grace period began again because the notice was sent late. The notice names a time, so the Action must not expire
+// before that time.
 func (d *decision) again() bool {
 	n := d.f.Notice
 	if n == nil || d.status.Phase != v1.PhaseNoticed || n.Sent.IsZero() || !n.Sent.Before(d.a.Spec.NotAfter.Time) {
@@ -157,18 +158,18 @@ func (d *decision) again() bool {
 	return d.now.Time.Before(d.acts(n.Sent).Add(settles))
 }
 
-// settles is how long an Action that acts after its expiry may be late.
+// settles is how much later than its expiry such an Action may still act.
 const settles = 10 * time.Minute
 
-// acts returns when the Action acts if its notice was sent at a time.
+// acts returns the time at which the Action acts if its notice was sent at the time sent.
 func (d *decision) acts(sent time.Time) time.Time {
 	noticed := *d.a
 	noticed.Status = d.status
 	return noticed.Acts(sent)
 }
 
-// unnoticed says why a policy doesn't stop a job after the grace period: its owner didn't get the notice, or got it too late to do anything. after is when to look
-// again.
+// unnoticed returns the reason why a policy doesn't stop a job yet after the grace period: the owner didn't get the notice, or got it too late to
+// react. after is the time until the next check.
 func (d *decision) unnoticed() (why string, after time.Duration) {
 	n := d.f.Notice
 	if n == nil || d.a.Spec.Do != v1.OperationStopJob || d.a.Spec.By.Kind != v1.ByPolicy {
@@ -190,13 +191,14 @@ func (d *decision) unnoticed() (why string, after time.Duration) {
 	return "", 0
 }
 
-// limited reports whether a limit keeps an Action from beginning.
+// limited reports whether a limit prevents an Action from beginning.
 func limited(a *v1.Action, f *Facts) bool {
 	return a.Spec.By.Kind == v1.ByPolicy && a.Status.Phase != v1.PhaseNoticed && (f.Limit.Refused != "" || f.Limit.Wait != "")
 }
 
-// NeedsPods reports whether the next step depends on the pods of the machine; reading them costs a request. A drain that waits doesn't need them, and
-// each machine of the cluster may have such a drain. A restart is refused at once if the machine has pods.
+// NeedsPods reports whether the next step depends on the pods of the machine, because reading them costs a request. A drain that waits doesn't need
+// the pods, although every machine of the cluster may have such a drain. A restart needs them, because it is refused at once if the machine has
+// pods.
 func NeedsPods(a *v1.Action, f *Facts) bool {
 	switch {
 	case a.Spec.Do == v1.OperationRestartMachine:
@@ -209,7 +211,7 @@ func NeedsPods(a *v1.Action, f *Facts) bool {
 	return a.Spec.DryRun && !limited(a, f) // its result counts them
 }
 
-// unready returns the reason why a policy doesn't return a machine to service yet.
+// unready returns the reason why a policy doesn't return a machine to service yet, or "".
 func (d *decision) unready() string {
 	switch {
 	case d.a.Spec.Do != v1.OperationUncordon || d.a.Spec.By.Kind != v1.ByPolicy || d.a.Spec.DryRun:
@@ -226,8 +228,8 @@ func (d *decision) unready() string {
 	return ""
 }
 
-// held returns the next step of a policy that doesn't return a machine to service, or not yet, or doesn't requeue a job again: it waits in one phase, or
-// ends in another one.
+// held returns the next step of a policy's Action that must not return a machine to service, at least not yet, or must not requeue a job again. The
+// Action waits in the phase waits, or ends in the phase ends.
 func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
 	if stays := d.stays(); stays != "" {
 		if d.a.Spec.DryRun || d.a.Spec.Do == v1.OperationRequeueJob || d.f.Machine.Mark != nil && d.f.Machine.Mark.Stays {
@@ -243,7 +245,8 @@ func (d *decision) held(waits, ends v1.Phase) (Next, bool) {
 	return Next{}, false
 }
 
-// stays says why a policy doesn't return a machine to service, or doesn't requeue a job again. Once a machine is marked with it, only a person returns it.
+// stays returns the reason why a policy doesn't return a machine to service, or doesn't requeue a job again, or "". After a machine is marked with
+// the reason, only a person returns it to service.
 func (d *decision) stays() string {
 	switch {
 	case d.a.Spec.By.Kind != v1.ByPolicy:
@@ -259,7 +262,7 @@ func (d *decision) stays() string {
 	return d.f.Stays
 }
 
-// expired says that a request could not begin in time, with the reason for its wait.
+// expired returns the message of a request that could not begin in time, with the reason why it waited.
 func (d *decision) expired() string {
 	text := "it wasn't begun until " + d.a.Spec.NotAfter.UTC().Format(time.RFC3339) + ", when it expired"
 	if d.a.Spec.NotAfter.After(d.now.Time) {
@@ -271,7 +274,8 @@ func (d *decision) expired() string {
 	return text
 }
 
-// invalid says why a request names no valid target. The API server checks the form, too, but an old definition may not.
+// invalid returns the reason why a request has no valid target, or "". The API server also checks the form of requests, but an old definition may
+// not.
 func (d *decision) invalid() string {
 	spec := &d.a.Spec
 	switch spec.Do {
@@ -301,7 +305,7 @@ func (d *decision) invalid() string {
 	return ""
 }
 
-// reached reports whether the target already is in the wanted state, and says so.
+// reached reports whether the target is already in the requested state, and returns a message about it.
 func (d *decision) reached() (string, bool) {
 	name := d.a.Spec.Target()
 	switch d.a.Spec.Do {
@@ -341,7 +345,7 @@ func (d *decision) reached() (string, bool) {
 	return "", false
 }
 
-// plan returns the operation as the end of a sentence.
+// plan returns the operation as the end of a sentence such as "it will …".
 func (d *decision) plan() string {
 	name := d.a.Spec.Target()
 	if d.a.Spec.Do != v1.OperationDrain {
@@ -376,7 +380,7 @@ func (d *decision) act() Next {
 	if message, done := d.reached(); done {
 		return d.end(v1.PhaseSucceeded, message)
 	}
-	// The machine or the job may have changed since the decision, so that the API server rejected the effect.
+	// The API server may have rejected the effect because the machine or the job has changed since the decision.
 	if next, held := d.held(v1.PhaseActing, v1.PhaseFailed); held {
 		if !next.Status.Phase.Final() && d.passed(d.a.Spec.NotAfter.Time) {
 			return d.end(v1.PhaseFailed, next.Status.Message)
@@ -387,7 +391,8 @@ func (d *decision) act() Next {
 	return d.effect(effects[d.a.Spec.Do], "it is to "+d.plan())
 }
 
-// bounded ends an Action whose effect the API server rejects: other Actions wait for its end. Evictions of a drain have another time limit.
+// bounded ends an Action if the API server has rejected its effect for refusedTimeout, because other Actions wait for its end. Evictions have the
+// time limit of the drain.
 func (d *decision) bounded(next Next) Next {
 	if d.f.Refused == "" || next.Effect == EffectNone || next.Effect == EffectEvict || !d.passed(d.f.RefusedSince.Add(refusedTimeout)) {
 		return next
@@ -429,7 +434,7 @@ func (d *decision) drain() Next {
 	return d.effect(EffectEvict, fmt.Sprintf("%s of %s have to move", plural.Of(len(left), "pod"), name))
 }
 
-// results records the pods that a drain moves. A pod that is gone has moved.
+// results records which pods a drain moves. A pod that no longer exists on the machine has moved.
 func (d *decision) results(pods []Pod) {
 	at := map[string]int{}
 	for i := range d.status.Results {
@@ -462,7 +467,7 @@ func (d *decision) reset() Next {
 	return d.effect(EffectReset, "the agent is to reset "+name)
 }
 
-// list names some of many.
+// list returns a text with the first few names.
 func list(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -478,14 +483,14 @@ func (d *decision) end(p v1.Phase, message string) Next {
 
 func (d *decision) wait(p v1.Phase, message string, after time.Duration) Next {
 	d.status.Phase, d.status.Message = p, message
-	// A request expires while it waits.
+	// Decide again at the expiry of the request at the latest.
 	if left := d.a.Spec.NotAfter.Sub(d.now.Time); left > 0 && left < after {
 		after = left
 	}
 	return Next{Status: d.status, After: max(after, time.Second)}
 }
 
-// pause waits before the operation begins. An Action that was announced stays so, and keeps its place in the limits.
+// pause lets an Action wait before its operation begins. An announced Action stays in the phase Noticed, and keeps its place in the limits.
 func (d *decision) pause(message string, after time.Duration) Next {
 	phase := v1.PhasePending
 	if d.status.Phase == v1.PhaseNoticed {

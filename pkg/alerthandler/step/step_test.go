@@ -54,7 +54,7 @@ func facts() *step.Facts {
 	return &step.Facts{Job: &step.Job{UID: "u1"}, Machine: &step.Machine{UID: "n3", Ready: true, Agent: true}, DrainTimeout: 30 * time.Minute}
 }
 
-// The first step of a request ends it, starts it, or waits.
+// The first decision about a request ends it, begins it, or lets it wait.
 func TestTheFirstStep(t *testing.T) {
 	with := func(change func(*step.Facts)) *step.Facts {
 		f := facts()
@@ -112,7 +112,7 @@ func TestTheFirstStep(t *testing.T) {
 	}
 }
 
-// A drain evicts pods until no pod is left, and names the pods that stay.
+// A drain evicts pods until no pods are left, and its message names the pods that can't be moved.
 func TestADrain(t *testing.T) {
 	a := onMachine(v1.OperationDrain)
 	f := facts()
@@ -148,7 +148,7 @@ func TestADrain(t *testing.T) {
 	require.True(t, n.Status.Results[0].Done)
 }
 
-// After its grace period a request acts; one that is canceled or whose job ended in the grace period doesn't.
+// A request acts after its grace period, unless the request was canceled or the job is finished.
 func TestAfterTheGrace(t *testing.T) {
 	a := stop(grace(time.Hour))
 	f := facts()
@@ -172,7 +172,7 @@ func TestAfterTheGrace(t *testing.T) {
 	require.Equal(t, v1.PhaseCanceled, step.Decide(withdrawn, f, start.Add(time.Hour)).Status.Phase)
 }
 
-// A policy stops a job only when its owner got the notice, and early enough to do something. A person's request isn't delayed.
+// A policy stops a job only if its owner got the notice early enough to react. A person's request isn't delayed.
 func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
 	a, f := stop(grace(time.Hour)), facts()
 	a.Spec.NotAfter = metav1.NewTime(start.Add(24 * time.Hour))
@@ -206,7 +206,8 @@ func TestAJobWhoseOwnerHasNoNoticeIsNotStopped(t *testing.T) {
 	require.Equal(t, v1.PhaseActing, step.Decide(person, f, over).Status.Phase)
 }
 
-// A stop that waits for its notice has no place in the limits after its grace period: the jobs of others don't wait for its owner's mail.
+// A stop that waits for its notice has no place in the limits after its grace period, so that stops of other jobs don't wait for the mail to its
+// owner.
 func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
 	at, act := metav1.NewTime(start), metav1.NewTime(start.Add(30*time.Minute))
 	waits := stop(grace(30*time.Minute), func(a *v1.Action) {
@@ -220,7 +221,7 @@ func TestAStopThatWaitsForItsNoticeTakesNoPlace(t *testing.T) {
 	require.NotEmpty(t, l.Check(other, []*v1.Action{waits}, step.Machines{}, start.Add(time.Hour)).Wait, "it is late")
 }
 
-// While the clock may be wrong, no Action begins, expires or fails because its time has passed.
+// While the clock can't be trusted, no Action begins, expires, or fails because its time has passed.
 func TestNoTimePassesWhileTheClockJumps(t *testing.T) {
 	late := start.Add(48 * time.Hour)
 	jumped := func(f *step.Facts) *step.Facts { f.Jumped = true; return f }
@@ -242,7 +243,7 @@ func TestNoTimePassesWhileTheClockJumps(t *testing.T) {
 	require.Equal(t, v1.PhaseCanceled, step.Decide(a, jumped(facts()), late).Status.Phase)
 }
 
-// A notice that comes late names a time after the expiry, and the job is stopped at that time.
+// A notice that is sent late names a time after the expiry of the Action, and the job is stopped at that time.
 func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 	a, f := stop(grace(time.Hour)), facts()
 	a.Spec.NotAfter = metav1.NewTime(start.Add(90 * time.Minute))
@@ -257,7 +258,8 @@ func TestTheGraceThatBeginsAgainOutlastsTheExpiry(t *testing.T) {
 	require.Equal(t, v1.PhaseExpired, step.Decide(a, f, start.Add(90*time.Minute)).Status.Phase)
 }
 
-// A policy returns a machine only when its agent finds no fault: another GPU of it may be broken, too. A person may return it at once.
+// A policy returns a machine to service only when its agent reports no fault, because another of its GPUs may be broken, too. A person may return
+// it at once.
 func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	a, f := onMachine(v1.OperationUncordon), facts()
 	f.Machine.Unschedulable, f.Machine.Mark, f.Machine.Sick = true, &v1.Mark{Action: "broken-1", By: v1.Requester{Kind: v1.ByPolicy}}, "GPU 3: XID 79"
@@ -273,7 +275,8 @@ func TestAMachineWithABrokenGPUStaysCordoned(t *testing.T) {
 	require.Equal(t, step.EffectUncordon, step.Decide(a, f, start.Add(time.Minute)).Effect)
 }
 
-// A machine that policies have returned three times within a week stays out, says so, and is returned by a person alone.
+// A machine that policies have returned to service three times within a week stays out of service, and its mark says so. Only a person can return
+// it.
 func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 	l := step.Limits{Returns: 3, ReturnsWithin: 168 * time.Hour}
 	ago := func(hours ...int) (out []time.Time) {
@@ -309,7 +312,7 @@ func TestAMachineThatBreaksAgainStaysOut(t *testing.T) {
 	require.Equal(t, step.EffectCordon, step.Decide(onMachine(v1.OperationCordon), &step.Facts{Machine: &step.Machine{UID: "n3"}, Stays: stays}, start).Effect)
 }
 
-// A reset waits for the agent's answer to this request.
+// A reset waits until the agent has answered this request.
 func TestAReset(t *testing.T) {
 	a, f := onMachine(v1.OperationResetGPU), facts()
 	a.Status = step.Decide(a, f, start).Status
@@ -321,8 +324,8 @@ func TestAReset(t *testing.T) {
 	require.Equal(t, v1.PhaseSucceeded, step.Decide(a, f, start.Add(time.Minute)).Status.Phase)
 }
 
-// In any world, and after a crash at any point, a request ends, has no effect after its end, none before its grace period has ended, and none if it
-// is a dry run.
+// With any facts, and after a crash at any point, each request ends. A request has no effect after its end, before the end of its grace period, or
+// in a dry run.
 func TestAnyRequestEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		do := rapid.SampledFrom(v1.Operations()).Draw(t, "do")
@@ -392,7 +395,7 @@ func TestAnyRequestEnds(t *testing.T) {
 	})
 }
 
-// Limits count the past and announced Actions of policies, for one virtual cluster and for all. They don't count the Actions of people.
+// Limits count past and announced Actions of policies, both for one virtual cluster and for all. They don't count Actions of people.
 func TestLimits(t *testing.T) {
 	l := step.Limits{StopsPerHour: 3, StopsPerHourAndVC: 2, MachinesPerHour: 2, MachinesOut: 10}
 	began := func(a *v1.Action, name string, ago time.Duration) *v1.Action {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The definition has the fields of the types, with their kinds and values, and requires the fields that are always written.
+// The definition contains the fields of the types with their kinds and values. Fields that are always written are required.
 func TestTheDefinitionHasTheFieldsOfTheTypes(t *testing.T) {
 	crd := apiextensionsv1.CustomResourceDefinition{}
 	require.NoError(t, yaml.UnmarshalStrict(CRD, &crd))
@@ -25,7 +25,7 @@ func TestTheDefinitionHasTheFieldsOfTheTypes(t *testing.T) {
 	compare(t, Kind, reflect.TypeFor[Action](), crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
 }
 
-// compare compares a type with its schema.
+// compare checks that a schema describes a type.
 func compare(t *testing.T, at string, typ reflect.Type, schema *apiextensionsv1.JSONSchemaProps) {
 	t.Helper()
 	enums := map[reflect.Type][]string{

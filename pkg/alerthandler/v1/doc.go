@@ -8,7 +8,7 @@ import _ "embed"
 //go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:maxDescLen=200 paths=. output:crd:dir=.
 //go:generate mv paictl.openpai.org_actions.yaml crd.yaml
 
-// CRD is the custom resource definition of Action, a YAML document.
+// CRD holds the custom resource definition of Action as a YAML document.
 //
 //go:embed crd.yaml
 var CRD []byte

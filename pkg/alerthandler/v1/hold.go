@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// mostAlso bounds the further Actions in a mark.
+// mostAlso limits how many further Actions a mark contains.
 const mostAlso = 64
 
-// Holds reports whether the machine is cordoned for the alert of a policy's Action: by that Action, another step, or an earlier incident of the alert.
+// Holds reports whether the machine is cordoned for the alert of a policy's Action. The mark may contain that Action, another step, or an earlier
+// incident of the same alert.
 func (m *Mark) Holds(action string) bool {
 	return alertOf(m.Action) == alertOf(action) || slices.ContainsFunc(m.Also, func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
 }
 
-// Since returns when the machine was cordoned for the first of its alerts, to the second as in the status of Actions.
+// Since returns the time at which the machine was cordoned for the first of its alerts. It is truncated to seconds, like the times in the status of
+// Actions.
 func (m *Mark) Since() time.Time {
 	since := m.At
 	for _, o := range m.Also {
@@ -25,25 +27,25 @@ func (m *Mark) Since() time.Time {
 	return since.Truncate(time.Second)
 }
 
-// Full reports whether the mark takes no further Action.
+// Full reports whether no further Action can be added to the mark.
 func (m *Mark) Full() bool { return len(m.Also) >= mostAlso }
 
-// With returns the mark of a machine that is cordoned for another Action, too.
+// With returns the mark with another Action added.
 func (m *Mark) With(other Mark) Mark {
 	out := *m
 	out.Also = append(slices.Clone(m.Also), other)
 	return out
 }
 
-// Staying returns the mark of a machine that policies don't return to service, with the reason. The mark still describes all Actions that cordon the
-// machine.
+// Staying returns the mark of a machine that policies no longer return to service, with the reason. The mark still contains all Actions for which
+// the machine is cordoned.
 func (m *Mark) Staying(reason string) Mark {
 	out := *m
 	out.Reason, out.Stays = reason, true
 	return out
 }
 
-// Without returns the mark after the alert of an Action no longer needs the cordon; nil if no other alert does.
+// Without returns the mark without the alert of an Action. It returns nil if no other alert needs the cordon.
 func (m *Mark) Without(action string) *Mark {
 	all := slices.DeleteFunc(append([]Mark{*m}, m.Also...), func(o Mark) bool { return alertOf(o.Action) == alertOf(action) })
 	if len(all) == 0 {
@@ -55,7 +57,7 @@ func (m *Mark) Without(action string) *Mark {
 	return &out
 }
 
-// alertOf returns the part of the name of a policy's Action that is the same for all steps and incidents of an alert: the name is
+// alertOf returns the part of an Action's name that is the same for all steps and incidents of an alert. The name of a policy's Action is
 // POLICY-ALERT-INCIDENT-STEP.
 func alertOf(action string) string {
 	for range 2 {

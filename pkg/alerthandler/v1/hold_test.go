@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A machine that is cordoned for several alerts stays so until the last one is repaired.
+// A machine that is cordoned for several alerts stays cordoned until the mark contains no more alerts.
 func TestAMarkHasTheActionsOfSeveralAlerts(t *testing.T) {
 	m := Mark{Action: "broken-gpus-0c4f-1-1", Reason: "GPU 2"}
 	assert.True(t, m.Holds("broken-gpus-0c4f-1-3"), "a later step")

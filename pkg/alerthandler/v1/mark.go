@@ -6,35 +6,36 @@ import (
 	"time"
 )
 
-// MarkAnnotation of a Node names the Action that cordoned it, a Mark as JSON.
+// MarkAnnotation is the annotation of a cordoned Node that holds a Mark as JSON.
 const MarkAnnotation = "paictl.openpai.org/cordoned-by"
 
 // +kubebuilder:object:generate=false
 
-// Mark is the annotation of a Node that pai-alert-handler has cordoned.
+// Mark describes why pai-alert-handler has cordoned a Node.
 type Mark struct {
-	// Action is the name of the Action, By its requester.
+	// Action is the name of the Action that cordoned the Node. By is the Action's requester.
 	Action string    `json:"action"`
 	By     Requester `json:"by"`
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
-	// Tainted is when the Node got the taint of the cordon; zero until then. If the Node's taint has another time, the Node has been uncordoned and
-	// cordoned again.
+	// Tainted is the time at which the Node got the taint of the cordon. It is zero until the taint is known. If the Node's taint has a different
+	// time, the Node was uncordoned and cordoned again.
 	Tainted time.Time `json:"tainted,omitzero"`
-	// Stays reports that policies have returned the machine to service too often, as the reason says. They don't return it again.
+	// Stays reports that policies no longer return the machine to service, because they have done so too often. Reason explains this.
 	Stays bool `json:"stays,omitempty"`
-	// Also describes further Actions of policies for whose alerts the machine is cordoned. The last of them returns it.
+	// Also holds further Actions of policies for whose alerts the machine is cordoned. The machine is returned to service when none of the alerts
+	// needs the cordon.
 	Also []Mark `json:"also,omitempty"`
 }
 
-// ReturnsAnnotation of a Node holds the times when policies returned the Node to service, as JSON. If a person returns the Node to service, the
-// annotation is removed.
+// ReturnsAnnotation is the annotation of a Node that holds, as JSON, the times at which policies returned the Node to service. It is removed when a
+// person returns the Node to service.
 const ReturnsAnnotation = "paictl.openpai.org/returned"
 
-// mostReturns bounds the times that are kept.
+// mostReturns limits how many times the annotation holds.
 const mostReturns = 20
 
-// ReadReturns reads the times when policies returned a Node to service; none if the annotation can't be read.
+// ReadReturns returns the times at which policies returned a Node to service. It returns nil if the annotation is missing or invalid.
 func ReadReturns(annotations map[string]string) (out []time.Time) {
 	if json.Unmarshal([]byte(annotations[ReturnsAnnotation]), &out) != nil {
 		return nil
@@ -42,14 +43,14 @@ func ReadReturns(annotations map[string]string) (out []time.Time) {
 	return out
 }
 
-// WriteReturns returns the annotation with one more time.
+// WriteReturns returns the value of the annotation with the time now added.
 func WriteReturns(before []time.Time, now time.Time) (string, error) {
 	all := append(slices.Clone(before), now.UTC().Truncate(time.Second))
 	text, err := json.Marshal(all[max(0, len(all)-mostReturns):])
 	return string(text), err
 }
 
-// ReadMark reads the mark in the annotations of a Node; nil if it has no mark, or one that can't be read.
+// ReadMark returns the mark in the annotations of a Node. It returns nil if the mark is missing or invalid.
 func ReadMark(annotations map[string]string) *Mark {
 	text := annotations[MarkAnnotation]
 	if text == "" {
@@ -62,7 +63,7 @@ func ReadMark(annotations map[string]string) *Mark {
 	return m
 }
 
-// Cordoned says who cordoned a machine, and why: "cordoned by root: a fan is loud". Either argument may be "".
+// Cordoned returns a text about who cordoned a machine and why, such as "cordoned by root: a fan is loud". Either argument may be "".
 func Cordoned(by, reason string) string {
 	switch {
 	case by == "" && reason == "":

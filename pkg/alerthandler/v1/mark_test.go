@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The latest returns are kept.
+// Only the latest times are kept.
 func TestReturns(t *testing.T) {
 	at := time.Date(2026, 11, 30, 9, 0, 0, 5, time.UTC)
 	text := ""

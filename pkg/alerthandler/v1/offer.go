@@ -1,12 +1,13 @@
 package v1
 
-// The service alert-handler publishes in this ConfigMap how it sends notices, without secrets. The ConfigMap is missing if the service isn't started.
+// The name and the key of the ConfigMap in which the service alert-handler publishes an Offer, which contains no secrets. If the service isn't
+// started, the ConfigMap is missing.
 const (
 	OfferName = "pai-notifications"
 	OfferKey  = "offer.json"
 )
 
-// The ConfigMap with the record of notices that were sent.
+// The name and the key of the ConfigMap that holds the record of sent notices.
 const (
 	RecordName = "pai-alert-handler-notices"
 	RecordKey  = "record.json"
@@ -14,10 +15,10 @@ const (
 
 // Offer describes the notices that the alert handler sends.
 type Offer struct {
-	// Mail reports whether there is a mail server.
+	// Mail reports whether a mail server is configured.
 	Mail bool `json:"mail"`
 	// PersonalWebhooks reports whether people may have their own webhooks.
 	PersonalWebhooks bool `json:"personalWebhooks"`
-	// Required are the kinds of notices that people can't turn off.
+	// Required lists the kinds of notices that people can't turn off.
 	Required []string `json:"required"`
 }

@@ -12,7 +12,7 @@ var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1
 // Kind is the kind of an Action.
 const Kind = "Action"
 
-// Actions is the resource, which is cluster-scoped.
+// Actions is the resource of Action, which is cluster-scoped.
 var Actions = GroupVersion.WithResource("actions")
 
 // AddToScheme adds the types to a scheme, for clients.

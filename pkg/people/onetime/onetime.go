@@ -1,6 +1,6 @@
-// Package onetime stores values for a short time and for one use: codes of sign-ins in progress, and tickets of browsers. In: a kind,
-// an id that doesn't reveal the code, values. Out: the values, for one reader. They are stored in Secrets of the namespace
-// pai-people, so that each replica has them.
+// Package onetime stores values for a short time and for one use: codes of sign-ins in progress, and tickets of browsers. In: a kind, an id that
+// doesn't reveal the code, values. Out: the values, for one reader. The values are stored in Secrets of the namespace pai-people, so that every
+// replica can read them.
 package onetime
 
 import (
@@ -22,7 +22,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Errors. Others wrap people.ErrUnavailable.
+// Errors of the package. All other errors wrap people.ErrUnavailable.
 var (
 	// ErrNone means that a code was used, has expired, or never existed.
 	ErrNone = errors.New("the code is not valid, was used, or has expired")
@@ -32,20 +32,20 @@ var (
 	ErrChanged = errors.New("it has changed since it was read")
 )
 
-// Kind is a kind of codes.
+// Kind is the kind of a Thing.
 type Kind string
 
-// Kinds.
+// The kinds of Things.
 const (
-	// Code is the code that a browser brings to paictl.
+	// Code is the code that a browser passes to paictl at the end of a sign-in.
 	Code Kind = "code"
-	// Device is a sign-in of a program without a browser.
+	// Device is the sign-in of a program that has no browser.
 	Device Kind = "device"
 	// Ticket admits a browser to a proxied page, or to a task of a job.
 	Ticket Kind = "ticket"
 )
 
-// Thing is the stored data of a code.
+// Thing is the stored data of a one-time code.
 type Thing struct {
 	Kind    Kind
 	ID      string
@@ -56,7 +56,7 @@ type Thing struct {
 	version string
 }
 
-// keyExpires is the key of the Secret with the end of the code.
+// keyExpires is the key in the Secret under which the time of expiry is stored.
 const keyExpires = "expires"
 
 // Store stores Things.
@@ -65,7 +65,7 @@ type Store struct {
 	now  func() time.Time
 }
 
-// Open connects. It doesn't send a request yet. If now is nil, it uses time.Now.
+// Open returns a Store for a cluster. It doesn't send a request yet. If now is nil, the Store uses time.Now.
 func Open(config *rest.Config, now func() time.Time) (*Store, error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -87,7 +87,7 @@ func selector(kind Kind) string {
 	return v1.LabelPeople + "=" + v1.SecretOnce + "," + labelKind + "=" + string(kind)
 }
 
-// labelKind is the label with the kind.
+// labelKind is the label of a Secret that holds the kind of the Thing.
 const labelKind = "paictl.openpai.org/once"
 
 func (s *Store) secret(t *Thing) *corev1.Secret {
@@ -101,7 +101,7 @@ func (s *Store) secret(t *Thing) *corev1.Secret {
 	}
 }
 
-// valid reports whether a Secret hasn't expired.
+// valid reports whether the Thing in a Secret hasn't expired.
 func (s *Store) valid(of *corev1.Secret) bool {
 	until, err := time.Parse(time.RFC3339Nano, string(of.Data[keyExpires]))
 	return err == nil && s.now().Before(until)
@@ -121,7 +121,7 @@ func (s *Store) Get(ctx context.Context, kind Kind, id string) (*Thing, error) {
 	return t, nil
 }
 
-// values returns the values that were put.
+// values returns the values that Put stored in a Secret.
 func values(of *corev1.Secret) map[string]string {
 	out := map[string]string{}
 	for k, v := range of.Data {
@@ -131,7 +131,7 @@ func values(of *corev1.Secret) map[string]string {
 	return out
 }
 
-// Change writes a Thing that was read. It returns ErrChanged if the Thing has changed since.
+// Change writes a changed Thing that Get has returned. It returns ErrChanged if the Thing was changed or removed since.
 func (s *Store) Change(ctx context.Context, t *Thing) error {
 	_, err := s.core.CoreV1().Secrets(v1.Namespace).Update(ctx, s.secret(t), metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -140,7 +140,7 @@ func (s *Store) Change(ctx context.Context, t *Thing) error {
 	return away("write a code", err)
 }
 
-// Use removes a Thing that was read. If several callers use it, one succeeds, and the others get ErrNone.
+// Use removes a Thing that Get has returned. If several callers use the same Thing, one of them succeeds, and the others get ErrNone.
 func (s *Store) Use(ctx context.Context, t *Thing) error {
 	err := s.core.CoreV1().Secrets(v1.Namespace).Delete(ctx, v1.OnceName(string(t.Kind), t.ID), metav1.DeleteOptions{Preconditions: t.uid})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
@@ -173,7 +173,7 @@ func (s *Store) Sweep(ctx context.Context) error {
 // sweeping is how often expired Things are deleted.
 const sweeping = time.Minute
 
-// Tend sweeps until the context ends; failed is called with each error. One replica runs it.
+// Tend calls Sweep regularly until ctx ends, and calls failed with each error. Only one replica runs Tend.
 func (s *Store) Tend(ctx context.Context, failed func(error)) {
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {

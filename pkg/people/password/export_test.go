@@ -1,6 +1,6 @@
 package password
 
-// Fill takes all places at the gate.
+// Fill occupies all places for concurrent checks of passwords.
 func Fill() (release func()) {
 	for range atOnce {
 		gate <- struct{}{}
@@ -12,5 +12,5 @@ func Fill() (release func()) {
 	}
 }
 
-// Guesses is guesses, for tests.
+// Guesses gives tests access to guesses.
 var Guesses = guesses

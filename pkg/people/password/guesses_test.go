@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/password"
 )
 
-// The numbers come from zxcvbn.PasswordStrength in a program that reads all lists when it starts.
+// The numbers come from zxcvbn.PasswordStrength in a program that creates all maps when it starts.
 func TestGuessesAreThoseOfZxcvbn(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{

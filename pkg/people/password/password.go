@@ -1,5 +1,5 @@
 // Package password hashes passwords and checks them. In: a password, a stored hash. Out: argon2id hashes; whether a password matches a hash,
-// including OpenPAI's PBKDF2 hashes; why a new password is too weak.
+// including OpenPAI's PBKDF2 hashes; the reason why a new password is too weak.
 package password
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// The cost of new hashes: OWASP's first choice for argon2id, 19 MiB and about 30 ms.
+// The cost of a new hash is OWASP's first choice for argon2id: 19 MiB and about 30 ms.
 const (
 	memory  = 19456 // KiB
 	rounds  = 2
@@ -26,17 +26,17 @@ const (
 	hashLen = 32
 )
 
-// The maximum cost of a stored hash: an attacker who can write one must not be able to exhaust the machine's memory.
+// The maximum cost of a stored hash. An attacker who can write a stored hash must not be able to exhaust the machine's memory.
 const (
 	maxMemory = 64 << 10 // KiB
 	maxRounds = 10
 	maxLanes  = 4
 )
 
-// ErrBusy means that too many passwords are being checked: 4 at a time, which is 76 MiB.
+// ErrBusy means that too many passwords are being checked. At most 4 are checked at a time, which takes 76 MiB.
 var ErrBusy = errors.New("too many passwords are being checked")
 
-// errMalformed means that a stored hash can't be parsed. It doesn't repeat the hash.
+// errMalformed means that a stored hash can't be parsed. Its text doesn't contain the hash.
 var errMalformed = errors.New("the stored hash of the password can't be read")
 
 const (
@@ -46,7 +46,7 @@ const (
 
 var gate = make(chan struct{}, atOnce)
 
-// enter waits until fewer than the maximum number of passwords are being checked.
+// enter waits until another password may be checked. It returns ErrBusy if that takes too long.
 func enter(ctx context.Context) error {
 	select {
 	case gate <- struct{}{}:
@@ -78,8 +78,8 @@ func Hash(p secret.String) string {
 	return h.String()
 }
 
-// Verify reports whether a password matches a hash, and whether to replace the hash because its kind is outdated. The error is ErrBusy, the error of
-// the context, or errMalformed.
+// Verify reports whether a password matches a hash, and whether the caller should replace the hash because its format or its cost is outdated. The
+// error is ErrBusy, the error of the context, or errMalformed.
 func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bool, err error) {
 	if strings.HasPrefix(encoded, pbkdf2Prefix) {
 		h, err := parsePBKDF2(encoded)
@@ -105,7 +105,7 @@ func Verify(ctx context.Context, encoded string, p secret.String) (ok, rehash bo
 	return ok, ok && (h.memory < memory || h.rounds < rounds), nil
 }
 
-// Dummy takes as long as Verify. It is called for a person who doesn't exist, so that the duration doesn't reveal that.
+// Dummy takes as long as Verify. Callers call it for a person who doesn't exist, so that the duration doesn't reveal that.
 func Dummy(ctx context.Context, p secret.String) error {
 	if err := enter(ctx); err != nil {
 		return err

@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ofPython is PBKDF2 of the password "openpai-secret" of alice, as Python's hashlib makes it.
+// ofPython is the PBKDF2 hash of alice's password "openpai-secret", calculated with Python's hashlib.
 const ofPython = "c2bd4b6afd83f3a08e1628c233ea3c2a895105b8c683a4328b3dd5d285c65f76a92d10154709d1991dae6a0d9cbbf2a0a875c88221df545d18e1944ff555ece5"
 
-// ofReference is argon2id of "password" with the salt "somesalt", of the reference program's tests (t=2, m=65536, p=1).
+// ofReference is the argon2id hash of "password" with the salt "somesalt" from the tests of the reference implementation (t=2, m=65536, p=1).
 const ofReference = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
 
 func TestAPasswordIsThatOfItsHash(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package peopletest is an API server in memory, for tests of people and tokens. In: the initial objects. Out: a configuration for clients that get,
-// list, create, update and delete Users, Groups and Secrets. The server doesn't support watches.
+// Package peopletest provides an API server in memory for tests of people and tokens. In: the initial objects. Out: a configuration for clients
+// that get, list, create, update and delete Users, Groups and Secrets. The server doesn't support watches.
 package peopletest
 
 import (
@@ -28,7 +28,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// API stores objects by the path of their resource and their name. It is the transport of its clients.
+// API is an API server that stores objects by their URL path. It serves its clients as their HTTP transport.
 type API struct {
 	t       testing.TB
 	mu      sync.Mutex
@@ -36,7 +36,7 @@ type API struct {
 	version int
 }
 
-// New returns an API with some people.
+// New returns an API that holds the given users.
 func New(t testing.TB, users ...*v1.User) *API {
 	t.Helper()
 	a := &API{t: t, objects: map[string]*unstructured.Unstructured{}}
@@ -46,13 +46,13 @@ func New(t testing.TB, users ...*v1.User) *API {
 	return a
 }
 
-// User returns a person without a password.
+// User returns a person without a password who is in the given groups.
 func User(name string, groups ...string) *v1.User {
 	return &v1.User{TypeMeta: metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.KindUser},
 		ObjectMeta: metav1.ObjectMeta{Name: v1.ObjectName(name)}, Spec: v1.UserSpec{Name: name, Groups: groups}}
 }
 
-// Put creates or changes a User or a Group.
+// Put creates or replaces a User or a Group.
 func (a *API) Put(o runtime.Object) {
 	a.t.Helper()
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -63,7 +63,7 @@ func (a *API) Put(o runtime.Object) {
 	a.put("/apis/"+u.GetAPIVersion()+"/"+strings.ToLower(u.GetKind())+"s", u)
 }
 
-// put gives an object a version, and a new one its UID.
+// put stores an object with a new version. A new object gets a UID; an existing object keeps its UID.
 func (a *API) put(resource string, u *unstructured.Unstructured) *unstructured.Unstructured {
 	at := resource + "/" + u.GetName()
 	a.version++
@@ -79,7 +79,7 @@ func (a *API) put(resource string, u *unstructured.Unstructured) *unstructured.U
 	return u
 }
 
-// Config returns a client configuration that reaches the API without a network.
+// Config returns a client configuration that sends requests to the API without a network.
 func (a *API) Config() *rest.Config {
 	return &rest.Config{Host: "http://api.invalid", Transport: a, QPS: -1}
 }
@@ -118,7 +118,7 @@ func (a *API) RoundTrip(r *http.Request) (*http.Response, error) {
 	return status(apierrors.NewMethodNotSupported(schema.GroupResource{}, r.Method)), nil
 }
 
-// isList reports whether a path is the path of a whole resource.
+// isList reports whether a path identifies a collection of objects instead of one object.
 func isList(at string) bool {
 	return slices.Contains([]string{"users", "groups", "secrets"}, path.Base(at))
 }

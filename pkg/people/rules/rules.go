@@ -1,5 +1,5 @@
-// Package rules defines permissions: a table of rules, and functions that apply it. In: a subject, which is a person with the token of
-// a request, and the requested thing. Out: nil, or the reason of a refusal. It sends no requests and imports no other package of
+// Package rules defines permissions: a table of rules, and functions that apply it. In: a subject, which is a person with the token of a request,
+// and the requested thing. Out: nil, or an error that explains why the request is rejected. It sends no requests and imports no other package of
 // paictl, so that the whole table can be tested.
 package rules
 
@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// Scope limits an application token. It never adds to the permissions of the person.
+// Scope limits the permissions of an application token. It never adds to the permissions of the person.
 type Scope string
 
-// Scopes of tokens. A session has all scopes.
+// Scopes of application tokens. A session has all scopes.
 const (
 	ScopeRead    Scope = "read"
 	ScopeSubmit  Scope = "submit"
@@ -25,10 +25,10 @@ const (
 // Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopeRead, ScopeSubmit, ScopeAdmin, ScopeSecrets} }
 
-// DefaultScopes returns the scopes of an application token that is made without scopes.
+// DefaultScopes returns the scopes of an application token that is created without explicit scopes.
 func DefaultScopes() []Scope { return []Scope{ScopeRead, ScopeSubmit} }
 
-// ParseScopes reads names of scopes.
+// ParseScopes converts names to scopes, without duplicates. It returns an error for an unknown name.
 func ParseScopes(names []string) ([]Scope, error) {
 	var out []Scope
 	for _, name := range names {
@@ -51,14 +51,14 @@ type Grants struct {
 	Pages         map[string]bool `json:"pages,omitempty"`
 }
 
-// VC is the grant for one virtual cluster.
+// VC holds a person's permissions in one virtual cluster.
 type VC struct {
 	SeeJobs     bool   `json:"seeJobs"`
 	MaxPriority string `json:"maxPriority,omitempty"` // "" is prod
 	HostNetwork bool   `json:"hostNetwork,omitempty"`
 }
 
-// MayUse reports whether jobs may be submitted to a virtual cluster.
+// MayUse reports whether the person may submit jobs to a virtual cluster.
 func (g *Grants) MayUse(vc string) bool {
 	_, granted := g.VCs[vc]
 	return vc != "" && (g.Administrator || g.AllVCs || granted)
@@ -70,28 +70,28 @@ type Subject struct {
 	Groups []string
 	Grants Grants
 	Token  Token
-	// Operator is set if the request came with the cluster's kubeconfig: it may do everything, and Name is the person it acts for, if any.
-	// No request over the network is an operator's.
+	// Operator is set if the request came with the cluster's kubeconfig. An operator may do everything, and Name is the person that the operator
+	// acts for, or empty. Requests over the network never set Operator.
 	Operator bool
 }
 
-// Token holds the fields of a request's token that rules need. The zero Token is a session.
+// Token holds the fields of a request's token that rules depend on. The zero Token is a session.
 type Token struct {
 	ID          string
 	Application bool
 	Scopes      []Scope // the scopes of an application token
 }
 
-// has reports whether a token has a scope. Sessions have all.
+// has reports whether a token has a scope. A session has every scope.
 func (t *Token) has(scope Scope) bool { return !t.Application || slices.Contains(t.Scopes, scope) }
 
-// Guest reports whether the request came without a person.
+// Guest reports whether the request came neither from a person nor from an operator.
 func (s *Subject) Guest() bool { return s == nil || s.Name == "" && !s.Operator }
 
-// Kind is a kind of thing.
+// Kind is the kind of a Thing.
 type Kind string
 
-// Kinds.
+// The kinds of Things.
 const (
 	KindJob     Kind = "job"
 	KindCode    Kind = "code"
@@ -112,10 +112,10 @@ const (
 	KindSilence  Kind = "silence"
 )
 
-// Verb is an operation on a thing, with the names of the audit.
+// Verb is an operation on a thing. The audit log uses the same names.
 type Verb string
 
-// Thing is the object of a request, with the properties of the actual object, never the properties that the request claims.
+// Thing is the object of a request. Its fields come from the actual object, never from properties that the request claims.
 type Thing struct {
 	Kind    Kind
 	Owner   string // person it belongs to
@@ -123,18 +123,18 @@ type Thing struct {
 	Name    string
 	Page    string
 	Storage string
-	// Public and Groups determine who can see a template. Only administrators may change an Official one.
+	// Public and Groups determine who can see a template. Only administrators may change an Official template.
 	Public   bool
 	Groups   []string
 	Official bool
-	// BuiltIn is a template of the program, which no one can change, not even an operator.
+	// BuiltIn is set for a template that is part of the program. Such a template can't be changed, not even by an operator.
 	BuiltIn bool
 }
 
 // Who selects a rule's subjects.
 type Who uint8
 
-// Subjects that rules allow. They include administrators, unless a comment excludes them.
+// Subjects that rules allow. Administrators are always included, unless a comment excludes them.
 const (
 	Never          Who = iota // not even an administrator
 	Open                      // guests, too
@@ -160,12 +160,12 @@ type Rule struct {
 	Who  Who
 	Verb Verb
 	Kind Kind
-	// Application allows application tokens that have Scope, or all if Scope is empty. Sessions are always allowed.
+	// Application allows application tokens that have Scope, or all application tokens if Scope is empty. Sessions are always allowed.
 	Application bool
 	Scope       Scope
 }
 
-// Changes reports whether the rule is for a change, or for access to a job's container. Then refusals are audited, too.
+// Changes reports whether the rule covers a change, or access to a job's container. Rejected requests under such a rule are audited, too.
 func (r *Rule) Changes() bool {
 	switch r.Verb {
 	case "", "list", "watch", "count", "read", "config", "logs", "head", "check":
@@ -174,15 +174,15 @@ func (r *Rule) Changes() bool {
 	return true
 }
 
-// Errors of decisions. A ForbiddenError explains the reason.
+// Errors of decisions.
 var (
 	ErrGuest     = errors.New("sign in first")
 	ErrForbidden = errors.New("forbidden")
-	// ErrHidden is returned for things whose existence the subject must not learn: for the subject, they don't exist.
+	// ErrHidden is returned for things whose existence the subject must not learn. For the subject, these things don't exist.
 	ErrHidden = errors.New("not found")
 )
 
-// ForbiddenError is an ErrForbidden with its reason.
+// ForbiddenError is an ErrForbidden with the reason.
 type ForbiddenError struct{ Why string }
 
 func (e *ForbiddenError) Error() string { return e.Why }
@@ -194,7 +194,8 @@ func forbidden(format string, args ...any) error {
 	return &ForbiddenError{Why: fmt.Sprintf(format, args...)}
 }
 
-// Class checks the part of a rule that doesn't depend on the thing: sign-in, kind of token, scope, administrator.
+// Class checks the part of a rule that doesn't depend on the thing: whether the subject is signed in, the kind of token, the scope, and whether the
+// rule requires an administrator.
 func Class(id string, s *Subject) error {
 	r, known := byID[id]
 	if !known {
@@ -219,7 +220,8 @@ func Class(id string, s *Subject) error {
 	return nil
 }
 
-// Decide checks a rule for a thing. The error is ErrGuest, a ForbiddenError or ErrHidden.
+// Decide applies a rule to a subject and a thing. It returns nil if the rule allows the request. Otherwise the error is ErrGuest, a ForbiddenError
+// or ErrHidden.
 func Decide(id string, s *Subject, t Thing) error {
 	if err := Class(id, s); err != nil {
 		return err
@@ -317,14 +319,14 @@ func decideTemplate(who Who, s *Subject, t Thing) error {
 	return nil
 }
 
-// Visibility describes the jobs that a subject sees. The zero Visibility selects none.
+// Visibility describes the jobs that a subject sees. The zero Visibility matches no jobs.
 type Visibility struct {
 	All  bool     `json:"all,omitempty"`
 	User string   `json:"user,omitempty"`
 	VCs  []string `json:"virtualClusters,omitempty"` // sorted
 }
 
-// Visible returns the filter for every list of jobs.
+// Visible returns the Visibility of a subject, with which every list of jobs is filtered.
 func Visible(s *Subject) Visibility {
 	if s.Guest() {
 		return Visibility{}
@@ -338,7 +340,7 @@ func Visible(s *Subject) Visibility {
 	return v
 }
 
-// Fits reports whether the subject sees a job of an owner in a virtual cluster.
+// Fits reports whether the subject sees a job of this owner in this virtual cluster.
 func (v Visibility) Fits(owner, vc string) bool {
 	return v.All || owner != "" && owner == v.User || vc != "" && slices.Contains(v.VCs, vc)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/people/rules"
 )
 
-// line is one of testdata/rules.txt.
+// line is one line of testdata/rules.txt.
 type line struct {
 	rule                           string
 	guest, own, sees, other, admin string
@@ -64,7 +64,7 @@ func root() *rules.Subject {
 
 var (
 	mine = rules.Thing{Owner: "ann", VC: "quiet", Storage: "data", Page: rules.PageMonitoring}
-	// Another's in a virtual cluster whose jobs ann sees. A storage and a page are granted, or not.
+	// A thing of another person in a virtual cluster whose jobs ann sees. Its storage and page aren't granted to ann.
 	seen  = rules.Thing{Owner: "bob", VC: "shown", Storage: "secret", Page: "other", Public: true}
 	other = rules.Thing{Owner: "bob", VC: "quiet", Storage: "secret", Page: "other"}
 )
@@ -182,7 +182,7 @@ func TestASubmissionIsWithinTheGrants(t *testing.T) {
 	assert.ErrorContains(t, rules.Submit(s, rules.Submission{VCs: []string{"quiet"}}), "scope submit")
 }
 
-// A list must show what can be opened, and nothing else.
+// An operator may submit any job, and sees everything.
 func TestAnOperatorSubmitsAndSeesEverything(t *testing.T) {
 	s := &rules.Subject{Operator: true, Name: "ann"}
 	assert.NoError(t, rules.Submit(s, rules.Submission{VCs: []string{"any"}, Priority: "crit", HostNetwork: true, Storages: []string{"secret"}, Group: "other"}))

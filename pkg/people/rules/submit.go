@@ -2,8 +2,7 @@ package rules
 
 import "slices"
 
-// Submission holds the resources that a job requests. They are read from the rendered job, never from the text of the job
-// file.
+// Submission holds the resources that a job requests. Its fields come from the rendered job, never from the text of the job file.
 type Submission struct {
 	VCs         []string // the virtual clusters of all of its tasks
 	Priority    string   // "" is prod
@@ -12,10 +11,11 @@ type Submission struct {
 	Group       string // the group whose quota it counts on; "" means no group
 }
 
-// priorities, lowest first.
+// priorities lists the priorities from the lowest to the highest.
 var priorities = []string{"oppo", "test", "prod", "crit"}
 
-// Submit checks a submission, and every operation that starts a job again. Administrators need grants for storages, too.
+// Submit checks whether a subject may submit a job. It also applies to every operation that starts a job again. Even administrators need grants for
+// storages.
 func Submit(s *Subject, j Submission) error {
 	if err := Class("job.submit", s); err != nil || s.Operator {
 		return err
@@ -42,7 +42,7 @@ func Submit(s *Subject, j Submission) error {
 	return nil
 }
 
-// within checks the priority and the host network of a job in a virtual cluster that the person may use.
+// within checks the priority and the host network of a job against the person's grant for a virtual cluster.
 func (s *Subject) within(vc string, j Submission) error {
 	if s.Grants.Administrator {
 		return nil
@@ -60,7 +60,7 @@ func (s *Subject) within(vc string, j Submission) error {
 	return nil
 }
 
-// rank returns the position of a priority, or -1. "" is prod.
+// rank returns the position of a priority, from the lowest, or -1 for an unknown priority. "" means prod.
 func rank(priority string) int {
 	if priority == "" {
 		priority = "prod"
@@ -68,7 +68,7 @@ func rank(priority string) int {
 	return slices.Index(priorities, priority)
 }
 
-// Higher returns the higher of two priorities of grants, where "" is prod.
+// Higher returns the higher of two priorities of grants. "" means prod.
 func Higher(a, b string) string {
 	if rank(b) > rank(a) {
 		return b
@@ -76,13 +76,13 @@ func Higher(a, b string) string {
 	return a
 }
 
-// UserView is how much of a person another one sees.
+// UserView describes how much of a person another person sees.
 type UserView struct {
 	Whole     bool // otherwise name and e-mail
 	Extension bool // the data that OpenPAI's clients stored with the person
 }
 
-// ViewUser returns how much of a person a subject sees.
+// ViewUser returns how much a subject sees of the person with a name.
 func ViewUser(s *Subject, name string) UserView {
 	if s.Guest() {
 		return UserView{}
@@ -95,7 +95,7 @@ func ViewUser(s *Subject, name string) UserView {
 	return UserView{Whole: own || s.Grants.Administrator, Extension: own || s.Grants.Administrator && secrets}
 }
 
-// ViewGroup reports whether a subject sees what a group grants, and not only its name and description.
+// ViewGroup reports whether a subject sees what a group grants. Otherwise the subject sees only the group's name and description.
 func ViewGroup(s *Subject, name string) bool {
 	return !s.Guest() && (s.Operator || s.Grants.Administrator || slices.Contains(s.Groups, name))
 }

@@ -9,7 +9,7 @@ const (
 	PageMonitoringWrite = "monitoring-write"
 )
 
-// table holds all rules. The last two columns show which application tokens are allowed.
+// table holds all rules. The last two columns are Application and Scope, which select the application tokens that are allowed.
 var table = []Rule{
 	{ID: "open", Who: Open},
 
@@ -87,10 +87,10 @@ var byID = func() map[string]Rule {
 	return out
 }()
 
-// Table returns all rules. Their ids are unique.
+// Table returns all rules. Each rule has a unique ID.
 func Table() []Rule { return slices.Clone(table) }
 
-// Find returns the rule of an id.
+// Find returns the rule with an id, and reports whether it exists.
 func Find(id string) (Rule, bool) {
 	r, known := byID[id]
 	return r, known

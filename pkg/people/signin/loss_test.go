@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// namer is an issuer that names the groups of each person; with next it gives another refresh token each time.
+// namer is an issuer that reports the groups of each person. If next is set, it returns a new refresh token at each check.
 type namer struct {
 	groups map[string][]string
 	next   bool
@@ -53,7 +53,7 @@ func (i *namer) Check(ctx context.Context, subject string, refresh secret.String
 	return &signin.Identity{Provider: "dex", Subject: subject, Groups: i.groups[subject], GroupsUnsaid: i.unsaid, Refresh: refresh}, nil
 }
 
-// enterBy signs in a person that an issuer confirms.
+// enterBy signs in a person whom an issuer confirms, and begins a session.
 func (l *lab) enterBy(t *testing.T, i *namer, name string) *token.Pair {
 	t.Helper()
 	delete(i.taken, name) // another sign-in there
@@ -67,7 +67,7 @@ func (l *lab) enterBy(t *testing.T, i *namer, name string) *token.Pair {
 	return pair
 }
 
-// openNamer returns a lab where an issuer lets members of gpu-users in, and makes members of bosses administrators.
+// openNamer returns a lab with an issuer. The issuer's group gpu-users may sign in, and members of its group bosses are administrators.
 func openNamer(t *testing.T) (*lab, *namer) {
 	t.Helper()
 	l := openLab(t)

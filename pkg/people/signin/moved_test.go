@@ -14,12 +14,12 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// oneSession is a session of kim by the issuer's word.
+// oneSession returns one session of kim, which began with the issuer dex.
 type oneSession struct{ signin.Tokens }
 
 func (oneSession) Of(string) []token.Record { return []token.Record{{User: "kim", Via: "dex"}} }
 
-// shown is an issuer that keeps the refresh tokens of its questions.
+// shown is an issuer that records the refresh tokens that it receives.
 type shown struct{ with []secret.String }
 
 func (*shown) Name() string    { return "dex" }
@@ -30,7 +30,7 @@ func (i *shown) Check(_ context.Context, subject string, refresh secret.String) 
 	return &signin.Identity{Provider: "dex", Subject: subject, Refresh: refresh}, nil
 }
 
-// The subject 7 of another issuer is someone else, and the other issuer must not see refresh tokens of the first one.
+// The subject 7 of another issuer is another person, and the other issuer must not receive refresh tokens of the first issuer.
 func TestAnIssuerOfAnotherAddressIsAnotherOne(t *testing.T) {
 	d := open(t)
 	i := &shown{}
@@ -58,7 +58,7 @@ func TestAnIssuerOfAnotherAddressIsAnotherOne(t *testing.T) {
 	_, err = service.Admit(t.Context(), seven)
 	require.NoError(t, err, "the first one is who it was")
 
-	// The operator says that it is the same.
+	// The operator confirms that both issuers have the same people.
 	moved, movedAgain := at("https://two.example.org", "https://one.example.org")
 	require.NoError(t, movedAgain.Round(t.Context()))
 	kept, err := d.Refresh(t.Context(), kim, id)

@@ -19,25 +19,25 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Tokens are people's sessions and tokens.
+// Tokens gives access to people's sessions and tokens.
 type Tokens interface {
-	// Of returns the records of a person, or all records if user is empty.
+	// Of returns the records of a person's sessions and tokens, or all records if user is empty.
 	Of(user string) []token.Record
-	// RevokeVia ends the sessions that began with a provider.
+	// RevokeVia ends the sessions of a person that began with a provider, and returns their number.
 	RevokeVia(ctx context.Context, user, provider string) (n int, err error)
 }
 
-// Recheck queries providers again about the people who are signed in, so that permissions that a provider revokes end here, too. One
-// replica runs it.
+// Recheck regularly queries providers about people who have a session or a token, so that the cluster also revokes permissions that a provider has
+// revoked. Only one replica runs it.
 type Recheck struct {
 	People   *people.Directory
 	Tokens   Tokens
 	Checkers []Checker
 	Policies map[string]Policy
-	// Foreign means that the cluster's own passwords aren't accepted, so that a person with such a password can't sign in without the
-	// provider either.
+	// Foreign means that passwords of the cluster aren't accepted. In that case, even a person who has such a password can't sign in without the
+	// provider.
 	Foreign bool
-	// Every is how often each person is checked, and Grace is how long a provider's last answer is valid while the provider is unavailable.
+	// Every is the interval at which each person is checked. Grace is how long a provider's last answer is valid while the provider is unavailable.
 	Every, Grace time.Duration
 	Now          func() time.Time // nil is time.Now
 	Log          *slog.Logger     // nil discards the log
@@ -48,9 +48,9 @@ type Recheck struct {
 }
 
 const (
-	// together is the number of people checked at a time.
+	// together is the number of people who are checked at the same time.
 	together = 8
-	// patience bounds one of these checks.
+	// patience limits the time for the check of one person.
 	patience = 15 * time.Second
 	// keeping limits the time for storing the next refresh token.
 	keeping = 5 * time.Second
@@ -58,7 +58,7 @@ const (
 	strikes = 3
 )
 
-// Run runs rounds until the context ends.
+// Run calls Round at the interval Every until ctx ends.
 func (r *Recheck) Run(ctx context.Context) error {
 	tick := time.NewTicker(r.Every)
 	defer tick.Stop()
@@ -83,7 +83,7 @@ func (r *Recheck) now() time.Time {
 	return r.Now()
 }
 
-// asked is a provider in one round.
+// asked holds the state of a provider during one round.
 type asked struct {
 	Checker
 	failed atomic.Int32 // consecutive failures
@@ -94,7 +94,7 @@ type asked struct {
 	named bool   // it has reported groups of at least one person
 }
 
-// loss is a person whom a provider no longer confirms.
+// loss describes a person whom a provider no longer confirms.
 type loss struct {
 	person   *people.Person
 	id       v1.Identity
@@ -121,7 +121,7 @@ func (a *asked) loses(l loss) {
 	a.lost = append(a.lost, l)
 }
 
-// Round queries providers once about everyone who has a session or a token.
+// Round queries the providers once about everyone who has a session or a token.
 func (r *Recheck) Round(ctx context.Context) error {
 	failed := []error{r.follow(ctx)}
 	vias := map[string]map[string]bool{} // the providers of people's sessions
@@ -141,7 +141,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 		providers[c.Name()] = one
 	}
 	all := slices.Clone(r.People.Users())
-	// The order is random: otherwise people that a provider can't answer about could prevent, in each round, the checks of the same other people.
+	// The order is random. In a fixed order, people about whom a provider can't answer could prevent the checks of the same other people in each
+	// round.
 	//nolint:gosec // an order, no secret
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	var g errgroup.Group
@@ -169,8 +170,8 @@ func (r *Recheck) Round(ctx context.Context) error {
 	return errors.Join(append(failed, r.note(ctx))...)
 }
 
-// follow determines whether a round continues the previous rounds, which another replica may have run. If no round ran for a quarter of
-// the grace period, a new grace begins.
+// follow determines whether this round continues the previous rounds, which another replica may have run. If no round ran for a quarter of the
+// grace period, a new grace period begins.
 func (r *Recheck) follow(ctx context.Context) (err error) {
 	now := r.now()
 	if r.follows(now) {
@@ -184,7 +185,7 @@ func (r *Recheck) follow(ctx context.Context) (err error) {
 
 func (r *Recheck) follows(now time.Time) bool { return now.Sub(r.rounds.Last).Abs() <= r.Grace/4 }
 
-// note records that a round has ended, for the replica that runs the next one if this one stops.
+// note stores the end of this round, so that another replica can continue the rounds if this replica stops.
 func (r *Recheck) note(ctx context.Context) error {
 	r.rounds.Last = r.now()
 	if r.rounds.Last.Sub(r.noted) < r.Grace/10 {
@@ -197,7 +198,8 @@ func (r *Recheck) note(ctx context.Context) error {
 	return nil
 }
 
-// person checks one person. People without sessions and tokens aren't checked, because a sign-in does that. Old answers about these people expire.
+// person checks one person. It doesn't check a person without sessions and tokens, because the next sign-in does so, but it removes outdated
+// answers about that person.
 func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]bool, providers map[string]*asked) error {
 	var failed []error
 	for via := range vias {
@@ -223,8 +225,8 @@ func (r *Recheck) person(ctx context.Context, p *people.Person, vias map[string]
 	return errors.Join(failed...)
 }
 
-// check queries a provider about one identity. A request that has begun has its own time limit, because an issuer may use up the refresh
-// token, and its replacement must be stored even if this replica is stopping.
+// check queries a provider about one identity. It ignores the end of ctx after the request has begun and uses a separate time limit: an issuer may
+// invalidate the refresh token, and the next token must be stored even if this replica is stopping.
 func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, provider *asked, sessions bool) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -252,7 +254,8 @@ func (r *Recheck) check(ctx context.Context, p *people.Person, id v1.Identity, p
 	return r.judge(ctx, provider, loss{person: p, id: id, kept: next, sessions: sessions, answered: err == nil}, now, err)
 }
 
-// keep stores the issuer's next refresh token, and returns the stored one. It has its own time limit, even if the issuer was slow.
+// keep stores the refresh token that the issuer returned, and returns the token that is now stored. It has a separate time limit, so that it can
+// store the token even if the issuer was slow.
 func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, kept people.Kept, now *Identity) (people.Kept, error) {
 	if now == nil || !now.Refresh.IsSet() || now.Refresh == kept.Refresh {
 		return kept, nil
@@ -262,7 +265,7 @@ func (r *Recheck) keep(ctx context.Context, p *people.Person, id v1.Identity, ke
 	return r.People.NextRefresh(ctx, p, id, kept, now.Refresh)
 }
 
-// ask queries a provider, unless it has failed for several people in this round.
+// ask queries a provider about an identity, unless the provider has failed several times in a row in this round.
 func (r *Recheck) ask(ctx context.Context, provider *asked, id v1.Identity, kept people.Kept) (*Identity, error) {
 	if provider.failed.Load() >= strikes {
 		return nil, people.ErrUnavailable

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// lab is a door with a real directory behind it, and the Recheck that asks it again.
+// lab is a door with a real directory, and a Recheck that queries the directory.
 type lab struct {
 	*door
 	server *providertest.Directory
@@ -51,7 +51,7 @@ func openLab(t *testing.T) *lab {
 	return l
 }
 
-// enter signs a person in and begins a session.
+// enter signs in a person with a password, and begins a session.
 func (l *lab) enter(t *testing.T, name string) *token.Pair {
 	t.Helper()
 	p, err := l.services[0].SignIn(t.Context(), name, providertest.Password, "10.0.0.1")
@@ -68,7 +68,7 @@ func (l *lab) round(t *testing.T) {
 	require.NoError(t, l.Load(t.Context()))
 }
 
-// pass moves the clock, and asks providers again every ten minutes.
+// pass moves the clock forward, and runs a round every ten minutes.
 func (l *lab) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	const step = 10 * time.Minute
@@ -78,7 +78,7 @@ func (l *lab) pass(t *testing.T, d time.Duration) {
 	}
 }
 
-// replace lets another replica ask, which only knows what the last one wrote.
+// replace continues with another replica, which knows only what the previous replica has stored.
 func (l *lab) replace() {
 	was := l.again
 	l.again = &signin.Recheck{People: was.People, Tokens: was.Tokens, Checkers: was.Checkers, Policies: was.Policies, Every: was.Every, Grace: was.Grace, Now: was.Now}
@@ -393,7 +393,7 @@ func TestADirectoryThatShowsNoOneIsAway(t *testing.T) {
 	assert.True(t, l.person(t, "kim").Grants.MayUse("vision"))
 }
 
-// issuer is a Checker that gives the answer of the test about each person.
+// issuer is a Checker that returns an error of the test's choice for each person.
 type issuer struct {
 	says  map[string]error
 	mu    sync.Mutex

@@ -17,16 +17,16 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options of a Service.
+// Options configure a Service.
 type Options struct {
 	Now func() time.Time // nil is time.Now
 	Log *slog.Logger     // nil discards the log
-	// Foreign means that only passwords of directories are accepted, and not the passwords that are stored here.
+	// Foreign means that only passwords of directories are accepted. Passwords that the cluster stores are not.
 	Foreign bool
-	// Policies are the policies of providers, by name. A provider without a policy adds no people.
+	// Policies holds the policies of providers, by the provider's name. A provider without a policy adds no people.
 	Policies map[string]Policy
-	// Addresses returns the addresses that used a person's tokens. Failures from other addresses don't delay sign-ins from these addresses. If
-	// Addresses is nil, no addresses are known.
+	// Addresses returns the addresses from which a person's tokens were used. Failures from other addresses don't delay sign-ins from these
+	// addresses. Addresses may be nil.
 	Addresses func(name string) []string
 }
 
@@ -39,7 +39,7 @@ type Service struct {
 	noting    chan struct{} // sign-ins that are being noted
 }
 
-// New returns the service. It checks local passwords first, then the providers in their order.
+// New returns a Service. Its SignIn first checks the stored password, and then queries the providers in their order.
 func New(d *people.Directory, providers []Password, o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -50,7 +50,7 @@ func New(d *people.Directory, providers []Password, o Options) *Service {
 	return &Service{o: o, people: d, providers: providers, throttle: newThrottle(o.Now), noting: make(chan struct{}, 8)}
 }
 
-// SignIn checks a password. address is the client's, for the throttle.
+// SignIn returns the person with a name if the password is right. address is the client's address, which the throttle uses.
 func (s *Service) SignIn(ctx context.Context, name string, p secret.String, address string) (*people.Person, error) {
 	who, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) { return s.signIn(ctx, name, p, try) })
 	if err == nil {
@@ -59,7 +59,8 @@ func (s *Service) SignIn(ctx context.Context, name string, p secret.String, addr
 	return who, err
 }
 
-// Own checks the stored password of a person with a session. Directories aren't queried, because their passwords aren't passwords of the cluster.
+// Own checks the stored password of a person who already has a session. It doesn't query directories, because their passwords aren't passwords of
+// the cluster.
 func (s *Service) Own(ctx context.Context, name string, p secret.String, address string) error {
 	_, err := s.attempt(ctx, name, address, func(try *try) (*people.Person, error) {
 		who, err := s.people.Person(name)
@@ -74,7 +75,7 @@ func (s *Service) Own(ctx context.Context, name string, p secret.String, address
 	return err
 }
 
-// attempt makes one attempt to sign in with a name from an address, if the throttle permits it.
+// attempt makes one attempt to sign in with a name from an address, if the throttle permits it. what checks the password.
 func (s *Service) attempt(ctx context.Context, name, address string, what func(*try) (*people.Person, error)) (*people.Person, error) {
 	if err := s.people.Fresh(); err != nil {
 		return nil, err
@@ -97,11 +98,11 @@ func (s *Service) attempt(ctx context.Context, name, address string, what func(*
 	return who, err
 }
 
-// Providers reports whether passwords are sent to directories, too.
+// Providers reports whether passwords are also sent to directories.
 func (s *Service) Providers() bool { return len(s.providers) > 0 }
 
-// Guess limits attempts to guess a value, such as a short code, in the same way as attempts for the password of one name. wrong is the
-// error of a wrong guess.
+// Guess limits attempts to guess a value, such as a short code, in the same way as it limits attempts to guess the password of one name. The first
+// argument names the value, and wrong is the error of a wrong guess.
 func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	try, err := s.throttle.guess(what)
 	if err != nil {
@@ -119,8 +120,8 @@ func (s *Service) Guess(what string, wrong error, attempt func() error) error {
 	return err
 }
 
-// Note records the time of the person's sign-in. The response doesn't wait until the time is recorded. If too many times are being recorded, Note
-// does nothing.
+// Note records the time of a person's sign-in in the background, so that the response doesn't wait. If too many times are being recorded already,
+// Note does nothing.
 func (s *Service) Note(ctx context.Context, who *people.Person) {
 	select {
 	case s.noting <- struct{}{}:
@@ -136,10 +137,10 @@ func (s *Service) Note(ctx context.Context, who *people.Person) {
 	}()
 }
 
-// floor is the minimum duration of the response to a wrong password. Writing the failures of existing people takes less.
+// floor is the minimum duration of the response to a wrong password. It is longer than the time for storing the failure of an existing person.
 const floor = 250 * time.Millisecond
 
-// rest waits for the floor, so that the time of a response doesn't reveal the reason of the refusal.
+// rest waits until floor has passed since began, so that the duration of a response doesn't reveal why the sign-in failed.
 func rest(ctx context.Context, began time.Time) {
 	select {
 	case <-time.After(time.Until(began.Add(floor))):
@@ -173,10 +174,10 @@ func (s *Service) signIn(ctx context.Context, name string, p secret.String, try 
 	return nil, cmp.Or(away, ErrWrong)
 }
 
-// stranger replaces a person who doesn't exist, so that the server does the same work as for an existing person.
+// stranger is the name that is used instead of an invalid name, so that the server does the same work as for an existing person.
 const stranger = "no-person-has-this-name"
 
-// local checks the stored password. It takes the same time for every kind of failure.
+// local checks a stored password. Every kind of failure takes the same time.
 func (s *Service) local(ctx context.Context, name string, p secret.String, try *try) (*people.Person, error) {
 	who, err := s.people.Person(name)
 	if err != nil || who.Disabled {
@@ -195,8 +196,8 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	if stored == nil {
 		return nil, s.unknown(ctx, p)
 	}
-	// Another replica has counted too many failures. For a name that doesn't exist, only one replica counts failures, so a different
-	// response would reveal whether the name exists.
+	// Another replica has counted too many failures. Only one replica counts the failures for a name that doesn't exist, so a different response
+	// here would reveal whether the name exists.
 	if s.o.Now().Before(stored.NotBefore) && !try.trusted() && !s.uses(name, try.from) {
 		return nil, s.unknown(ctx, p)
 	}
@@ -211,7 +212,7 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 		})
 		return nil, ErrWrong
 	}
-	// Sessions that began with this password end when a later one is set.
+	// Sessions that begin with this password end when a later password is set.
 	signed := *who
 	signed.Sessions = max(who.Sessions, stored.Sessions)
 	if rehash || stored.Failures > 0 {
@@ -226,14 +227,14 @@ func (s *Service) local(ctx context.Context, name string, p secret.String, try *
 	return &signed, nil
 }
 
-// uses reports whether a person's tokens are used from a network. Unlike the throttle's memory, this is known after a restart,
-// and at other replicas.
+// uses reports whether a person's tokens were used from a network. Unlike the memory of the throttle, this information is also available after a
+// restart and at other replicas.
 func (s *Service) uses(name, from string) bool {
 	return s.o.Addresses != nil && slices.ContainsFunc(s.o.Addresses(name), func(a string) bool { return a != "" && clientaddr.NetworkOf(a) == from })
 }
 
-// note stores the result of a sign-in. A result that can't be written isn't an error. All concurrent results are counted, unless a new password was
-// set.
+// note stores the result of a sign-in with the password. It only logs a result that can't be written. If several results are stored at the same
+// time, it repeats the write until its result is counted, unless a new password was set.
 func (s *Service) note(ctx context.Context, who *people.Person, stored *people.Password, change func(*people.Password)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -253,7 +254,7 @@ func (s *Service) note(ctx context.Context, who *people.Person, stored *people.P
 	}
 }
 
-// unknown takes as long as checking a wrong password.
+// unknown takes as long as the check of a wrong password, and returns ErrWrong.
 func (s *Service) unknown(ctx context.Context, p secret.String) error {
 	if err := password.Dummy(ctx, p); err != nil {
 		return busy(err)

@@ -1,6 +1,5 @@
-// Package signin signs in people, by a password or through a provider, and queries providers again whether that is still valid. In: a
-// name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that
-// providers report.
+// Package signin signs in people with a password or through a provider, and regularly asks the providers whether a sign-in is still valid. In: a
+// name and a password, or a provider's data about a person. Out: the person, or the same error for all failures; the groups that providers report.
 package signin
 
 import (
@@ -11,72 +10,71 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Identity is a person as a provider knows them.
+// Identity is a provider's data about a person.
 type Identity struct {
 	Provider, Subject string
 	Name, Email       string
 	DisplayName       string
 	Groups            []string // empty if the provider isn't configured to report groups
-	// GroupsUnsaid reports that the response doesn't include groups, even if the person is in some.
+	// GroupsUnsaid reports that the provider's response doesn't contain groups, although the person may be in some groups.
 	GroupsUnsaid bool
-	// Refresh, if it is set, is the token for the next Check.
+	// Refresh is the refresh token for the next Check. It is unset if the provider has sent no new token.
 	Refresh secret.String
 }
 
-// Password is a provider that checks a name and a password.
+// Password is a provider that checks names and passwords.
 type Password interface {
 	Name() string
 	SignIn(ctx context.Context, name string, password secret.String) (*Identity, error)
 }
 
-// Checker is a provider that can be queried again about a person whom it has confirmed. refresh is the token of its last
-// Identity.
+// Checker is a provider that can be queried again about a person whom it has confirmed.
 type Checker interface {
 	Name() string
-	// Refreshes reports whether Check needs the last Identity's refresh token. Otherwise a subject is enough.
+	// Refreshes reports whether Check needs the refresh token from the last Identity. Otherwise a subject is enough.
 	Refreshes() bool
-	// Check returns the current identity. ErrGone means that the provider doesn't know the person, or no longer admits them. Other errors mean that
-	// the provider can't answer; ErrUnsaid means that it can't answer about this person only. If Check returns an Identity with an error, the
-	// Identity has the token for the next Check.
+	// Check returns the current identity of a subject. refresh is the token from the last Identity. ErrGone means that the provider doesn't know
+	// the person, or no longer admits the person. Other errors mean that the provider can't answer; ErrUnsaid means that it can't answer about this
+	// person only. If Check returns an Identity with an error, the Identity holds the token for the next Check.
 	Check(ctx context.Context, subject string, refresh secret.String) (*Identity, error)
 }
 
-// Policy defines the permissions that a provider can grant.
+// Policy defines what a provider may do: add people, and admit members of its groups.
 type Policy struct {
-	// Create adds people to Groups at their first sign-in; without Groups, to the group default. If it isn't set, an administrator links
-	// them.
+	// Create adds people to Groups at their first sign-in, or to the group default if Groups is empty. If Create isn't set, an administrator must
+	// link people with the provider.
 	Create bool
 	Groups []string
-	// Source is the provider's issuer, or its directory, and MovedFrom an earlier one that has the same people; see
+	// Source is the provider's issuer or directory. MovedFrom is an earlier issuer or directory that has the same people; see
 	// people.Directory.Bind.
 	Source, MovedFrom string
-	// Allowed are groups of the provider: only their members are admitted. Empty admits everyone.
+	// Allowed holds groups of the provider. Only their members are admitted. If it is empty, everyone is admitted.
 	Allowed []string
 }
 
-// ErrGone means that a provider no longer confirms the person.
+// ErrGone means that a provider no longer knows the person, or no longer admits the person.
 var ErrGone = errors.New("the provider doesn't know the person, or has disabled them")
 
-// ErrNoPassword means that a person has no password of the cluster.
+// ErrNoPassword means that a person has no password stored in the cluster.
 var ErrNoPassword = errors.New("has no password of the cluster")
 
-// ErrUnsaid means that a provider responds, but can't say anything about one person.
+// ErrUnsaid means that a provider responds, but can't answer about one person.
 var ErrUnsaid = errors.New("the provider answers, and can't say anything about the person")
 
-// ErrLost means that an issuer may have used up the refresh token, and its response was lost.
+// ErrLost means that an issuer may have invalidated the refresh token, although its response with the next token was lost.
 var ErrLost = errors.New("the provider may have received the request, but its response was lost")
 
-// Errors of SignIn. ErrWrong is the only error for a wrong password, for a person who doesn't exist, is disabled or was removed, and for
-// one whose password isn't tried for a while because of too many failures; it takes the same time. Others wrap people.ErrUnavailable.
+// Errors of SignIn. ErrWrong is the only error for a wrong password, for a person who doesn't exist, is disabled or was removed, and for a person
+// whose password isn't checked for a while because of too many failures. All of these cases take the same time. All other errors wrap
+// people.ErrUnavailable.
 var (
 	ErrWrong = errors.New("the user name or the password is wrong")
 	ErrBusy  = errors.New("too many sign-ins")
-	// ErrNotAdmitted means that a provider has confirmed a person who isn't known here. Its text explains what an administrator can
-	// do.
+	// ErrNotAdmitted means that a provider has confirmed a person who isn't known here. The error contains the remedy for an administrator.
 	ErrNotAdmitted = errors.New("the person is not known here")
 )
 
-// ThrottledError is an ErrBusy with the time until the next try.
+// ThrottledError is an ErrBusy that contains the time until the next attempt.
 type ThrottledError struct{ After time.Duration }
 
 func (e *ThrottledError) Error() string {

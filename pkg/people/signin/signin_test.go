@@ -29,11 +29,11 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const (
 	good = "correct horse battery"
-	// ofPython is PBKDF2 of the password "openpai-secret" of alice, as Python's hashlib makes it.
+	// ofPython is the PBKDF2 hash of alice's password "openpai-secret", calculated with Python's hashlib.
 	ofPython = "c2bd4b6afd83f3a08e1628c233ea3c2a895105b8c683a4328b3dd5d285c65f76a92d10154709d1991dae6a0d9cbbf2a0a875c88221df545d18e1944ff555ece5"
 )
 
-// door is a Directory that runs, and two services, as two replicas have them.
+// door is a running Directory with two sign-in services, as two replicas would have them.
 type door struct {
 	*people.Directory
 	services [2]*signin.Service
@@ -249,7 +249,7 @@ func TestAProviderVouchesForItsOwnPeopleAlone(t *testing.T) {
 	assert.ErrorIs(t, err, signin.ErrWrong)
 }
 
-// asked is a provider that checks its input.
+// asked is a provider that fails the test if it gets an empty password.
 type asked struct{ t *testing.T }
 
 func (asked) Name() string { return "lab" }
@@ -269,7 +269,7 @@ func TestProvidersAreAskedAfterLocalPasswords(t *testing.T) {
 	assert.ErrorIs(t, d.try(t, "ann", "of the lab", "10.0.0.1"), signin.ErrWrong)
 }
 
-// judge is a provider that always gives one answer.
+// judge is a provider that always returns the same result, and counts its calls.
 type judge struct {
 	name string
 	says error

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// burst is the number of wrong sign-ins of an address, and of a name, before they are slowed down.
+	// burst is the number of failed sign-ins from one address, or with one name, before further attempts are slowed down.
 	burst = 10
-	// every is the interval between further tries after burst wrong passwords: five a minute.
+	// every is the interval between further attempts after burst failures: five a minute.
 	every = 12 * time.Second
-	// maxBuckets is how many addresses and names are remembered.
+	// maxBuckets limits how many addresses and names are remembered.
 	maxBuckets = 100_000
 )
 
-// pause returns how long a name isn't tried after a number of consecutive failures: from a second to five minutes.
+// pause returns how long no attempt with a name is allowed after a number of consecutive failures: from a second to five minutes.
 func pause(failures int) time.Duration {
 	if failures < burst {
 		return 0
@@ -26,13 +26,13 @@ func pause(failures int) time.Duration {
 	return min(time.Second<<min(failures-burst, 10), 5*time.Minute)
 }
 
-// key is an address, a name, or both, hashed, because names that don't exist may be passwords that were typed into the
-// wrong field.
+// key is the hash of an address, a name, or both. It is hashed because names that don't exist may be passwords that were typed into the wrong
+// field.
 type key [sha256.Size]byte
 
 func keyOf(kind, text string) key { return sha256.Sum256([]byte(kind + "\x00" + text)) }
 
-// bucket is a token bucket: free is how many failures are still allowed.
+// bucket is a token bucket. free is the number of failures that are still allowed at the time as.
 type bucket struct {
 	free  float64
 	as    time.Time
@@ -40,8 +40,7 @@ type bucket struct {
 	until time.Time
 }
 
-// throttle slows down guessing of passwords. It counts only failures, so that successful sign-ins don't slow anyone
-// down.
+// throttle slows down attempts to guess passwords. It counts only failures, so that successful sign-ins don't slow anyone down.
 type throttle struct {
 	now func() time.Time
 
@@ -62,16 +61,16 @@ type try struct {
 	pair  key
 	name  *bucket
 	known bool
-	// doubted means that every service that could check the password so far has rejected it.
+	// doubted means that at least one password check has rejected the password, and no check has accepted it.
 	doubted bool
 }
 
-// trustFor is how long an address that has signed in as a person isn't slowed down by others' failures.
+// trustFor is how long an address from which a person has signed in isn't slowed down by failures from other addresses.
 const trustFor = 30 * 24 * time.Hour
 
-// begin counts an attempt against the address and the name. An address that has signed in as the person before has one separate limit
-// instead, so that others can't lock the person out: neither by guessing passwords of the name, nor by sharing the address, as all
-// clients behind one proxy do.
+// begin counts an attempt against the name and the address. If the person has signed in from the address before, the attempt counts against a
+// separate limit for both together instead. Otherwise others could lock the person out by guessing passwords for the name, or by failing from the
+// same address, which all clients behind one proxy share.
 func (t *throttle) begin(address, name string) (*try, error) {
 	address, name = clientaddr.NetworkOf(address), v1.FoldName(name)
 	try := &try{t: t, from: address, pair: keyOf("pair", address+"\x00"+name)}
@@ -86,14 +85,14 @@ func (t *throttle) begin(address, name string) (*try, error) {
 	return try.take(now, keyOf("name", name), keyOf("address", address))
 }
 
-// guess counts an attempt for a value that isn't a name, separate from all names.
+// guess counts an attempt to guess a value that isn't a name. Its limit is separate from the limits of all names.
 func (t *throttle) guess(what string) (*try, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return (&try{t: t}).take(t.now(), keyOf("guess", what))
 }
 
-// take counts an attempt against keys. The first one counts consecutive failures.
+// take counts an attempt against all keys, or returns a ThrottledError. The first key also counts consecutive failures.
 func (t *try) take(now time.Time, places ...key) (*try, error) {
 	var taken []*bucket
 	for _, k := range places {
@@ -119,7 +118,7 @@ func (t *try) take(now time.Time, places ...key) (*try, error) {
 	return t, nil
 }
 
-// bucket returns a bucket, refilled up to now, or nil if there are too many buckets.
+// bucket returns the bucket of a key with the tokens that it has now, or nil if there are too many buckets.
 func (t *throttle) bucket(k key, now time.Time) *bucket {
 	b := t.buckets[k]
 	if b == nil {
@@ -138,7 +137,7 @@ func (t *throttle) bucket(k key, now time.Time) *bucket {
 	return b
 }
 
-// prune drops buckets that are full again.
+// prune drops buckets that are full again, and outdated trusted addresses.
 func (t *throttle) prune(now time.Time) {
 	for k, b := range t.buckets {
 		if b.free+float64(now.Sub(b.as))/float64(every) >= burst && now.After(b.until) {
@@ -152,11 +151,11 @@ func (t *throttle) prune(now time.Time) {
 	}
 }
 
-// trusted reports whether the address has signed in as the person before.
+// trusted reports whether the person has signed in from the address before.
 func (t *try) trusted() bool { return t.known }
 
-// wrong keeps the attempt counted, and slows down a name after many consecutive failures. Unknown names are slowed down like
-// any other.
+// wrong keeps the attempt counted as a failure, and slows down the name after many consecutive failures. Names that don't exist are slowed down in
+// the same way.
 func (t *try) wrong() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()
@@ -164,7 +163,7 @@ func (t *try) wrong() {
 	t.name.until = t.t.now().Add(pause(t.name.fails))
 }
 
-// right is like guessed, for an address that from now on is known to sign in as the person.
+// right is like guessed, and also marks the address as one from which the person has signed in.
 func (t *try) right() {
 	t.guessed()
 	t.t.mu.Lock()
@@ -175,8 +174,8 @@ func (t *try) right() {
 	t.t.trusted[t.pair] = t.t.now()
 }
 
-// guessed releases the attempt's tokens, and resets the count of consecutive failures, because single mistakes would otherwise
-// add up over the years.
+// guessed releases the attempt's tokens, and resets the count of consecutive failures. Without the reset, single mistakes would add up over the
+// years.
 func (t *try) guessed() {
 	t.undo()
 	t.t.mu.Lock()
@@ -184,7 +183,7 @@ func (t *try) guessed() {
 	t.name.fails, t.name.until = 0, time.Time{}
 }
 
-// undo releases the attempt's tokens.
+// undo releases the attempt's tokens, as if the attempt hadn't been made.
 func (t *try) undo() {
 	t.t.mu.Lock()
 	defer t.t.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// unanswered holds requests whose responses were lost, with their refresh tokens. An issuer that rotates refresh tokens rejects such a token from
-// then on. That rejection doesn't mean that the person is gone.
+// unanswered holds the refresh tokens of requests whose responses were lost. An issuer that rotates refresh tokens rejects such a token from then
+// on. That rejection doesn't mean that the person is gone.
 type unanswered struct {
 	mu   sync.Mutex
 	with map[v1.Identity]people.Kept
@@ -23,14 +23,14 @@ func (u *unanswered) add(id v1.Identity, with people.Kept) {
 	u.with[id] = with
 }
 
-// drop forgets a lost response, because the issuer has responded to a later request.
+// drop forgets a lost response, because the issuer has answered a later request.
 func (u *unanswered) drop(id v1.Identity) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.with, id)
 }
 
-// has reports whether the response to a request with the same token was lost.
+// has reports whether the response to a request with the same refresh token was lost.
 func (u *unanswered) has(id v1.Identity, with people.Kept) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

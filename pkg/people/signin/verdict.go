@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// few is a number of people who may always be gone at the same time.
+	// few is the number of people who may be gone at the same time without doubt about the provider.
 	few = 2
-	// share bounds the part of a provider's people who may be gone at the same time: one in share.
+	// share limits the part of a provider's people who may be gone at the same time: one person in five.
 	share = 5
 )
 
-// judge applies a provider's answer to a person.
+// judge applies a provider's answer about a person.
 func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Identity, err error) error {
 	policy, said := r.Policies[l.id.Provider], l.person.Said(l.id)
 	switch {
@@ -39,8 +39,9 @@ func (r *Recheck) judge(ctx context.Context, provider *asked, l loss, now *Ident
 	return r.unsaid(ctx, l.person, l.id, l.sessions)
 }
 
-// settle revokes the permissions that people had through a provider that doesn't confirm them now. If many people lose permissions at once, it is
-// more likely that the provider is wrong, for example because it has lost its data: then its earlier answers stay valid, as if it were unavailable.
+// settle revokes the permissions of people whom a provider no longer confirms. If many people would lose their permissions at once, it is more
+// likely that the provider is wrong, for example because it has lost its data. In that case, the provider's earlier answers stay valid for the
+// grace period, as if the provider were unavailable.
 func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	fresh := 0
 	for _, l := range provider.lost {
@@ -65,13 +66,13 @@ func (r *Recheck) settle(ctx context.Context, provider *asked) error {
 	return errors.Join(failed...)
 }
 
-// doubtful reports whether a loss could be caused by missing data of the provider: it doesn't know the person, or reports no groups of
-// anyone.
+// doubtful reports whether missing data of the provider could be the cause of a loss: the provider doesn't know the person, or it hasn't reported
+// groups for any person in this round.
 func (a *asked) doubtful(l loss) bool {
 	return !l.person.Said(l.id).Gone && (!l.answered || !a.named)
 }
 
-// narrow removes the groups that a provider doesn't name, for a person who stays signed in while the provider is doubted.
+// narrow removes the groups that a provider no longer reports from a person who stays signed in while the provider's answers are in doubt.
 func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	said := l.person.Said(l.id)
 	if !l.answered || len(said.Groups) == 0 {
@@ -81,16 +82,16 @@ func (r *Recheck) narrow(ctx context.Context, _ *asked, l loss) error {
 	return r.People.EndWord(ctx, l.person, said)
 }
 
-// old reports whether a provider's answer is too old.
+// old reports whether a provider's answer is older than the grace period.
 func (r *Recheck) old(said v1.External) bool { return r.now().Sub(said.CheckedAt.Time) > r.Grace }
 
-// over reports whether a provider hasn't answered for too long. Time without rounds doesn't count, because otherwise the first failed
-// request after a pause of the server would sign everyone out.
+// over reports whether a provider hasn't answered for longer than the grace period. Time without rounds doesn't count. Otherwise the first failed
+// request after a pause of the server would sign out everyone.
 func (r *Recheck) over(said v1.External) bool {
 	return r.old(said) && r.now().Sub(r.rounds.Since) > r.Grace
 }
 
-// confirm records a provider's answer. It writes an unchanged answer only from time to time.
+// confirm stores a provider's answer. It stores an unchanged answer only from time to time.
 func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity, now *Identity) error {
 	said := p.Said(id)
 	if now.GroupsUnsaid && len(said.Groups) > 0 && !r.over(said) {
@@ -104,8 +105,8 @@ func (r *Recheck) confirm(ctx context.Context, p *people.Person, id v1.Identity,
 	return nil
 }
 
-// gone revokes the permissions that a person had through a provider that no longer confirms them. The refresh token is kept for a
-// while, because the issuer may have been wrong.
+// gone revokes the permissions that a person had through a provider that no longer confirms the person. It keeps the refresh token for a while,
+// because the issuer may have been wrong.
 func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	p, id := l.person, l.id
 	if provider.Refreshes() {
@@ -133,8 +134,8 @@ func (r *Recheck) gone(ctx context.Context, provider *asked, l loss) error {
 	return nil
 }
 
-// unsaid revokes a person's groups, sessions and application tokens if a provider hasn't answered about the person for too long. A person who also
-// has a password of the cluster keeps application tokens.
+// unsaid handles a person about whom a provider hasn't answered. If that has lasted longer than the grace period, it revokes the person's groups,
+// sessions and application tokens. Application tokens stay valid if the person also has a password of the cluster.
 func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, sessions bool) error {
 	said := p.Said(id)
 	if !r.over(said) {
@@ -161,7 +162,8 @@ func (r *Recheck) unsaid(ctx context.Context, p *people.Person, id v1.Identity, 
 	return nil
 }
 
-// expire removes outdated groups of a person who isn't checked: otherwise they would count at the next sign-in by another method.
+// expire removes outdated groups of a person who isn't checked. Otherwise these groups would take effect when the person signs in by another
+// method.
 func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External) error {
 	if len(said.Groups) == 0 || !r.old(said) {
 		return nil
@@ -170,7 +172,7 @@ func (r *Recheck) expire(ctx context.Context, p *people.Person, said v1.External
 	return r.People.EndWord(ctx, p, said)
 }
 
-// say writes a provider's answer about a person who still exists.
+// say stores a provider's answer about a person. It ignores a person who no longer exists.
 func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) error {
 	_, err := r.People.NoteWord(ctx, p, said)
 	if errors.Is(err, people.ErrNoUser) {
@@ -179,7 +181,7 @@ func (r *Recheck) say(ctx context.Context, p *people.Person, said v1.External) e
 	return err
 }
 
-// end ends the sessions that began with a provider.
+// end ends the person's sessions that began with a provider.
 func (r *Recheck) end(ctx context.Context, p *people.Person, provider string) error {
 	n, err := r.Tokens.RevokeVia(ctx, p.Name, provider)
 	if n > 0 {

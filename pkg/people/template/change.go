@@ -21,14 +21,14 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how many times a change is repeated after a conflict.
+// tries is how many times a change is tried if another process changes the template at the same time.
 const tries = 10
 
 // takeBackTime bounds the removal of a template that was just created.
 const takeBackTime = 10 * time.Second
 
-// objectName returns the name of the object of a new template: if two replicas add the same template, only one succeeds. past is the UID
-// of the object that has that name, if that is now a different template; otherwise "".
+// objectName returns the name of the object for a new template. It depends only on author and name, so that only one of two replicas succeeds if
+// both add the same template. If another template already has that object name, past is the UID of its object; otherwise past is "".
 func objectName(author, name string, past types.UID) string {
 	key := author + "/" + name
 	if past != "" {
@@ -38,7 +38,7 @@ func objectName(author, name string, past types.UID) string {
 	return "t-" + hex.EncodeToString(sum[:16])
 }
 
-// Add adds a template. Secrets of its job file are masked.
+// Add adds a template. It masks secrets in the job file.
 func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, error) {
 	if err := ready(&spec); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Store) Add(ctx context.Context, spec v1.TemplateSpec) (*v1.Template, er
 	return made, nil
 }
 
-// createOnce creates an object. It skips names of objects that are now different templates.
+// createOnce creates the object of a template. It skips object names that belong to other templates.
 func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, error) {
 	var err error
 	for range tries {
@@ -81,8 +81,8 @@ func (s *Store) createOnce(ctx context.Context, t *v1.Template) (*v1.Template, e
 
 func taken() error { return hint.Wrap(ErrExists, "choose another name, or change that one") }
 
-// alone reports whether a template that was just written is the only one with its author and name. If two templates with the same name are written at
-// the same time, alone returns true for at least one template. If the templates can't be read now, the last known templates count.
+// alone reports whether a template that was just written is the only template with its author and name. If two templates with the same name are
+// written at the same time, alone returns false for at least one of them. If the templates can't be read now, it uses the last known templates.
 func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	_ = s.Load(ctx)
 	for _, other := range s.objects.All() {
@@ -93,8 +93,8 @@ func (s *Store) alone(ctx context.Context, t *v1.Template) bool {
 	return true
 }
 
-// AddOf adds a template of a person. If the person is removed at the same time, it removes the template: otherwise the next person of
-// that name would get it.
+// AddOf adds a template of a person. If the person is removed at the same time, AddOf removes the template. Otherwise the next person of that name
+// would get the template.
 func (s *Store) AddOf(ctx context.Context, d *people.Directory, who *people.Person, spec v1.TemplateSpec) (*v1.Template, error) {
 	made, err := s.Add(ctx, spec)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Store) takeBack(ctx context.Context, made *v1.Template) error {
 	return nil
 }
 
-// stamp returns the current time with a precision that scripts in browsers preserve.
+// stamp returns the current time as text with milliseconds, a precision that scripts in browsers preserve.
 func (s *Store) stamp() string { return s.now().UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (s *Store) create(ctx context.Context, t *v1.Template) (*v1.Template, error) {
@@ -142,8 +142,8 @@ func (s *Store) read(ctx context.Context, object string) (*v1.Template, error) {
 	return decode(u)
 }
 
-// Update changes the author's fields. version is the Generation that the change is based on. If the template has a different Generation, it isn't
-// changed; 0 allows any Generation. change may be called more than once.
+// Update changes the author's fields of a template. version is the Generation that the change is based on. If the template has a different
+// Generation, Update returns ErrChanged; 0 allows any Generation. It may call change more than once.
 func (s *Store) Update(ctx context.Context, id string, version int64, change func(*v1.Template) error) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Store) Update(ctx context.Context, id string, version int64, change fun
 	return nil, errors.Join(taken(), s.undo(ctx, made, was))
 }
 
-// undo restores a template, unless it was changed since.
+// undo restores a template, unless it has been changed again since.
 func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBackTime)
 	defer cancel()
@@ -189,7 +189,7 @@ func (s *Store) undo(ctx context.Context, made *v1.Template, was *v1.TemplateSpe
 	return err
 }
 
-// Star records that a person likes a template, or no longer does.
+// Star records whether a person likes a template.
 func (s *Store) Star(ctx context.Context, id, person string, yes bool) (*v1.Template, error) {
 	return s.count(ctx, id, func(status *v1.TemplateStatus) {
 		status.Stars = slices.DeleteFunc(status.Stars, func(name string) bool { return name == person })
@@ -206,7 +206,7 @@ func (s *Store) Use(ctx context.Context, id string) error {
 	return err
 }
 
-// count changes the status of a template.
+// count changes the status of a template. For a built-in template it changes the status of its object in the cluster.
 func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateStatus)) (*v1.Template, error) {
 	known, err := s.Get(id)
 	if err != nil {
@@ -228,7 +228,8 @@ func (s *Store) count(ctx context.Context, id string, change func(*v1.TemplateSt
 	return withCounts(known, made), nil
 }
 
-// write changes the current state of an object or its status, and never undoes other people's changes.
+// write changes the current state of an object, or only its status if part is "status". It never undoes changes that others have made since known
+// was read.
 func (s *Store) write(ctx context.Context, known *v1.Template, part string, change func(*v1.Template) error) (*v1.Template, error) {
 	var err error
 	var parts []string
@@ -266,7 +267,7 @@ func (s *Store) write(ctx context.Context, known *v1.Template, part string, chan
 	return nil, explain(err)
 }
 
-// Remove removes a template. check decides by its current state; nil allows the removal.
+// Remove removes a template if check returns nil for its current state. A nil check allows the removal.
 func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) error) error {
 	known, err := s.Get(id)
 	if err != nil {
@@ -297,7 +298,7 @@ func (s *Store) Remove(ctx context.Context, id string, check func(*v1.Template) 
 	return explain(err)
 }
 
-// RemoveOf removes all templates of an author who is removed. A cluster without the kind Template has no templates.
+// RemoveOf removes all templates of an author. A cluster without the kind Template has no templates.
 func (s *Store) RemoveOf(ctx context.Context, author string) error {
 	if err := s.Load(ctx); err != nil {
 		if errors.Is(err, people.ErrUnprepared) {

@@ -1,6 +1,6 @@
-// Package template provides job templates: job files with a description that people share. In: Templates of the cluster, by watch or read once; an
-// author's changes. Out: the current templates, without secrets; changes that don't overwrite other people's changes. The package doesn't check
-// permissions.
+// Package template manages job templates: job files with descriptions that people share. In: Templates of the cluster, which are watched or read
+// once; an author's changes. Out: the current templates, without secrets; changes that don't overwrite other people's changes. The package doesn't
+// check permissions.
 package template
 
 import (
@@ -27,7 +27,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// Errors. Others wrap people.ErrInvalid or people.ErrUnavailable, or are findings about the job file.
+// Errors of the package. All other errors wrap people.ErrInvalid or people.ErrUnavailable, or describe mistakes in the job file.
 var (
 	ErrNone    = hint.Errorf("see: paictl job template list", "there is no such template")
 	ErrExists  = errors.New("the author has a template of that name")
@@ -35,25 +35,25 @@ var (
 	ErrFull    = errors.New("there are too many templates")
 )
 
-// Store holds the templates of a cluster. The templates that it returns are shared, and must not be changed.
+// Store holds the templates of a cluster. Callers share the returned templates, and must not change them.
 type Store struct {
 	api     dynamic.ResourceInterface
 	objects *watch.Store[*v1.Template]
 	builtIn []*v1.Template
 	now     func() time.Time
-	// unprepared is set if Load found a cluster without the kind Template: the store then has only the built-in templates.
+	// unprepared is set if Load found a cluster without the kind Template. In that case, the store has only the built-in templates.
 	unprepared atomic.Bool
 }
 
-// Options of a Store.
+// Options configure a Store.
 type Options struct {
 	Log *slog.Logger     // nil discards the log
 	Now func() time.Time // nil means time.Now
-	// BuiltIn holds the templates of the program, in the order of lists; usually the result of the function BuiltIn.
+	// BuiltIn holds the templates of the program, in the order in which lists show them. It is usually the result of the function BuiltIn.
 	BuiltIn []v1.TemplateSpec
 }
 
-// Open connects. It doesn't send a request yet.
+// Open returns a Store for a cluster. It doesn't send a request yet.
 func Open(config *rest.Config, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -76,7 +76,7 @@ func Open(config *rest.Config, o Options) (*Store, error) {
 	return s, nil
 }
 
-// decode reads a Template. It rejects one with an invalid name; see ValidName.
+// decode decodes a Template. It rejects a Template with an invalid author or name; see ValidName.
 func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	out := &v1.Template{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
@@ -91,20 +91,20 @@ func decode(u *unstructured.Unstructured) (*v1.Template, error) {
 	return out, nil
 }
 
-// Load reads everything once, for commands. After people.ErrUnprepared, the Store has the built-in templates.
+// Load reads all templates once. Commands use it instead of a watch. If it returns people.ErrUnprepared, the Store has only the built-in templates.
 func (s *Store) Load(ctx context.Context) error {
 	err := explain(s.objects.Load(ctx))
 	s.unprepared.Store(errors.Is(err, people.ErrUnprepared))
 	return err
 }
 
-// Run watches until ctx ends.
+// Run watches the templates until ctx ends.
 func (s *Store) Run(ctx context.Context) error {
 	s.objects.Run(ctx)
 	return nil
 }
 
-// Fresh returns people.ErrStale if the templates may be stale. The Store must be running.
+// Fresh returns people.ErrStale if the watch wasn't confirmed for people.StaleAfter, otherwise nil. It is meaningful only while Run runs.
 func (s *Store) Fresh() error {
 	if !s.unprepared.Load() && time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
@@ -112,7 +112,7 @@ func (s *Store) Fresh() error {
 	return nil
 }
 
-// All returns all templates, by author and name. Built-in templates come last.
+// All returns all templates, sorted by author and name. Built-in templates come last.
 func (s *Store) All() []*v1.Template {
 	var out []*v1.Template
 	for _, t := range s.objects.All() {
@@ -126,7 +126,7 @@ func (s *Store) All() []*v1.Template {
 	return append(out, s.counted()...)
 }
 
-// Get returns a template by its id, or ErrNone.
+// Get returns the template with an id, or ErrNone.
 func (s *Store) Get(id string) (*v1.Template, error) {
 	for _, t := range s.objects.All() {
 		if string(t.UID) == id && id != "" && !t.BuiltIn() {
@@ -141,12 +141,12 @@ func (s *Store) Get(id string) (*v1.Template, error) {
 	return nil, ErrNone
 }
 
-// Of returns the templates of an author.
+// Of returns the templates of an author, sorted by name.
 func (s *Store) Of(author string) []*v1.Template {
 	return slices.DeleteFunc(s.All(), func(t *v1.Template) bool { return t.Spec.Author != author })
 }
 
-// explain is like people.Explain, but returns ErrNone for an object that doesn't exist.
+// explain is like people.Explain, but returns ErrNone for a template that doesn't exist, and explains the error for a template that is too large.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrExists):
@@ -165,7 +165,7 @@ func invalid(format string, args ...any) error {
 	return &invalidError{fmt.Sprintf(format, args...)}
 }
 
-// invalidError is a people.ErrInvalid.
+// invalidError is a people.ErrInvalid that contains the reason.
 type invalidError struct{ why string }
 
 func (e *invalidError) Error() string        { return e.why }

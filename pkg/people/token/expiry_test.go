@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// alone is a Service for ann, with a clock that the test moves.
+// alone is a Service for the person ann, with a clock that the test sets.
 type alone struct {
 	*Service
 	t   *testing.T
@@ -50,7 +50,7 @@ func (a *alone) session() *Pair {
 	return pair
 }
 
-// good reports whether a token is valid.
+// good reports whether a token is valid. It fails the test if the error isn't ErrInvalid.
 func (a *alone) good(text string) bool {
 	a.t.Helper()
 	_, err := a.Verify(a.t.Context(), text)
@@ -138,7 +138,7 @@ func TestARefreshTokenThatIsShownAgainLateEndsTheSession(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalid, "two had it")
 }
 
-// If a thief refreshes several times, the owner's token is an old token of the session, not an unknown one.
+// If a thief refreshes the session several times, the owner's refresh token is an old token of the session, not an unknown token.
 func TestARefreshTokenOfAnyAgeEndsTheSession(t *testing.T) {
 	a := newAlone(t)
 	first := a.session()
@@ -171,7 +171,7 @@ func TestARefreshTokenOfAnyAgeEndsTheSession(t *testing.T) {
 	assert.False(t, a.good(next.Access.Reveal()))
 }
 
-// Sessions that began before tokens had codes continue.
+// Sessions that began before refresh tokens contained codes stay valid.
 func TestASessionWithoutAMarkGetsOne(t *testing.T) {
 	e := &entry{Record: Record{ID: newID()}}
 	e.hash = hashOf("pair_" + e.ID + "_" + strings.Repeat("x", 43))

@@ -20,19 +20,20 @@ import (
 // audience is the audience of all tokens.
 const audience = "pai"
 
-// Limits of the lifetime of a browser token.
+// Limits of the lifetime that a browser token may have.
 const (
 	minBrowser = time.Minute
 	maxBrowser = 7 * 24 * time.Hour
 )
 
-// The maximum numbers of a person's records. Above the limit, Service ends the oldest session, and rejects new application tokens.
+// Limits of the number of a person's records. At maxSessions, Service ends the oldest session; at maxApplications, it rejects new application
+// tokens.
 const (
 	maxSessions     = 100
 	maxApplications = 500
 )
 
-// Session begins a session after a sign-in.
+// Session begins a session of a person after a sign-in, and returns its tokens.
 func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, error) {
 	e := s.entry(p, KindSession, n)
 	refresh := e.newRefresh()
@@ -46,7 +47,7 @@ func (s *Service) Session(ctx context.Context, p *people.Person, n New) (*Pair, 
 	return s.pair(ctx, p, e, refresh)
 }
 
-// sessionEnd returns the time at which a session ends that was created at a time and is used now.
+// sessionEnd returns the time at which a session ends if it was created at created and is used now.
 func (s *Service) sessionEnd(created time.Time) time.Time {
 	end, last := s.now().Add(s.o.Lifetimes.Refresh), created.Add(s.o.Lifetimes.Session)
 	if last.Before(end) {
@@ -67,7 +68,8 @@ func (s *Service) pair(ctx context.Context, p *people.Person, e *entry, refresh 
 	return &Pair{Access: access, Refresh: refresh, Life: s.o.Lifetimes.Access, Record: e.Record}, nil
 }
 
-// Browser creates a browser token with the requested lifetime, limited to the range from a minute to seven days.
+// Browser returns a new browser token with the requested lifetime, limited to the range from a minute to seven days. Without a requested lifetime
+// it uses the default.
 func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life == 0 {
 		n.Life = s.o.Lifetimes.Browser
@@ -79,7 +81,7 @@ func (s *Service) Browser(ctx context.Context, p *people.Person, n New) (*Issued
 	return s.issue(ctx, p, s.entry(p, KindBrowser, n), n.Life)
 }
 
-// Application creates an application token, for programs. If n has no Life, the token is valid until it is revoked.
+// Application returns a new application token for a program. If n.Life is zero, the token is valid until it is revoked.
 func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Issued, error) {
 	if n.Life < 0 {
 		return nil, fmt.Errorf("%w: the token would have expired", people.ErrInvalid)
@@ -108,7 +110,7 @@ func (s *Service) Application(ctx context.Context, p *people.Person, n New) (*Is
 	return s.issue(ctx, p, e, n.Life)
 }
 
-// entry returns a new record.
+// entry returns a new record of a kind for a person. It isn't written yet.
 func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	return &entry{
 		Record: Record{ID: newID(), User: p.Name, Kind: kind, Via: p.Via, Label: line(n.Label), Client: line(n.Client), Address: line(n.Address), Created: s.now().UTC().Truncate(time.Second)},
@@ -116,7 +118,7 @@ func (s *Service) entry(p *people.Person, kind Kind, n New) *entry {
 	}
 }
 
-// issue signs a token and writes its record. If life is zero, the token doesn't expire.
+// issue signs a token and stores its record. If life is zero, the token doesn't expire.
 func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life time.Duration) (*Issued, error) {
 	c := &Claims{
 		Username: p.Name, Application: e.Kind == KindApplication, IssuedAt: e.Created.Unix(), ID: e.ID, Session: e.ID, UID: string(p.UID), Audience: audience, Type: string(e.Kind),
@@ -136,7 +138,7 @@ func (s *Service) issue(ctx context.Context, p *people.Person, e *entry, life ti
 	return &Issued{Token: text, Record: e.Record}, nil
 }
 
-// sign returns the signed text of a token or of a link.
+// sign returns the signed text of a token or a link with the given claims.
 func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -157,7 +159,7 @@ func (s *Service) sign(ctx context.Context, c any) (secret.String, error) {
 	return secret.String(text), nil
 }
 
-// room ends a person's oldest sessions if there are too many.
+// room ends a person's oldest sessions and browser tokens if there are too many.
 func (s *Service) room(ctx context.Context, p *people.Person) error {
 	n := 0
 	for _, r := range s.Of(p.Name) { // newest first
@@ -176,7 +178,7 @@ func (s *Service) room(ctx context.Context, p *people.Person) error {
 	return nil
 }
 
-// Handle returns a text that looks like a token and identifies a record. It can only be used to revoke the record's token.
+// Handle returns a text that looks like a token and identifies a record. It can be used only to revoke the token of the record.
 func Handle(r Record) string {
 	c := map[string]any{"username": r.User, "application": r.Kind == KindApplication, "iat": r.Created.Unix(), "jti": r.ID}
 	if !r.Expires.IsZero() {
@@ -190,7 +192,7 @@ func Handle(r Record) string {
 	return b.EncodeToString([]byte(`{"alg":"none"}`)) + "." + b.EncodeToString(payload) + ".x"
 }
 
-// maxText is the maximum length of a token.
+// maxText is the maximum length of the text of a token, in bytes.
 const maxText = 4096
 
 // IDOf returns the id of the record that a token, a handle or an id identifies. It doesn't check a signature.

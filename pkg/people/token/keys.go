@@ -27,14 +27,14 @@ const (
 	keep = 7 * 24 * time.Hour
 )
 
-// key is a key that signs tokens.
+// key is a signing key. Retired is the time from which the key no longer signs.
 type key struct {
 	Seed    []byte    `json:"seed"`
 	Created time.Time `json:"created"`
 	Retired time.Time `json:"retired,omitzero"`
 }
 
-// keyring holds all keys by the key id in the tokens.
+// keyring holds all signing keys, by the key id that tokens contain.
 type keyring map[string]key
 
 const keysOf = "keys"
@@ -94,7 +94,7 @@ func (r keyring) rotated(now time.Time) keyring {
 	return out
 }
 
-// due reports whether a new key should be created, since no key in use is younger than every.
+// due reports whether a new key should be created, because each key in use is at least as old as every.
 func (r keyring) due(now time.Time, every time.Duration) bool {
 	young := false
 	for _, k := range r {
@@ -103,7 +103,7 @@ func (r keyring) due(now time.Time, every time.Duration) bool {
 	return !young
 }
 
-// keys returns the known keys. If there is no key, it creates the first one.
+// keys returns the known signing keys. If no key exists, it creates the first key.
 func (s *Service) keys(ctx context.Context) (keyring, error) {
 	if have, ok := s.objects.Get(v1.SigningKeys); ok && len(have.keys) > 0 {
 		return have.keys, nil
@@ -139,7 +139,7 @@ func (s *Service) RotateKeys(ctx context.Context, revoke bool) error {
 	return nil
 }
 
-// changeKeys changes the keys in the API server.
+// changeKeys replaces the signing keys in the API server with the result of change, and returns the new keys. It doesn't write unchanged keys.
 func (s *Service) changeKeys(ctx context.Context, change func(keyring) keyring) (keyring, error) {
 	for range tries {
 		have, err := s.secrets.Get(ctx, v1.SigningKeys, metav1.GetOptions{})

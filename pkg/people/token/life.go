@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/people"
 )
 
-// life notifies streams when their token ends.
+// life notifies streams when the record of their token ends.
 type life struct {
 	ended  chan struct{}
 	secret types.UID
 }
 
-// watch returns the channel that is closed when a record ends.
+// watch returns a channel that is closed when the record expires or is revoked.
 func (s *Service) watch(e *entry) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +33,7 @@ func (s *Service) watch(e *entry) <-chan struct{} {
 	return l.ended
 }
 
-// look makes end check all watched records now.
+// look wakes end, so that it checks all watched records now.
 func (s *Service) look() {
 	select {
 	case s.nudge <- struct{}{}:
@@ -41,7 +41,8 @@ func (s *Service) look() {
 	}
 }
 
-// end closes the channels of records that have ended. It checks after each change, and every second because records expire without a change.
+// end closes the channels of records that have ended. It checks them after each change, and every second, because records also expire without a
+// change.
 func (s *Service) end(ctx context.Context, changed <-chan people.Change) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -80,13 +81,13 @@ func (s *Service) endNow() {
 }
 
 const (
-	// usedEvery limits how old the recorded time of the last use may be.
+	// usedEvery is the precision with which the time of the last use is stored.
 	usedEvery = 10 * time.Minute
-	// writing is the interval at which these times are written.
+	// writing is the interval at which the times of use are stored.
 	writing = 30 * time.Second
 )
 
-// note records that a token is used. writeUsed writes the time later.
+// note records that a token is used now. writeUsed stores the time later.
 func (s *Service) note(e *entry) {
 	now := s.now()
 	if now.Sub(e.Used) < usedEvery {
@@ -99,7 +100,7 @@ func (s *Service) note(e *entry) {
 	}
 }
 
-// writeUsed writes the times at which records were used.
+// writeUsed regularly stores the times at which tokens were used, until ctx ends.
 func (s *Service) writeUsed(ctx context.Context) {
 	for {
 		select {

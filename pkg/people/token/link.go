@@ -12,11 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Use is the purpose of a link. It is the audience of the link, and no token has that audience, so a link can be used neither as a token nor for
+// Use is the purpose of a link. It is the audience in the signed text. No token has that audience, so a link can be used neither as a token nor for
 // another purpose.
 type Use string
 
-// The purposes.
+// The purposes of links.
 const (
 	// UseLog is for a link to a log.
 	UseLog Use = "pai-link"
@@ -24,7 +24,7 @@ const (
 	UsePage Use = "pai-page"
 )
 
-// link is the content of a link: the person who made it, that person's token, and the target.
+// link is the content of a link: the UID of the person who made it, the id of that person's session or application token, and the target.
 type link struct {
 	UID      string          `json:"uid"`
 	Session  string          `json:"sid"`
@@ -33,8 +33,8 @@ type link struct {
 	To       json.RawMessage `json:"to"`
 }
 
-// Link signs the target of a link. Anyone who has the link may read the target with the rights of the token's person, for the time life and as
-// long as the token is valid. Links exist because a browser that downloads a log can't send a token in a header.
+// Link signs the target of a link. Anyone who has the link may read the target with the permissions of the token's person until life has passed,
+// provided that the token is still valid. Links exist because a browser that downloads a log can't send a token in a header.
 func (s *Service) Link(ctx context.Context, c Claims, use Use, to any, life time.Duration) (secret.String, error) {
 	body, err := json.Marshal(to)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Service) Link(ctx context.Context, c Claims, use Use, to any, life time
 	return s.sign(ctx, &link{UID: c.UID, Session: c.Session, Expires: s.now().Add(life).Unix(), Audience: use, To: body})
 }
 
-// Follow checks a link and decodes its target into to. The error is ErrInvalid, or wraps people.ErrUnavailable.
+// Follow checks a link and decodes its target into to. The error is ErrInvalid, or it wraps people.ErrUnavailable.
 func (s *Service) Follow(ctx context.Context, use Use, text string, to any) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (s *Service) Follow(ctx context.Context, use Use, text string, to any) (*Ve
 	return s.resume(ctx, l.Session, l.UID)
 }
 
-// Resume checks a session or an application token that an earlier request named. It takes the id of the session or token and the UID of the
-// person. The error is ErrInvalid, or wraps people.ErrUnavailable.
+// Resume checks a session or an application token that an earlier request identified. session is the id of the session or token, and uid is the UID
+// of its person. The error is ErrInvalid, or it wraps people.ErrUnavailable.
 func (s *Service) Resume(ctx context.Context, session, uid string) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err

@@ -32,8 +32,8 @@ type entry struct {
 	secret types.UID // the UID of the Secret
 	// hash is the hash of the token, or of the current refresh token.
 	hash string
-	// previous is the hash of the last refresh token, which is accepted until the time in the field until. next is the current refresh token,
-	// sealed with the last one.
+	// previous is the hash of the previous refresh token, which is accepted until the time in the field until. next is the current refresh token,
+	// encrypted with the previous one.
 	previous string
 	until    time.Time
 	next     []byte
@@ -42,7 +42,7 @@ type entry struct {
 	version  string
 }
 
-// stored is a decoded Secret: a record or the keys.
+// stored is a decoded Secret, which holds either a record or the signing keys.
 type stored struct {
 	entry *entry
 	keys  keyring
@@ -57,7 +57,7 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// decode reads a Secret.
+// decode decodes a Secret that holds a record or the signing keys.
 func decode(u *unstructured.Unstructured) (stored, error) {
 	s := &corev1.Secret{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, s); err != nil {
@@ -108,7 +108,7 @@ func decodeRecord(s *corev1.Secret) (*entry, error) {
 	return e, nil
 }
 
-// object returns the Secret of an entry.
+// object returns the Secret that stores an entry.
 func (e *entry) object() (*unstructured.Unstructured, error) {
 	at := func(t time.Time) []byte {
 		if t.IsZero() {
@@ -144,10 +144,10 @@ func toObject(s *corev1.Secret) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: m}, err
 }
 
-// expired reports whether a record has reached its expiry time.
+// expired reports whether the expiry time of a record has passed.
 func (e *entry) expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
-// create writes a new record.
+// create stores a new record.
 func (s *Service) create(ctx context.Context, e *entry) error {
 	object, err := e.object()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Service) create(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// live reads a record from the API server if line has a free slot. It returns ErrNone if the record doesn't exist.
+// live reads a record from the API server. It fails with people.ErrUnavailable if line has no free slot, and ErrNone if the record doesn't exist.
 func (s *Service) live(ctx context.Context, id string, line chan struct{}) (*entry, error) {
 	if s.missing(id) {
 		return nil, ErrNone
@@ -198,7 +198,7 @@ func (s *Service) drop(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// away wraps an error of the API server: the state of a token is unknown after it.
+// away wraps an error of the API server in people.ErrUnavailable, because the state of a token isn't known after such an error.
 func away(what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -208,7 +208,7 @@ func away(what string, err error) error {
 
 func isNone(err error) bool { return errors.Is(err, ErrNone) }
 
-// line shortens a client's text to one line.
+// line removes control characters from a client's text, and shortens it.
 func line(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
@@ -223,5 +223,5 @@ func line(text string) string {
 	return text
 }
 
-// maxLine is the number of bytes that are kept of a label or a client's name.
+// maxLine is the maximum length of a stored label, client name or address, in bytes.
 const maxLine = 200

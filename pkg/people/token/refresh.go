@@ -18,11 +18,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// grace is the time for which the previous refresh token is accepted: a response may be lost, and two programs may share a session.
+// grace is how long the previous refresh token is still accepted, because a response may be lost, or two programs may share a session.
 const grace = 30 * time.Second
 
-// Refresh returns the next pair of a session. If token is the previous refresh token, it returns the same new refresh token for half a minute.
-// Later, the previous token and all earlier ones revoke the session, because two programs have it.
+// Refresh returns the next pair of tokens of a session. If token is the previous refresh token, Refresh returns the current refresh token for half a
+// minute. After that time, the previous token revokes the session, because two programs have it. Earlier tokens revoke the session at any time.
 func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pair, error) {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -71,7 +71,8 @@ func (s *Service) Refresh(ctx context.Context, token secret.String, n New) (*Pai
 	return nil, fmt.Errorf("%w: the session changes all the time", people.ErrUnavailable)
 }
 
-// next writes the next refresh token of a session. It seals that token with the last one, so that the record alone doesn't reveal a token.
+// next creates and stores the next refresh token of a session. It encrypts that token with the last one, so that the record alone doesn't reveal a
+// token.
 func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New) (secret.String, error) {
 	next := e.newRefresh()
 	sealed, err := seal(token, e.ID, next)
@@ -96,8 +97,8 @@ func (s *Service) next(ctx context.Context, e *entry, token secret.String, n New
 	return next, nil
 }
 
-// Proves returns nil if a refresh token is the current one of a person's session, or was the current one until at most half a minute ago.
-// Otherwise it returns ErrInvalid. An access token alone doesn't prove that its holder has the session, since it may have been copied.
+// Proves returns nil if token is the current refresh token of a person's session, or was the current token until at most half a minute ago.
+// Otherwise it returns ErrInvalid. An access token doesn't prove that a client owns the session, because the access token may have been copied.
 func (s *Service) Proves(ctx context.Context, token secret.String, user string) error {
 	id, ok := parseRefresh(token.Reveal())
 	if !ok {
@@ -140,8 +141,8 @@ func (s *Service) RevokeRefresh(ctx context.Context, token secret.String) error 
 // refreshPrefix is the prefix of each refresh token. It makes a leaked token easy to find and to distinguish from other strings.
 const refreshPrefix = "pair_"
 
-// The secret of a refresh token consists of random bytes and a code. The code proves that the token belongs to its session, however old the token
-// is.
+// The secret part of a refresh token consists of random bytes and a code. The code proves that the token belongs to its session, no matter how old
+// the token is.
 const (
 	randomBytes = 22
 	codeBytes   = 10
@@ -158,7 +159,7 @@ func (e *entry) newRefresh() secret.String {
 	return secret.String(refreshPrefix + e.ID + "_" + base64.RawURLEncoding.EncodeToString(append(b, e.code(b)...)))
 }
 
-// code returns the code for the random bytes of a refresh token.
+// code returns the code that belongs to the random bytes of a refresh token.
 func (e *entry) code(random []byte) []byte {
 	mac := hmac.New(sha256.New, e.mark)
 	_, _ = mac.Write([]byte(e.ID)) // never fails
@@ -171,8 +172,8 @@ func (e *entry) follows(hash []byte) bool {
 	return e.previous != "" && subtle.ConstantTimeCompare(hash, []byte(e.previous)) == 1
 }
 
-// issued reports whether a refresh token is or was a token of this session. It recognises only the last two tokens if they were made without a
-// code.
+// issued reports whether a refresh token is or was a token of this session. Tokens from older releases have no code; issued recognizes only the
+// last two of them.
 func (e *entry) issued(token secret.String) bool {
 	hash := []byte(hashOf(token.Reveal()))
 	if subtle.ConstantTimeCompare(hash, []byte(e.hash)) == 1 || e.follows(hash) {
@@ -193,7 +194,7 @@ func parseRefresh(text string) (id string, ok bool) {
 // purpose prevents sealed tokens from being opened as another kind of text.
 const purpose = "paictl refresh token"
 
-// seal encrypts the next refresh token. Only the last refresh token can open it.
+// seal encrypts the next refresh token with the last refresh token, so that only the last token can decrypt it.
 func seal(with secret.String, id string, next secret.String) ([]byte, error) {
 	aead, err := box([]byte(with.Reveal()), purpose)
 	if err != nil {

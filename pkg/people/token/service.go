@@ -22,10 +22,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/people/v1"
 )
 
-// tries is how many times a change is repeated if the record has changed since it was read.
+// tries is how many times a change is tried if another process changes the object at the same time.
 const tries = 8
 
-// Service makes and checks tokens.
+// Service creates and checks tokens.
 type Service struct {
 	o       Options
 	people  *people.Directory
@@ -40,13 +40,12 @@ type Service struct {
 	used    map[string]time.Time // times of use, to be written later
 	asked   time.Time            // when the keys were last read from the API server
 	nudge   chan struct{}        // signals that something changed
-	// signed and shown limit the number of records that are read from the API server at a time: signed for tokens that the service signed, and
-	// shown for strings that a client may have invented.
+	// signed and shown limit how many records are read from the API server at a time: signed for tokens that the service has signed, and shown for
+	// texts that a client may have invented.
 	signed, shown chan struct{}
 }
 
-// maxLive is the number of records of a kind that are read from the API server at a time. Further requests fail with a temporary error, and don't
-// block other requests.
+// maxLive is the capacity of signed and of shown. Further requests fail with a temporary error, so that they don't block other requests.
 const maxLive = 32
 
 // Open returns a Service. It doesn't send a request yet.
@@ -88,7 +87,7 @@ func (l Lifetimes) filled() Lifetimes {
 	}
 }
 
-// Load reads keys and records once, and creates the first key if no key exists. Commands use it instead of Run.
+// Load reads the keys and records once, and creates the first key if no key exists. Commands use it instead of Run.
 func (s *Service) Load(ctx context.Context) error {
 	if err := s.objects.Load(ctx); err != nil {
 		return away("read the tokens", err)
@@ -112,7 +111,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Fresh returns nil if the watched data is up to date, or an error that wraps people.ErrUnavailable.
+// Fresh returns nil if the watched data is up to date. Otherwise it returns an error that wraps people.ErrUnavailable.
 func (s *Service) Fresh() error {
 	if time.Since(s.objects.Confirmed()) > people.StaleAfter {
 		return people.ErrStale
@@ -123,7 +122,7 @@ func (s *Service) Fresh() error {
 // tending is the interval at which Tend checks keys and expired records.
 const tending = time.Minute
 
-// Tend creates and rotates keys, removes expired records, and writes the reason to Users that are ignored, until ctx ends. Only the leading
+// Tend creates and rotates keys, removes expired records, and writes to ignored Users why they are ignored, until ctx ends. Only the leading
 // replica runs it.
 func (s *Service) Tend(ctx context.Context) error {
 	for {
@@ -167,7 +166,7 @@ func (s *Service) entries() []*entry {
 	return out
 }
 
-// Of returns the records of a person, newest first, or all records if user is empty.
+// Of returns the valid records of a person, newest first, or all valid records if user is empty.
 func (s *Service) Of(user string) []Record {
 	out := []Record{}
 	for _, e := range s.entries() {
@@ -179,14 +178,14 @@ func (s *Service) Of(user string) []Record {
 	return out
 }
 
-// counts reports whether the person of a record still exists, and the record doesn't belong to an earlier person of that name.
+// counts reports whether the record belongs to an existing person, and not to an earlier person of that name or to a session that has ended.
 func (s *Service) counts(e *entry) bool {
 	p, err := s.people.ByUID(e.person)
 	return err == nil && p.Name == e.User && (e.Kind == KindApplication || e.sessions >= p.Sessions)
 }
 
-// Revoke ends a person's token or session, which is identified by id, token or handle. If user is empty, it may belong to any person. Revoke
-// returns ErrNone if the token doesn't exist.
+// Revoke ends a person's token or session. token is an id, the token itself, or a handle. If user is empty, the token may belong to any person.
+// Revoke returns ErrNone if the token doesn't exist.
 func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	id, err := IDOf(token)
 	if err != nil {
@@ -202,12 +201,12 @@ func (s *Service) Revoke(ctx context.Context, user, token string) error {
 	return s.drop(ctx, e)
 }
 
-// RevokeVia ends a person's sessions that began with a provider.
+// RevokeVia ends a person's sessions and browser tokens that began with a provider, and returns their number.
 func (s *Service) RevokeVia(ctx context.Context, user, provider string) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && e.Via == provider && e.Kind != KindApplication })
 }
 
-// RevokeAll ends all of a person's tokens, or all except application tokens.
+// RevokeAll ends all of a person's tokens, or all except application tokens if keepApplication is set. It returns their number.
 func (s *Service) RevokeAll(ctx context.Context, user string, keepApplication bool) (n int, err error) {
 	return s.revoke(ctx, func(e *entry) bool { return e.User == user && (!keepApplication || e.Kind != KindApplication) })
 }

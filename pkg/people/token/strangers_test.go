@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// quiet is an API server with a signing key and no token. It blocks requests for a token until they may continue.
+// quiet is an API server with a signing key and no tokens. It blocks requests for a token until the test lets them continue.
 type quiet struct {
 	asked, beats atomic.Int32
 	goOn         chan struct{}
@@ -61,7 +61,7 @@ func (q *quiet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// openQuiet returns a service that may send perSecond requests per second, and atOnce requests in a burst.
+// openQuiet returns a service that may send perSecond requests per second to a quiet API server, and atOnce requests in a burst.
 func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Service) {
 	t.Helper()
 	q := &quiet{goOn: make(chan struct{})}
@@ -75,7 +75,7 @@ func openQuiet(t *testing.T, perSecond float32, atOnce int) (*quiet, *token.Serv
 	return q, s
 }
 
-// madeUp returns a text that looks like a refresh token.
+// madeUp returns the nth text that looks like a refresh token.
 func madeUp(n int) secret.String {
 	id := strings.Repeat(string("abcdefghijklmnopqrstuvwxyz"[n%26]), 19) + string("abcdefghijklmnopqrstuvwxyz"[n/26])
 	return secret.String("pair_" + id + "_" + strings.Repeat("A", 43))

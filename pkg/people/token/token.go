@@ -1,6 +1,6 @@
 // Package token creates and checks the tokens that people use instead of a password: the access and refresh tokens of sessions, and browser and
 // application tokens.
-// In: people, and the Secrets of the namespace pai-people by watch. Out: tokens, which are shown once; subjects for rules, without a
+// In: people, and the Secrets of the namespace pai-people, which are watched. Out: tokens, which are shown once; subjects for rules, without a
 // request to the API server; revocation that takes effect immediately in this replica and within a second in others.
 package token
 
@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Kind is a kind of record: a session has access and refresh tokens, and each record of another kind is one token.
+// Kind is the kind of a record. The record of a session has access and refresh tokens; each other record has one token.
 type Kind string
 
-// Kinds.
+// The kinds of records.
 const (
 	KindSession     Kind = "session"
 	KindBrowser     Kind = "browser"
@@ -32,7 +32,7 @@ type Record struct {
 	Kind   Kind          `json:"kind"`
 	Label  string        `json:"label,omitempty"`
 	Scopes []rules.Scope `json:"scopes,omitempty"`
-	// Via is the provider that authenticated the person at the start; "" means a password.
+	// Via is the provider that authenticated the person when the record was created. "" means that the person used a password.
 	Via     string    `json:"via,omitempty"`
 	Client  string    `json:"client,omitempty"`
 	Address string    `json:"address,omitempty"`
@@ -41,7 +41,7 @@ type Record struct {
 	Used    time.Time `json:"used,omitzero"`    // with a precision of ten minutes
 }
 
-// New holds the settings of a new token. Zero values mean the default of its kind.
+// New holds the properties of a new token. A zero value selects the default for the token's kind.
 type New struct {
 	Label   string
 	Scopes  []rules.Scope // the scopes of application tokens; nil means read and submit
@@ -50,13 +50,13 @@ type New struct {
 	Address string
 }
 
-// Issued is a new token, which is shown once.
+// Issued is a new token with its record. The token is shown only once.
 type Issued struct {
 	Token  secret.String
 	Record Record
 }
 
-// Pair is the access token of a session and its refresh token.
+// Pair holds the access token and the refresh token of a session.
 type Pair struct {
 	Access  secret.String
 	Refresh secret.String
@@ -69,14 +69,14 @@ type Verified struct {
 	Person  *people.Person
 	Subject rules.Subject
 	Claims  Claims
-	// Via is the Via of the token's Record.
+	// Via is the field Via of the token's Record.
 	Via string
-	// Ended is closed when the token or its session is revoked or expires, or the person is disabled or removed. Streams must then end. The
-	// expiry of a session's access token doesn't close Ended.
+	// Ended is closed when the token or its session is revoked or expires, or when the person is disabled or removed. Streams must end at that
+	// time. The expiry of a session's access token doesn't close Ended.
 	Ended <-chan struct{}
 }
 
-// Claims are the claims of all tokens of this package.
+// Claims holds the claims of a token. All kinds of tokens have the same claims.
 type Claims struct {
 	Username    string `json:"username"`
 	Application bool   `json:"application"`
@@ -89,11 +89,12 @@ type Claims struct {
 	Type        string `json:"typ"` // access, browser, application
 }
 
-// Errors of this package. All other errors wrap people.ErrUnavailable: the token couldn't be checked, and the response must not be 401.
+// Errors of the package. All other errors wrap people.ErrUnavailable. They mean that the token couldn't be checked, so the response must not be
+// 401.
 var (
-	// ErrInvalid means that a token isn't from this service, has expired or was revoked, or that its person may not sign in.
+	// ErrInvalid means that a token isn't from this service, has expired or was revoked, or that the token's person may not sign in.
 	ErrInvalid = errors.New("the token is not valid")
-	// ErrReused means that a refresh token was used before, and that its session is now revoked. It wraps ErrInvalid.
+	// ErrReused means that a refresh token was used a second time, and that its session has been revoked. It wraps ErrInvalid.
 	ErrReused = fmt.Errorf("%w: the refresh token was used before, and the session is revoked", ErrInvalid)
 	ErrNone   = errors.New("there is no such token")
 	// ErrTooMany means that a person has the maximum number of application tokens.
@@ -109,7 +110,7 @@ type Lifetimes struct {
 	Rotate  time.Duration // 30 days; the time until a new signing key
 }
 
-// Options holds the options of a Service.
+// Options configure a Service.
 type Options struct {
 	Lifetimes Lifetimes
 	Now       func() time.Time // nil means time.Now

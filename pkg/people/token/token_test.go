@@ -29,14 +29,14 @@ func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
 const good = "correct horse battery"
 
-// replica is a Directory and a Service, separate from those of other replicas.
+// replica is a Directory and a Service that don't share memory with other replicas.
 type replica struct {
 	*token.Service
 	people *people.Directory
 	skew   atomic.Int64
 }
 
-// replicas returns n replicas that watch one API server, with the users ann and bob.
+// replicas returns n replicas that watch the same API server, which has the users ann and bob.
 func replicas(t *testing.T, n int) []*replica {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -94,7 +94,7 @@ func (r *replica) valid(t *testing.T, text string) bool {
 	return err == nil
 }
 
-// another returns a text that differs in one character.
+// another returns a text that differs from text in one character.
 func another(text string) string {
 	at := len(text) - 10
 	if text[at] == 'A' {

@@ -17,7 +17,7 @@ import (
 const typeAccess = "access"
 
 const (
-	// leeway is the maximum difference between the masters' clocks. It applies to the time of issue, not to the expiry.
+	// leeway is the maximum difference between the clocks of the masters that is accepted. It applies to the time of issue, not to the expiry.
 	leeway = time.Minute
 	// absent is the time for which the absence of a record in the API server is cached.
 	absent = 2 * time.Second
@@ -27,7 +27,8 @@ const (
 
 func secretOf(id string) string { return v1.TokenName(id) }
 
-// Verify checks a token. It sends a request to the API server only if the token is signed and the watch hasn't delivered its record.
+// Verify checks a token. It sends a request to the API server only if the token has a valid signature and the watch hasn't delivered the token's
+// record.
 func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	if err := s.known(); err != nil {
 		return nil, err
@@ -52,7 +53,8 @@ func (s *Service) Verify(ctx context.Context, text string) (*Verified, error) {
 	return &Verified{Person: p, Subject: p.Subject(t), Claims: *c, Via: e.Via, Ended: s.watch(e)}, nil
 }
 
-// known returns nil if the data about people and tokens is up to date. If Run isn't running, a command has just loaded the data.
+// known returns nil if the data about people and tokens is up to date. If Run isn't running, it returns nil, because a command has just loaded the
+// data.
 func (s *Service) known() error {
 	s.mu.Lock()
 	running := s.running
@@ -63,8 +65,8 @@ func (s *Service) known() error {
 	return s.Fresh()
 }
 
-// parse checks a token without its record. An application token outlives the key that signed it. Then signed is false, and only the token's hash
-// can prove it.
+// parse checks a token without its record. signed reports whether the signature is valid. An application token outlives the key that signed it. For
+// such a token, signed is false, and only the token's hash can prove that it is valid.
 func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed bool, err error) {
 	if len(text) > maxText {
 		return nil, false, ErrInvalid
@@ -89,8 +91,8 @@ func (s *Service) parse(ctx context.Context, text string) (c *Claims, signed boo
 	return c, signed, s.checkClaims(c)
 }
 
-// public returns the key with an id. If the key is unknown, another replica may just have created it, so public reads the keys from the API
-// server.
+// public returns the public key with an id. If the key is unknown, public reads the keys from the API server, because another replica may just have
+// created the key.
 func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, bool, error) {
 	ring, err := s.keys(ctx)
 	if err != nil {
@@ -115,7 +117,7 @@ func (s *Service) public(ctx context.Context, id string) (ed25519.PublicKey, boo
 	return public, known, nil
 }
 
-// checkClaims checks what can be checked without a record.
+// checkClaims checks the claims of a token as far as possible without the token's record.
 func (s *Service) checkClaims(c *Claims) error {
 	now := s.now()
 	switch {
@@ -129,8 +131,8 @@ func (s *Service) checkClaims(c *Claims) error {
 	return nil
 }
 
-// record finds a record in the watched data. If the data doesn't contain it and the token is signed, another replica may just have created it, so
-// record reads it from the API server once.
+// record returns the record with an id. It reads the record from the API server only if the watch hasn't delivered the record and the token is
+// signed, because another replica may just have created the record.
 func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, error) {
 	if have, ok := s.objects.Get(secretOf(id)); ok && have.entry != nil {
 		return have.entry, nil
@@ -145,7 +147,7 @@ func (s *Service) record(ctx context.Context, id string, signed bool) (*entry, e
 	return e, err
 }
 
-// missing reports whether the API server didn't have a record shortly before, and the watch hasn't delivered it since.
+// missing reports whether the API server had no record with this id a moment ago, and the watch hasn't delivered the record since.
 func (s *Service) missing(id string) bool {
 	if _, there := s.objects.Get(secretOf(id)); there {
 		return false
@@ -156,7 +158,7 @@ func (s *Service) missing(id string) bool {
 	return asked && time.Now().Before(until)
 }
 
-// remember caches that a record doesn't exist.
+// remember caches that no record with this id exists.
 func (s *Service) remember(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +175,7 @@ func (s *Service) remember(id string) {
 	}
 }
 
-// check compares a token with its record, and returns the record's person.
+// check compares a token with its record, and returns the person of the record.
 func (s *Service) check(c *Claims, e *entry, text string) (*people.Person, error) {
 	kind := e.Kind
 	switch c.Type {

@@ -8,7 +8,7 @@ import _ "embed"
 //go:generate go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd:maxDescLen=200 paths=. output:crd:dir=.
 //go:generate sh -c "cat paictl.openpai.org_users.yaml paictl.openpai.org_groups.yaml paictl.openpai.org_templates.yaml > crd.yaml && rm paictl.openpai.org_users.yaml paictl.openpai.org_groups.yaml paictl.openpai.org_templates.yaml"
 
-// CRD is the three custom resource definitions, each a YAML document.
+// CRD holds the three custom resource definitions, each as a YAML document.
 //
 //go:embed crd.yaml
 var CRD []byte

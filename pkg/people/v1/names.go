@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// MaxName is the maximum length of the name of a person or group, because it is a label value.
+// MaxName is the maximum length of the name of a person or group. The name must fit into the value of a label.
 const MaxName = 63
 
 var (
@@ -15,13 +15,13 @@ var (
 	simple = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
-// coded is the prefix of the names of objects for people or groups whose names aren't valid for objects.
+// coded is the prefix of the object name for a person or group whose name can't be an object name.
 const coded = "x-"
 
-// ValidName reports whether a person or a group may have a name.
+// ValidName reports whether a text can be the name of a person or a group.
 func ValidName(name string) bool { return named.MatchString(name) }
 
-// ObjectName returns the name in Kubernetes of a User or a Group. Different names have different object names.
+// ObjectName returns the name of the User or Group object for the name of a person or group. Different names have different object names.
 func ObjectName(name string) string {
 	if simple.MatchString(name) && !strings.HasPrefix(name, coded) {
 		return name
@@ -29,7 +29,7 @@ func ObjectName(name string) string {
 	return coded + hex.EncodeToString([]byte(name))
 }
 
-// NameOf returns the name of the person or group of an object. It returns false if the object can't belong to a person or group.
+// NameOf returns the name of the person or group to which an object belongs. It returns false if the object can't belong to a person or group.
 func NameOf(object string) (string, bool) {
 	name := object
 	if text, isCoded := strings.CutPrefix(object, coded); isCoded {
@@ -42,13 +42,14 @@ func NameOf(object string) (string, bool) {
 	return name, ValidName(name) && ObjectName(name) == object
 }
 
-// FoldName returns the form of a name that must be unique: folders of storages may not be case-sensitive.
+// FoldName returns the form of a name that must be unique, because file systems of storages may ignore case.
 func FoldName(name string) string { return strings.ToLower(name) }
 
 var (
-	// reserved are names that have another meaning in paths, or mean the platform and its operators.
+	// reserved holds names that have another meaning in paths, or that denote the platform and its operators.
 	reserved = []string{"me", "pai", "application", "default", "administrator", "operator", "system", "anonymous", "nobody", "everyone"}
-	// powerful are names that people take for an administrator's, and accounts of machines, whose users submit jobs with a kubeconfig.
+	// powerful holds names that people take for an administrator's name, and names of accounts on machines whose users submit jobs with a
+	// kubeconfig.
 	powerful = []string{"root", "admin", "administrators", "operators", "superuser", "sysadmin", "security", "support", "daemon", "bin", "sys", "ubuntu", "debian",
 		"centos", "rocky", "almalinux", "fedora", "core", "ec2-user", "cloud-user", "azureuser", "opc", "vagrant", "kubernetes", "kubernetes-admin", "kube", "paictl", "openpai"}
 )
@@ -63,8 +64,8 @@ func Powerful(name string) bool { return slices.Contains(powerful, FoldName(name
 
 // The groups that always exist.
 const (
-	// GroupDefault holds the people who are added without groups.
+	// GroupDefault contains the people who are added without groups.
 	GroupDefault = "default"
-	// GroupAdministrators holds the first administrator.
+	// GroupAdministrators contains the first administrator.
 	GroupAdministrators = "administrators"
 )

@@ -13,18 +13,18 @@ type NoticeEvent string
 
 // Kinds of notices.
 const (
-	// NoticeStarted: a job has started. NoticeFinished: it succeeded. NoticeFailed: it failed.
+	// NoticeStarted means that a job has started, NoticeFinished that it succeeded, and NoticeFailed that it failed.
 	NoticeStarted  NoticeEvent = "started"
 	NoticeFinished NoticeEvent = "finished"
 	NoticeFailed   NoticeEvent = "failed"
-	// NoticeStopped: someone stopped the job. NoticeRetried: another attempt began.
+	// NoticeStopped means that someone stopped the job, and NoticeRetried that another attempt began.
 	NoticeStopped NoticeEvent = "stopped"
 	NoticeRetried NoticeEvent = "retried"
-	// NoticePreempted: a job with a guarantee took its GPUs.
+	// NoticePreempted means that a job with a guarantee took the job's GPUs.
 	NoticePreempted NoticeEvent = "preempted"
-	// NoticeWaiting: it has waited longer than Notifications.WaitMinutes.
+	// NoticeWaiting means that the job has waited longer than Notifications.WaitMinutes.
 	NoticeWaiting NoticeEvent = "waiting"
-	// NoticeStopping: a policy or an administrator is about to stop it, has stopped it, or has changed its mind.
+	// NoticeStopping means that a policy or an administrator is about to stop the job, has stopped it, or no longer plans to stop it.
 	NoticeStopping NoticeEvent = "stopping"
 )
 
@@ -34,9 +34,9 @@ func NoticeEvents() []NoticeEvent {
 }
 
 const (
-	// DefaultWaitMinutes is WaitMinutes of a person who hasn't set it.
+	// DefaultWaitMinutes is the value of WaitMinutes for a person who hasn't set it.
 	DefaultWaitMinutes = 60
-	// MaxWaitMinutes is the largest one: 30 days.
+	// MaxWaitMinutes is the maximum value of WaitMinutes: 30 days.
 	MaxWaitMinutes = 30 * 24 * 60
 )
 
@@ -74,27 +74,27 @@ const (
 	FromWebhook = "webhook"
 )
 
-// DefaultNotifications returns the choices of a person who has made none.
+// DefaultNotifications returns the choices for a person who has made no choice.
 func DefaultNotifications() *Notifications {
 	return &Notifications{Events: []NoticeEvent{NoticeStopping}}
 }
 
-// Default reports whether these are the defaults, apart from the latest test message.
+// Default reports whether the choices equal the defaults. It ignores the time of the latest test message.
 func (n *Notifications) Default() bool {
 	d := DefaultNotifications()
 	return slices.Equal(n.Events, d.Events) && n.Wait() == d.Wait() && !n.NoMail && n.Webhook == "" && !n.WeeklyReport
 }
 
-// Gets reports whether a kind of notice is chosen.
+// Gets reports whether the person has chosen a kind of notice.
 func (n *Notifications) Gets(e NoticeEvent) bool { return slices.Contains(n.Events, e) }
 
-// Counts reports whether a choice counts for an event of a time.
+// Counts reports whether a choice was already in effect at the time of an event.
 func (n *Notifications) Counts(choice string, at time.Time) bool {
 	from, set := n.From[choice]
 	return !set || !at.Before(from.Time)
 }
 
-// Wait returns how long a job waits before the notice waiting.
+// Wait returns how long a job waits before the person gets the notice NoticeWaiting.
 func (n *Notifications) Wait() time.Duration {
 	if n.WaitMinutes <= 0 {
 		return DefaultWaitMinutes * time.Minute

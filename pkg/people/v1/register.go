@@ -5,13 +5,13 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 // GroupVersion is the group and version of User, Group and Template.
 var GroupVersion = schema.GroupVersion{Group: "paictl.openpai.org", Version: "v1"}
 
-// The kinds.
+// The kinds of objects.
 const (
 	KindUser  = "User"
 	KindGroup = "Group"
 )
 
-// Resources, which are cluster-scoped.
+// The resources of the kinds, which are cluster-scoped.
 var (
 	Users  = GroupVersion.WithResource("users")
 	Groups = GroupVersion.WithResource("groups")

@@ -5,17 +5,17 @@ import (
 	"encoding/hex"
 )
 
-// Namespace holds the Secrets of people. The server's account is the only one of the platform with a role there, except that the alert handler
-// reads the Secret Webhooks.
+// Namespace is the namespace of the Secrets of people. On the platform, only the server's account has a role in this namespace, except that the
+// alert handler may read the Secret Webhooks.
 const Namespace = "pai-people"
 
-// LabelPeople names the contents of a Secret of Namespace: one of the kinds below. LabelUser names the owner of the Secret.
+// LabelPeople holds the kind of a Secret in Namespace, which is one of the kinds below. LabelUser holds the name of the Secret's owner.
 const (
 	LabelPeople = "paictl.openpai.org/people"
 	LabelUser   = "paictl.openpai.org/user"
 )
 
-// Kinds of Secrets.
+// The kinds of Secrets.
 const (
 	SecretPassword  = "password"
 	SecretExtension = "extension"
@@ -23,29 +23,29 @@ const (
 	SecretKeys      = "keys"
 	SecretOnce      = "once"
 	SecretRefresh   = "refresh"
-	// SecretProvider is the issuer, or the directory, that a provider of sign-ins had when it was first used.
+	// SecretProvider is the kind of a Secret that holds the issuer or the directory that a sign-in provider had when it was first used.
 	SecretProvider = "provider"
-	// SecretSubmission is the response to a submission with a key.
+	// SecretSubmission is the kind of a Secret that holds the response to a submission with an idempotency key.
 	SecretSubmission = "submission"
-	// SecretWebhooks is the kind of Webhooks.
+	// SecretWebhooks is the kind of the Secret Webhooks.
 	SecretWebhooks = "webhooks"
 )
 
-// Secrets that exist once.
+// Names of Secrets that exist once.
 const (
 	// SigningKeys holds the keys that sign tokens.
 	SigningKeys = "signing-keys"
-	// FirstAdministrator holds the hash of the one-time code that makes the first administrator.
+	// FirstAdministrator holds the hash of the one-time code with which the first administrator is created.
 	FirstAdministrator = "first-administrator"
-	// Webhooks holds the addresses of people's own webhooks, by ObjectName of the person. It is one Secret, so that the alert handler may read it
-	// and no other.
+	// Webhooks holds the addresses of people's own webhooks, by the ObjectName of the person. It is a single Secret, so that the alert handler
+	// needs the right to read only this Secret.
 	Webhooks = "webhooks"
 )
 
-// AdministratorsLease is held, in Namespace, during changes that could remove the last administrator.
+// AdministratorsLease is the Lease in Namespace that is held during changes that could remove the last administrator.
 const AdministratorsLease = "people-administrators"
 
-// RoundsLease records, in Namespace, the time since which providers have been queried, and the end of the last round.
+// RoundsLease is the Lease in Namespace that records the time since which providers have been queried, and the end of the last round.
 const RoundsLease = "sign-in-rounds"
 
 // PasswordName returns the name of the Secret with the hash of a person's password.
@@ -60,11 +60,11 @@ func RefreshName(id Identity) string {
 	return "refresh-" + hex.EncodeToString(sum[:16])
 }
 
-// ProviderName returns the name of the Secret of a provider of sign-ins.
+// ProviderName returns the name of the Secret of a sign-in provider.
 func ProviderName(provider string) string { return "provider-" + provider }
 
-// OnceName returns the name of the Secret of a code for one use. It doesn't contain the code.
+// OnceName returns the name of the Secret of a one-time code. The name doesn't contain the code.
 func OnceName(kind, id string) string { return "once-" + kind + "-" + id }
 
-// TokenName returns the name of the Secret with the record of a token. It doesn't contain the token.
+// TokenName returns the name of the Secret that holds the record of a token. The name doesn't contain the token.
 func TokenName(id string) string { return "token-" + id }

@@ -8,16 +8,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// KindTemplate is a job file that people share.
+// KindTemplate is the kind of a job file that people share.
 const KindTemplate = "Template"
 
-// Templates is their resource, which is cluster-scoped.
+// Templates is the resource of Template, which is cluster-scoped.
 var Templates = GroupVersion.WithResource("templates")
 
-// AnnotationUpdated on a Template is when its Spec was changed last, in RFC 3339.
+// AnnotationUpdated on a Template holds the time when its Spec was last changed, in RFC 3339.
 const AnnotationUpdated = "paictl.openpai.org/updated"
 
-// CategoryOfficial is the category that only administrators assign, and whose templates only they change.
+// CategoryOfficial is a category that only administrators may assign. Only administrators may change its templates.
 const CategoryOfficial = "official example"
 
 // AuthorBuiltIn is the author of the templates that are a part of the program. No person can have this name.
@@ -104,7 +104,7 @@ type TemplateStatus struct {
 	Stars []string `json:"stars,omitempty"`
 }
 
-// Updated returns when the author's fields were last changed.
+// Updated returns the time when the author's fields were last changed.
 func (t *Template) Updated() time.Time {
 	at, err := time.Parse(time.RFC3339, t.Annotations[AnnotationUpdated])
 	if err != nil {
@@ -113,10 +113,10 @@ func (t *Template) Updated() time.Time {
 	return at
 }
 
-// BuiltIn reports whether the template is a part of the program. No one can change it.
+// BuiltIn reports whether the template is part of the program. Such a template can't be changed.
 func (t *Template) BuiltIn() bool { return t.Spec.Author == AuthorBuiltIn }
 
-// Has reports whether a text is in name, author or summary, in any case.
+// Has reports whether the name, the author or the summary contains a text. It ignores case.
 func (t *Template) Has(text string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc([]string{t.Spec.Name, t.Spec.Author, t.Spec.Summary}, func(field string) bool { return strings.Contains(strings.ToLower(field), text) })

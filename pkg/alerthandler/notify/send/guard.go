@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// inside returns the networks that no server of the Internet has: they lead to this machine, the cluster, the site, or into one of them through a
-// translation of addresses.
+// inside returns the networks that no server on the Internet uses. Their addresses belong to this machine, the cluster or the site, or are
+// translated to such addresses.
 func inside() []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range []string{
@@ -20,15 +20,15 @@ func inside() []netip.Prefix {
 	return out
 }
 
-// guard blocks connections to addresses inside the site, except in allowed networks. It checks the address that each connection resolved its name to,
-// so neither a redirect nor a changed DNS record avoids the check.
+// guard blocks connections to addresses inside the site, except in allowed networks. It checks the IP address of each connection after the name was
+// resolved, so neither a redirect nor a changed DNS record avoids the check.
 type guard struct {
 	inside, allowed []netip.Prefix
-	// cluster are the networks of pods and services, which can't be allowed: they may be public addresses.
+	// cluster holds the networks of pods and services, which can't be allowed. They may use public addresses.
 	cluster []netip.Prefix
 }
 
-// control implements Control of net.Dialer.
+// control implements the field Control of net.Dialer.
 func (g *guard) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (g *guard) control(_, address string, _ syscall.RawConn) error {
 }
 
 // check returns an error for an address inside the site. The configuration can't allow addresses of the cluster, loopback addresses, or link-local
-// addresses, where cloud providers serve credentials.
+// addresses, which cloud providers use to serve credentials.
 func (g *guard) check(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.IsMulticast() {

@@ -1,7 +1,7 @@
-// Package send implements the channels of notifications: mail by SMTP, and webhooks.
+// Package send implements the channels of notices: mail by SMTP, and webhooks.
 // In: the configuration, messages. Out: connections to a mail server and to chats.
 //
-// Errors and logs never have passwords or the addresses of webhooks, which are secrets.
+// Errors and logs never contain passwords or the addresses of webhooks, which are secrets.
 package send
 
 import (
@@ -25,21 +25,22 @@ import (
 )
 
 const (
-	// timeout bounds a request to a webhook, and the connection to a mail server before its greeting.
+	// timeout limits a request to a webhook, and the time until a mail server accepts the connection.
 	timeout = 15 * time.Second
-	// mailTimeout bounds the greeting and login of a mail server, and each mail: against spam, some servers delay each response.
+	// mailTimeout limits the greeting and login of a mail server, and the sending of each mail. It is long because some servers delay each response
+	// to fight spam.
 	mailTimeout = 2 * time.Minute
-	// closing is the reply of a mail server that closes the connection.
+	// closing is the code with which a mail server announces that it closes the connection.
 	closing = 421
 )
 
-// Mail sends mail through one server.
+// Mail is the channel that sends mail through one server.
 type Mail struct {
 	c       notify.SMTP
 	timeout time.Duration
 }
 
-// NewMail returns the channel of a checked configuration.
+// NewMail returns a Mail for a configuration that was checked before.
 func NewMail(c *notify.SMTP) *Mail { return &Mail{c: *c, timeout: mailTimeout} }
 
 func (m *Mail) tls() (*tls.Config, error) {
@@ -53,7 +54,7 @@ func (m *Mail) tls() (*tls.Config, error) {
 	return out, nil
 }
 
-// Open connects, encrypts and logs in.
+// Open connects to the server, encrypts the connection, and logs in.
 func (m *Mail) Open(ctx context.Context) (notify.Session, error) {
 	config, err := m.tls()
 	if err != nil {
@@ -84,7 +85,7 @@ func (m *Mail) Open(ctx context.Context) (notify.Session, error) {
 	return s, nil
 }
 
-// dial connects with a deadline, because a server that never greets would otherwise block forever. The connection is closed when ctx ends.
+// dial returns a function that connects with a deadline, because a server that sends no greeting would otherwise block forever.
 func (m *Mail) dial(s *mailSession, config *tls.Config) mail.DialContextFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, address)
@@ -152,7 +153,7 @@ func (s *mailSession) drop() {
 	}
 }
 
-// Close says goodbye.
+// Close ends the session with the server and closes the connection.
 func (s *mailSession) Close() {
 	_ = s.client.Close()
 	s.drop()
@@ -160,10 +161,10 @@ func (s *mailSession) Close() {
 
 func domain(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
-// plain returns an error with the server's text, bounded and on one line.
+// plain returns an error with the server's text on one line of limited length.
 func plain(err error) error { return errors.New(policy.OneLine(err.Error(), 300)) }
 
-// login logs in by the first mechanism that the server offers. The password is sent over an encrypted connection only.
+// login logs in with the first known mechanism that the server offers. It sends the password only over an encrypted connection.
 type login struct {
 	user, password, host string
 	chosen               smtp.Auth
@@ -171,7 +172,7 @@ type login struct {
 
 var errNoLogin = errors.New("the server offers none of the ways to log in that are known: PLAIN, LOGIN, SCRAM-SHA-256, CRAM-MD5")
 
-// Start begins a login.
+// Start chooses a mechanism and begins the login.
 func (l *login) Start(server *smtp.ServerInfo) (proto string, toServer []byte, err error) {
 	if !server.TLS {
 		return "", nil, errors.New("the connection isn't encrypted, and the password isn't sent without")
@@ -191,7 +192,7 @@ func (l *login) Start(server *smtp.ServerInfo) (proto string, toServer []byte, e
 	return l.chosen.Start(server)
 }
 
-// Next returns the response to a challenge of the server.
+// Next returns the response to a challenge from the server.
 func (l *login) Next(fromServer []byte, more bool) ([]byte, error) {
 	return l.chosen.Next(fromServer, more)
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// mostAnswer bounds the part of a response that is read, in bytes.
+	// mostAnswer limits how much of a response is read, in bytes.
 	mostAnswer = 64 << 10
-	// mostRedirects bounds the redirects of a request.
+	// mostRedirects limits how many redirects a request follows.
 	mostRedirects = 3
 )
 
-// Webhook sends messages to one webhook.
+// Webhook is the channel that sends messages to one webhook.
 type Webhook struct {
 	c      notify.Webhook
 	guard  *guard
@@ -34,7 +34,7 @@ type Webhook struct {
 	now    func() time.Time
 }
 
-// NewWebhook returns the channel of a webhook of a checked configuration.
+// NewWebhook returns a Webhook for a configuration that was checked before.
 func NewWebhook(w *notify.Webhook, c *notify.Config) (*Webhook, error) {
 	g := &guard{inside: inside()}
 	for _, list := range []struct {
@@ -55,7 +55,7 @@ func NewWebhook(w *notify.Webhook, c *notify.Config) (*Webhook, error) {
 
 func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration) (*Webhook, error) {
 	transport := &http.Transport{
-		// Proxy stays nil without a setting: variables of the environment don't redirect messages.
+		// Without the setting, Proxy stays nil, so that environment variables don't redirect messages.
 		DialContext:         (&net.Dialer{Timeout: timeout, Control: g.control}).DialContext,
 		TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: mostAnswer, DisableKeepAlives: true, ForceAttemptHTTP2: true,
 	}
@@ -65,7 +65,8 @@ func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration
 			return nil, errors.New("webhookProxy is not an address")
 		}
 		transport.Proxy = http.ProxyURL(u)
-		// The proxy may be inside the site. It resolves the names, and has to block servers inside the site itself; Send checks addresses.
+		// The proxy may be inside the site. Because it resolves the names, it must block servers inside the site itself. Send checks only IP
+		// addresses.
 		transport.DialContext = (&net.Dialer{Timeout: timeout}).DialContext
 	}
 	out := &Webhook{c: *w, guard: g, proxy: proxy != "", now: time.Now}
@@ -88,7 +89,7 @@ func newWebhook(w *notify.Webhook, proxy string, g *guard, timeout time.Duration
 	return out, nil
 }
 
-// literal checks the address in a URL that has no name. With a proxy nothing else checks it.
+// literal checks a URL that contains an IP address instead of a name. If a proxy is used, no other check covers that address.
 func literal(g *guard, u *url.URL) error {
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 		return g.check(a)
@@ -96,7 +97,7 @@ func literal(g *guard, u *url.URL) error {
 	return nil
 }
 
-// Open does nothing: each message has its own connection.
+// Open does nothing, because each message uses a new connection.
 func (w *Webhook) Open(context.Context) (notify.Session, error) { return w, nil }
 
 // Close does nothing.
@@ -149,7 +150,7 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// verdict reads the responses of Feishu and DingTalk, which report errors with status 200.
+// verdict checks the bodies of responses from Feishu and DingTalk, which report errors with status 200.
 func (w *Webhook) verdict(answer []byte) error {
 	if w.c.Type != notify.TypeFeishu && w.c.Type != notify.TypeDingTalk {
 		return nil

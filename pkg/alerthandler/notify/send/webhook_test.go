@@ -26,7 +26,7 @@ var hello = &notify.Message{ID: "0123456789abcdef", Subject: `job ann/<!channel>
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// open returns a guard that allows this machine, where the tests' servers run.
+// open returns a guard that allows connections to this machine, on which the tests' servers run.
 func open() *guard { return &guard{} }
 
 func hook(t *testing.T, kind notify.Type, url string) *Webhook {
@@ -37,7 +37,7 @@ func hook(t *testing.T, kind notify.Type, url string) *Webhook {
 	return w
 }
 
-// Each chat gets its form of body, in fields that don't interpret texts of people.
+// Each type of chat gets a body in its format. Texts that people wrote are in fields that the chat doesn't interpret.
 func TestBodies(t *testing.T) {
 	for _, kind := range notify.Types() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -70,7 +70,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-// Slack rejects blocks with more than 3000 characters: a long digest is split into several blocks that keep all lines.
+// Slack rejects blocks with more than 3000 characters, so a long digest is split into several blocks that contain all lines.
 func TestALongMessageToSlack(t *testing.T) {
 	line := strings.Repeat("é", 150) + "\n"
 	long := &notify.Message{ID: "1", Subject: "100 events", Text: strings.Repeat(line, 90) + strings.Repeat("x", 7000)}
@@ -91,7 +91,7 @@ func TestALongMessageToSlack(t *testing.T) {
 	require.Less(t, len(got.Blocks), 50)
 }
 
-// Signatures of Feishu and DingTalk cover the time and the secret.
+// The signatures for Feishu and DingTalk cover the time and the secret.
 func TestSignatures(t *testing.T) {
 	w := hook(t, notify.TypeDingTalk, "https://oapi.example.org/robot/send?access_token=x")
 	w.c.SigningSecret, w.now = "SEC1", func() time.Time { return time.UnixMilli(1_700_000_000_123) }
@@ -107,7 +107,7 @@ func TestSignatures(t *testing.T) {
 	require.Equal(t, "s3Va4ru9IQUY6HTJcYx7OEVyXl0V0S/y32v4ZbfOHCI=", got["sign"])
 }
 
-// If a server rejects a message, or responds with an error or with too much, the error doesn't contain the server's address, which is a secret.
+// A server rejects a message, or responds with an error or with too much data. The error doesn't contain the server's address, which is a secret.
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    notify.Type
@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A server that never responds costs a bounded time, and the message may have arrived.
+// A server that never responds takes only a limited time, and the error says that the message may have arrived.
 func TestAServerThatNeverAnswers(t *testing.T) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -156,7 +156,8 @@ func TestAServerThatNeverAnswers(t *testing.T) {
 	require.NotContains(t, err.Error(), "TOKEN")
 }
 
-// Neither an address inside, nor a name that leads to one, nor a redirect reaches a server inside. Variables of the environment set no proxy.
+// Requests can't reach a server inside the site: neither with its address, nor with a name that resolves to its address, nor through a redirect.
+// Environment variables don't set a proxy.
 func TestInsideIsRefusedAtEachConnection(t *testing.T) {
 	var reached atomic.Int64
 	inner := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -172,7 +173,7 @@ func TestInsideIsRefusedAtEachConnection(t *testing.T) {
 	}
 	require.Zero(t, reached.Load())
 
-	// The first server counts as outside; all others are checked.
+	// The first server counts as outside the site. All other servers are checked.
 	outer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, inner.URL+"/other", http.StatusTemporaryRedirect)
 	}))
@@ -193,7 +194,7 @@ func TestInsideIsRefusedAtEachConnection(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
-// Redirects are few, forward the message, and don't have the address of the first server.
+// Only a few redirects are followed. They must forward the message, and the request must not contain the address of the first server.
 func TestRedirects(t *testing.T) {
 	var last http.Header
 	mux := http.NewServeMux()
@@ -218,7 +219,7 @@ func TestRedirects(t *testing.T) {
 	require.ErrorContains(t, hook(t, notify.TypeGeneric, s.URL+"/loops").Send(t.Context(), "", hello), "more than 3 redirects")
 }
 
-// A configured proxy is used, and addresses inside the site are blocked with a proxy, too.
+// A configured proxy is used. Addresses inside the site are blocked even with a proxy.
 func TestAProxy(t *testing.T) {
 	var asked atomic.Value
 	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked.Store(r.URL.Host) }))
@@ -233,7 +234,7 @@ func TestAProxy(t *testing.T) {
 	require.ErrorContains(t, send("http://10.0.0.1/x"), "is refused")
 }
 
-// An allowed network is reached, and no other.
+// Addresses in an allowed network can be reached, but no other addresses inside the site.
 func TestAllowedNetworks(t *testing.T) {
 	w, err := NewWebhook(&notify.Webhook{Name: "chat", Type: notify.TypeGeneric, SecretURL: "https://chat.example.org"}, &notify.Config{WebhookNetworks: []string{"10.20.0.0/16"}})
 	require.NoError(t, err)

@@ -1,9 +1,9 @@
-// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's maps, from the
-// first check of a password on.
+// Package dictionaries delays the creation of zxcvbn's maps of frequent passwords, words and names. In: zxcvbn's lists. Out: zxcvbn's maps, from
+// the first check of a password on.
 //
-// Without this package, zxcvbn's package matching creates the maps when a program starts, which takes half of the processor time and a quarter of the
-// memory of a short command. Go initializes packages that don't depend on each other in the order of their import paths, so this package comes before
-// zxcvbn's package matching.
+// Without this package, zxcvbn's package matching creates the maps when a program starts, which takes half of the processor time and a quarter of
+// the memory of a short command. Go initializes packages that don't depend on each other in the order of their import paths, so this package is
+// initialized before zxcvbn's package matching.
 package dictionaries
 
 import (
@@ -15,14 +15,14 @@ import (
 
 var lists = withdraw()
 
-// withdraw removes the lists, so that package matching doesn't use them. It returns them.
+// withdraw removes the lists from zxcvbn's package frequency, so that package matching creates empty maps. It returns the lists.
 func withdraw() map[string][]string {
 	all := frequency.FrequencyLists
 	frequency.FrequencyLists = nil
 	return all
 }
 
-// ranked defines the layout of matching's type dictionaryMatch.
+// ranked defines the same memory layout as the type of matching's variable.
 type ranked struct{ _ map[string]map[string]int }
 
 // matchers is the variable of package matching that holds its maps.
@@ -30,12 +30,12 @@ type ranked struct{ _ map[string]map[string]int }
 //go:linkname matchers github.com/trustelem/zxcvbn/matching.defaultRankedDictionnaries
 var matchers ranked
 
-// maps creates the maps, as the initialization of package matching would.
+// maps creates and returns the maps, like the initialization of package matching.
 //
 //go:linkname maps github.com/trustelem/zxcvbn/matching.loadDefaultDictionnaries
 func maps() ranked
 
-// Load creates the maps, once. It has to be called before zxcvbn estimates a password.
+// Load creates the maps. Only the first call has an effect. It must be called before zxcvbn estimates a password.
 var Load = sync.OnceFunc(func() {
 	frequency.FrequencyLists = lists
 	matchers = maps()

@@ -19,16 +19,16 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options specify the address of a directory, and how to find people there.
+// Options configure the connection to a directory, and how people are found there.
 type Options struct {
-	// Name is the directory's name here.
+	// Name is the name of the directory in paictl's configuration.
 	Name string
 	// URL is ldaps://HOST[:PORT], or ldap://HOST[:PORT] with StartTLS.
 	URL      string
 	StartTLS bool
-	// CA is the PEM of the CAs that may sign the directory's certificate; "" means the system's CAs.
+	// CA holds the PEM certificates of the CAs that may sign the directory's certificate. "" means the system's CAs.
 	CA string
-	// BindDN and BindPassword belong to the account that searches.
+	// BindDN and BindPassword belong to the account that searches the directory.
 	BindDN       string
 	BindPassword secret.String
 	Users        Users
@@ -36,34 +36,34 @@ type Options struct {
 	Log          *slog.Logger // nil discards the log
 }
 
-// Users specifies how people are found: below Base, by Filter and the attribute Name.
+// Users specifies how people are found: below Base, with Filter and the attribute Name.
 type Users struct {
 	Base, Filter string
 	// Name is the attribute that holds the names for signing in. Subject is an attribute that never changes and is never reused for another person.
 	Name, Subject string
-	// Email and DisplayName are attributes that are shown; "" means that the directory doesn't have them.
+	// Email and DisplayName are the attributes of the address and of the name that are shown. "" means that the directory has no such attribute.
 	Email, DisplayName string
 }
 
-// Groups specifies how the groups of a person are found: below Base, by Filter and the attribute Member, which has the person's DN,
-// or the value of the person's attribute MemberValue. Without a Base, people have no groups.
+// Groups specifies how the groups of a person are found: below Base, with Filter and the attribute Member. Member holds the person's DN, or the
+// value of the person's attribute MemberValue if that is set. Without a Base, people have no groups.
 type Groups struct {
 	Base, Filter        string
 	Member, MemberValue string
-	// Name is the attribute with the group's name.
+	// Name is the attribute that holds the group's name.
 	Name string
 }
 
 const (
 	// patience bounds how long a directory may take to respond.
 	patience = 10 * time.Second
-	// most is the maximum number of connections at a time: each sign-in has its own.
+	// most is the maximum number of connections at a time. Each sign-in opens a connection.
 	most = 16
-	// maxGroups is how many groups of one person are read.
+	// maxGroups is the maximum number of groups of one person. A person in more groups is an error.
 	maxGroups = 1000
 )
 
-// Directory is one directory. It is a signin.Password and a signin.Checker.
+// Directory is an LDAP directory. It implements signin.Password and signin.Checker.
 type Directory struct {
 	o     Options
 	tls   *tls.Config
@@ -75,7 +75,7 @@ var (
 	_ signin.Checker  = (*Directory)(nil)
 )
 
-// New checks the options as far as possible without a request.
+// New returns a Directory. It checks the options as far as possible without a request.
 func New(o Options) (*Directory, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -98,11 +98,11 @@ func New(o Options) (*Directory, error) {
 // Name returns the directory's name.
 func (d *Directory) Name() string { return d.o.Name }
 
-// Refreshes returns false: a subject is enough.
+// Refreshes returns false, because the directory needs only the subject to check a person.
 func (d *Directory) Refreshes() bool { return false }
 
-// SignIn finds the person of a name, and sends the password to the directory. It also does so for a person who doesn't exist, so that
-// both take the same time.
+// SignIn finds the person with a name, and sends the password to the directory. For a person who doesn't exist, it sends the password with a DN
+// that doesn't exist, so that both cases take the same time.
 func (d *Directory) SignIn(ctx context.Context, name string, password secret.String) (*signin.Identity, error) {
 	if password.Reveal() == "" { // directories accept a bind without a password as an anonymous one
 		return nil, signin.ErrWrong
@@ -129,10 +129,10 @@ func (d *Directory) SignIn(ctx context.Context, name string, password secret.Str
 	return id, d.explain(err)
 }
 
-// strangers is the name for the bind if the person doesn't exist.
+// strangers is the DN for the bind if the person doesn't exist.
 const strangers = "cn=no-person-has-this-name"
 
-// Check returns the directory's current data about a person, or signin.ErrGone if the directory doesn't know them.
+// Check returns the directory's current data about a person, or signin.ErrGone if the directory doesn't know the person.
 func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) (*signin.Identity, error) {
 	var id *signin.Identity
 	err := d.session(ctx, func(c *ldap.Conn) error {
@@ -149,7 +149,7 @@ func (d *Directory) Check(ctx context.Context, subject string, _ secret.String) 
 	return id, d.explain(err)
 }
 
-// session opens a connection, binds it as the account that searches, and calls do with the connection.
+// session opens a connection, binds it as the account that searches, and calls do with the connection. It closes the connection afterwards.
 func (d *Directory) session(ctx context.Context, do func(*ldap.Conn) error) error {
 	select {
 	case d.slots <- struct{}{}:
@@ -189,8 +189,8 @@ func (d *Directory) bind(c *ldap.Conn) error {
 	return nil
 }
 
-// meaning converts the error of a person's bind. If the directory rejects the password or the person, it returns
-// signin.ErrWrong.
+// meaning converts the error of a person's bind. It returns signin.ErrWrong if the directory rejects the password or the person. It also does so
+// for a nil error, because the bind of a person who doesn't exist must never succeed.
 func meaning(err error) error {
 	if err == nil || ldap.IsErrorAnyOf(err, ldap.LDAPResultInvalidCredentials, ldap.LDAPResultInappropriateAuthentication, ldap.LDAPResultInsufficientAccessRights,
 		ldap.LDAPResultUnwillingToPerform, ldap.LDAPResultConstraintViolation, ldap.LDAPResultNoSuchObject, ldap.LDAPResultInvalidDNSyntax) {
@@ -199,7 +199,7 @@ func meaning(err error) error {
 	return err
 }
 
-// explain marks errors that aren't about the person as people.ErrUnavailable.
+// explain logs errors that don't concern one person, and marks them as people.ErrUnavailable.
 func (d *Directory) explain(err error) error {
 	switch {
 	case err == nil, errors.Is(err, signin.ErrWrong), errors.Is(err, signin.ErrGone), errors.Is(err, context.Canceled):

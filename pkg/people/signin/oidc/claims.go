@@ -14,20 +14,21 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Claims are names of claims; a dot selects a field of an object. "" means that the issuer doesn't have it.
+// Claims holds the names of claims. A dot selects a field of an object. "" means that the issuer doesn't have the claim.
 type Claims struct {
-	// Name is the claim of the user name; if it is an address, only the part before the @ counts, as in OpenPAI.
+	// Name is the claim that holds the user name. If its value is an e-mail address, only the part before the @ is used, as in OpenPAI.
 	Name, Email, DisplayName string
-	// Groups has the person's groups: a list of strings.
+	// Groups is the claim that holds the person's groups as a list of strings.
 	Groups string
 }
 
-// identity returns the identity of an ID token, completed by the issuer's userinfo if claims are missing in the token.
+// identity returns the identity in an ID token. If the token doesn't contain all claims, identity reads the missing ones from the issuer's userinfo
+// endpoint.
 func (i *Issuer) identity(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken) (*signin.Identity, error) {
 	return i.identityOf(ctx, p, token, id, id.Subject)
 }
 
-// identityOf is like identity, for a known subject if the issuer sends no new ID token.
+// identityOf is like identity, but takes the subject, because a response to a refresh token may contain no ID token. In that case, id is nil.
 func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2.Token, id *oidc.IDToken, subject string) (*signin.Identity, error) {
 	all := map[string]any{}
 	if id != nil {
@@ -57,7 +58,7 @@ func (i *Issuer) identityOf(ctx context.Context, p *oidc.Provider, token *oauth2
 	return out, i.o.Claims.fill(out, all)
 }
 
-// in reports whether all claims are present.
+// in reports whether all configured claims are present.
 func (c *Claims) in(all map[string]any) bool {
 	for _, name := range []string{c.Name, c.Email, c.DisplayName, c.Groups} {
 		if _, there := claim(all, name); name != "" && !there {
@@ -67,7 +68,7 @@ func (c *Claims) in(all map[string]any) bool {
 	return true
 }
 
-// fill reads claims.
+// fill sets the fields of an identity from the claims.
 func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	text := func(name string) string {
 		value, _ := claim(all, name)
@@ -94,7 +95,8 @@ func (c *Claims) fill(id *signin.Identity, all map[string]any) error {
 	return nil
 }
 
-// claim finds a claim: by its whole name, or otherwise with dots as paths into objects.
+// claim returns the value of a claim, and whether the claim is present. It first looks for the whole name, and then for a path into objects,
+// separated by dots.
 func claim(all map[string]any, name string) (any, bool) {
 	if v, there := all[name]; there {
 		return v, true
@@ -107,7 +109,7 @@ func claim(all map[string]any, name string) (any, bool) {
 	return claim(inner, rest)
 }
 
-// list reads a list of strings, or one string.
+// list converts a list of strings, or a single string, to a sorted list without duplicates.
 func list(value any) ([]string, error) {
 	var out []string
 	switch v := value.(type) {

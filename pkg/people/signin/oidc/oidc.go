@@ -27,18 +27,18 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Options describe the issuer, and the meaning of its claims.
+// Options configure an issuer, and define the meaning of its claims.
 type Options struct {
-	// Name is the issuer's name here, Title the text of its button, Issuer its URL.
+	// Name is the issuer's name in paictl's configuration, Title is the text of its button, and Issuer is its URL.
 	Name, Title, Issuer string
 	ClientID            string
 	ClientSecret        secret.String
-	// CA is the PEM of the CAs that may sign the issuer's certificate; "" means the system's CAs.
+	// CA holds the PEM certificates of the CAs that may sign the issuer's certificate. "" means the system's CAs.
 	CA string
-	// Scopes are requested in addition to openid.
+	// Scopes holds the scopes that are requested in addition to openid.
 	Scopes []string
 	Claims Claims
-	// Return is the address that the issuer redirects browsers to.
+	// Return is the address to which the issuer redirects browsers after a sign-in.
 	Return string
 	Now    func() time.Time // nil is time.Now
 	Log    *slog.Logger     // nil discards the log
@@ -47,11 +47,12 @@ type Options struct {
 const (
 	// patience bounds one request to an issuer.
 	patience = 10 * time.Second
-	// again is how long the issuer's description isn't requested again after a failure, so that users don't wait for an issuer that doesn't respond.
+	// again is how long the issuer's configuration isn't requested again after a failure, so that users don't wait for an issuer that doesn't
+	// respond.
 	again = 5 * time.Second
 )
 
-// Issuer is one issuer. It is a signin.Checker.
+// Issuer is an issuer of OpenID Connect. It implements signin.Checker.
 type Issuer struct {
 	o    Options
 	http *http.Client
@@ -64,7 +65,8 @@ type Issuer struct {
 
 var _ signin.Checker = (*Issuer)(nil)
 
-// New checks the options without a request. It succeeds even if the issuer isn't available: the first request is sent when someone signs in.
+// New returns an Issuer. It checks the options without a request, so it succeeds even if the issuer isn't available. The first sign-in sends the
+// first request.
 func New(o Options) (*Issuer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -86,13 +88,13 @@ func New(o Options) (*Issuer, error) {
 // Name returns the issuer's name.
 func (i *Issuer) Name() string { return i.o.Name }
 
-// Title returns the text of its button.
+// Title returns the text of the issuer's button: the configured Title, or else the issuer's name.
 func (i *Issuer) Title() string { return cmp.Or(i.o.Title, i.o.Name) }
 
-// Refreshes reports that Check needs a refresh token.
+// Refreshes returns true, because Check needs a refresh token.
 func (i *Issuer) Refreshes() bool { return true }
 
-// provider returns the issuer's configuration, which it publishes.
+// provider returns the configuration that the issuer publishes. It is read once.
 func (i *Issuer) provider() (*oidc.Provider, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -103,7 +105,7 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	if i.failed != nil && now.Before(i.retryAt) {
 		return nil, i.failed
 	}
-	// This client fetches keys for as long as the program runs.
+	// The client outlives this request, because it fetches the issuer's keys for as long as the program runs.
 	known, err := oidc.NewProvider(oidc.ClientContext(context.Background(), i.http), i.o.Issuer)
 	if err == nil {
 		err = secureEndpoints(known)
@@ -116,20 +118,20 @@ func (i *Issuer) provider() (*oidc.Provider, error) {
 	return known, nil
 }
 
-// away wraps an error of an issuer that can't be reached.
+// away logs an error of an issuer that can't be reached, and marks it as people.ErrUnavailable.
 func (i *Issuer) away(err error) error {
 	i.o.Log.Warn("an issuer can't be reached", "provider", i.o.Name, "error", err.Error())
 	return fmt.Errorf("%w: the issuer %s can't be reached: %w", people.ErrUnavailable, i.o.Name, err)
 }
 
-// Ask holds the values of a browser's authorization request. It is kept, sealed, until the browser returns.
+// Ask holds the secret values of a browser's authorization request. The caller stores it sealed until the browser returns.
 type Ask struct {
 	State    string `json:"state"`
 	Nonce    string `json:"nonce"`
 	Verifier string `json:"verifier"`
 }
 
-// Begin returns the address of the issuer for the browser.
+// Begin returns the issuer's address to which the browser is redirected, and the values that Finish needs.
 func (i *Issuer) Begin() (address string, ask Ask, err error) {
 	p, err := i.provider()
 	if err != nil {
@@ -143,15 +145,15 @@ func (i *Issuer) config(p *oidc.Provider) *oauth2.Config {
 	return &oauth2.Config{ClientID: i.o.ClientID, ClientSecret: i.o.ClientSecret.Reveal(), Endpoint: p.Endpoint(), RedirectURL: i.o.Return, Scopes: append([]string{oidc.ScopeOpenID}, i.o.Scopes...)}
 }
 
-// Errors of Finish. Others wrap people.ErrUnavailable.
+// Errors of Finish. All other errors wrap people.ErrUnavailable.
 var (
-	// ErrMismatch means that an issuer's response doesn't belong to this browser's sign-in.
+	// ErrMismatch means that an issuer's response belongs to a different sign-in than the one that this browser began.
 	ErrMismatch = errors.New("the answer of the issuer belongs to another sign-in")
 	// ErrRefused means that an issuer doesn't confirm the person, or that its response isn't valid.
 	ErrRefused = errors.New("the issuer doesn't confirm the sign-in")
 )
 
-// Finish completes a sign-in from the parameters that a browser returned.
+// Finish completes a sign-in with the parameters that a browser returned, and returns the person's identity.
 func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.Identity, error) {
 	if ask.State == "" || subtle.ConstantTimeCompare([]byte(back.Get("state")), []byte(ask.State)) != 1 {
 		return nil, ErrMismatch
@@ -184,7 +186,8 @@ func (i *Issuer) Finish(ctx context.Context, back url.Values, ask Ask) (*signin.
 	return i.identity(ctx, p, token, id)
 }
 
-// from returns an error for the parameters of another issuer, if the issuer names itself (RFC 9207).
+// from returns ErrMismatch if the parameters come from a different issuer. It can tell only if the issuer adds its name to the parameters (RFC
+// 9207).
 func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	says := struct {
 		Names bool `json:"authorization_response_iss_parameter_supported"`
@@ -198,7 +201,8 @@ func (i *Issuer) from(p *oidc.Provider, back url.Values) error {
 	return nil
 }
 
-// verified returns the checked ID token of a response: signature, issuer, audience, time. It returns nil if the response has no ID token.
+// verified returns the ID token of a response after checking its signature, issuer, audience and expiry. It returns nil if the response contains no
+// ID token.
 func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.Token) (*oidc.IDToken, error) {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -211,7 +215,7 @@ func (i *Issuer) verified(ctx context.Context, p *oidc.Provider, token *oauth2.T
 	return id, nil
 }
 
-// refused distinguishes an issuer that denies a request from an issuer that can't be reached.
+// refused converts the error of a token request. It distinguishes an issuer that rejects the request from an issuer that can't be reached.
 func (i *Issuer) refused(err error) error {
 	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok && said.ErrorCode != "" && said.Response.StatusCode < http.StatusInternalServerError {
 		return fmt.Errorf("%w: it says %s", ErrRefused, plain(said.ErrorCode))
@@ -219,7 +223,7 @@ func (i *Issuer) refused(err error) error {
 	return i.away(err)
 }
 
-// plain makes a code from another program safe for error messages.
+// plain makes an error code of another program safe for error messages.
 func plain(code string) string {
 	for _, r := range code {
 		if r < '!' || r > '~' {
@@ -229,13 +233,13 @@ func plain(code string) string {
 	return code[:min(len(code), 64)]
 }
 
-// about are errors that concern one person, and don't mean that the issuer fails for others: Dex returns server_error for a person
-// who was removed from the directory behind it. They don't mean that the person no longer exists, either: the response to an invalid
-// request of the program is invalid_request, too.
+// about holds errors that concern one person, and don't mean that the issuer fails for others. For example, Dex returns server_error for a person
+// who was removed from the directory behind Dex. These errors don't prove that the person no longer exists either, because the issuer also returns
+// invalid_request for an invalid request of this program.
 var about = []string{"invalid_request", "invalid_scope", "server_error"}
 
-// unrefreshed converts the error of a request with a refresh token. If the issuer may have used the token and rotates refresh tokens, the issuer
-// rejects the token from then on.
+// unrefreshed converts the error of a request with a refresh token. It returns an ErrLost if the issuer may have received the request. An issuer
+// that rotates refresh tokens rejects this token from then on.
 func (i *Issuer) unrefreshed(err error) error {
 	said, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
@@ -249,13 +253,13 @@ func (i *Issuer) unrefreshed(err error) error {
 	return i.away(fmt.Errorf("%w: %w", signin.ErrLost, err))
 }
 
-// unsent reports whether a request failed before it was sent.
+// unsent reports whether a request failed before any data was sent.
 func unsent(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial"
 }
 
-// Check requests the person's current claims with a refresh token.
+// Check requests the person's current claims with a refresh token. It may return an identity together with an error, as signin.Checker describes.
 func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.String) (*signin.Identity, error) {
 	if !refresh.IsSet() {
 		return nil, fmt.Errorf("%w: the issuer %s issued no token with which it can be asked again", people.ErrUnavailable, i.o.Name)
@@ -269,7 +273,7 @@ func (i *Issuer) Check(ctx context.Context, subject string, refresh secret.Strin
 	if err != nil {
 		return nil, i.unrefreshed(err)
 	}
-	// The issuer may have used up the refresh token already, so the next one is returned even if the rest fails.
+	// The issuer may already have invalidated the refresh token, so the next token is returned even if the rest of the check fails.
 	kept := &signin.Identity{Provider: i.o.Name, Subject: subject, Refresh: secret.String(token.RefreshToken)}
 	id, err := i.verified(ctx, p, token)
 	if err == nil && id != nil && id.Subject != subject {

@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// secure blocks requests without TLS, even after redirects of an issuer.
+// secure is a transport that blocks requests without TLS, even after a redirect by the issuer.
 type secure struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -23,10 +23,10 @@ func (s secure) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.RoundTripper.RoundTrip(r)
 }
 
-// maxRedirects is the number that the standard library follows.
+// maxRedirects is how many redirects are followed, as many as the standard library follows.
 const maxRedirects = 10
 
-// onlyQuestions doesn't follow redirects of requests with data, such as codes with the client's secret.
+// onlyQuestions follows redirects of GET requests only, because other requests contain secrets, such as a code with the client's secret.
 func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	if via[0].Method != http.MethodGet {
 		return errors.New("it sends on what is sent to it")
@@ -37,7 +37,7 @@ func onlyQuestions(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// isSecure returns nil for an address with TLS.
+// isSecure returns an error for an address without TLS.
 func isSecure(address string) error {
 	u, err := url.Parse(address)
 	if err == nil && u.Scheme == "https" && u.Host != "" {
@@ -46,7 +46,7 @@ func isSecure(address string) error {
 	return fmt.Errorf("%s is not an https:// address", plain(address))
 }
 
-// secureEndpoints returns an error for an issuer that has any endpoint without TLS, even if only browsers use that endpoint.
+// secureEndpoints returns an error if any endpoint of the issuer doesn't use TLS, even an endpoint that only browsers use.
 func secureEndpoints(p *oidc.Provider) error {
 	more := struct {
 		Keys     string `json:"jwks_uri"`

@@ -48,7 +48,7 @@ func TestWhatIsSentToAnIssuerIsNotSentOn(t *testing.T) {
 		_, err = i.Check(t.Context(), "1", "refresh")
 		require.ErrorIs(t, err, people.ErrUnavailable)
 	}
-	// Questions are sent on, but not out of TLS.
+	// GET requests follow redirects, but not to addresses without TLS.
 	l.sends, l.says = "", map[string]any{"userinfo_endpoint": l.URL + "/moved"}
 	i := l.open(t)
 	_, ask, err := i.Begin()

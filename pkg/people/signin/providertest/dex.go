@@ -24,16 +24,16 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// ClientID and ClientSecret identify the program that people sign in to; OtherClient is a second program, with the same secret.
+// ClientID and ClientSecret identify the program that people sign in to. OtherClient identifies a second program with the same secret.
 const (
 	ClientID     = "paictl"
 	OtherClient  = "another"
 	ClientSecret = "hunter2 of the client"
 )
 
-// Issuer is a running Dex, with a directory behind it.
+// Issuer is a running Dex that uses a Directory.
 type Issuer struct {
-	// URL is its identifier and its address.
+	// URL is the issuer's identifier, which is also its address.
 	URL string
 	// CA is the PEM of the issuer's CA.
 	CA string
@@ -45,7 +45,7 @@ type Issuer struct {
 	log     *bytes.Buffer
 }
 
-// dex returns the program that "sh hack/dex.sh" has built.
+// dex returns the path of the Dex program that "sh hack/dex.sh" has built. It skips the test if Dex wasn't built.
 func dex(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "Dex")
@@ -65,7 +65,8 @@ func dex(t testing.TB) string {
 	return file
 }
 
-// Dex starts an issuer that redirects browsers to returns. It stops with the test. The test is skipped if Dex wasn't built.
+// Dex starts an issuer for the people in d that may redirect browsers to the addresses in returns. The issuer stops at the end of the test. Dex
+// skips the test if the program wasn't built.
 func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	t.Helper()
 	i := &Issuer{t: t, folder: t.TempDir(), program: dex(t), log: &bytes.Buffer{}}
@@ -97,7 +98,7 @@ func Dex(t testing.TB, d *Directory, returns ...string) *Issuer {
 	return i
 }
 
-// Start starts the issuer again. It doesn't know earlier tokens.
+// Start starts the issuer, also after Stop. A restarted issuer doesn't know earlier tokens.
 func (i *Issuer) Start() {
 	i.t.Helper()
 	i.process = exec.CommandContext(context.WithoutCancel(i.t.Context()), i.program, "-settings", i.folder+"/settings.json")
@@ -116,7 +117,7 @@ func (i *Issuer) Start() {
 	}, time.Minute, 20*time.Millisecond, "Dex answers")
 }
 
-// Stop stops the issuer, as if it were unavailable.
+// Stop stops the issuer, so that it is unavailable.
 func (i *Issuer) Stop() {
 	if i.process == nil {
 		return
@@ -134,13 +135,13 @@ func (i *Issuer) transport(more ...string) *http.Transport {
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
 }
 
-// Browser simulates a person with a browser, who signs in at the issuer.
+// Browser simulates the browser of a person who signs in at the issuer.
 type Browser struct {
 	*http.Client
 	issuer *Issuer
 }
 
-// Browser returns a Browser that trusts the issuer and the additional CAs. The Browser doesn't follow redirects by itself.
+// Browser returns a Browser that trusts the CA of the issuer and the additional CAs. It doesn't follow redirects by itself.
 func (i *Issuer) Browser(more ...string) *Browser {
 	jar, err := cookiejar.New(nil)
 	require.NoError(i.t, err)
@@ -187,7 +188,7 @@ func (b *Browser) SignIn(address, name string) string {
 	return ""
 }
 
-// Visit opens an address. It returns the target of the redirect, or the page.
+// Visit opens an address. It returns the address of a redirect, or the text of the page.
 func (b *Browser) Visit(address string) (to, page string) {
 	t := b.issuer.t
 	t.Helper()

@@ -1,6 +1,6 @@
-// Package providertest runs real providers of sign-ins for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect with that directory behind
-// it. In: slapd of the system, and Dex as "sh hack/dex.sh" builds it. Out: the providers' addresses, and functions that change the people in the
-// directory.
+// Package providertest runs real sign-in providers for tests: OpenLDAP's slapd, and Dex as an issuer of OpenID Connect that uses the slapd
+// directory. In: the system's slapd, and the Dex program that "sh hack/dex.sh" builds. Out: the providers' addresses, and functions that change the
+// people in the directory.
 package providertest
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Base is the root of the directory, AdminDN and AdminPassword belong to the directory's administrator, and Password is the password of all people in
+// Base is the root of the directory. AdminDN and AdminPassword belong to the directory's administrator. Password is the password of all people in
 // the directory.
 const (
 	Base          = "dc=example,dc=org"
@@ -36,9 +36,9 @@ const (
 	Password      = "hunter2 of the lab"
 )
 
-// Directory is a running OpenLDAP. It has the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
+// Directory is a running OpenLDAP server. It has the people kim, lee and *)(uid=*, and the groups ai-team (kim, lee) and operators (kim).
 type Directory struct {
-	// URL is its address without TLS, which supports StartTLS; TLS is its address with TLS.
+	// URL is the address without TLS, which supports StartTLS. TLS is the address with TLS.
 	URL, TLS string
 	// CA is the PEM of the directory's CA, and CAFile is a file with the same PEM.
 	CA, CAFile string
@@ -119,7 +119,7 @@ access to attrs=userPassword by anonymous auth by * none
 access to * by dn.exact="cn=admin,dc=example,dc=org" read by * none
 `
 
-// program finds a program of OpenLDAP, which may not be in the PATH.
+// program returns the path of an OpenLDAP program, which may not be in the PATH. It skips the test if OpenLDAP isn't installed.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	tier.More(t, "a real directory")
@@ -132,7 +132,7 @@ func program(t testing.TB, name string) string {
 	return ""
 }
 
-// Slapd starts a directory. It stops with the test. The test is skipped if OpenLDAP isn't installed.
+// Slapd starts a directory, which stops at the end of the test. It skips the test if OpenLDAP isn't installed.
 func Slapd(t testing.TB) *Directory {
 	t.Helper()
 	add := program(t, "slapadd")
@@ -156,7 +156,7 @@ func Slapd(t testing.TB) *Directory {
 	return d
 }
 
-// Start starts the directory again.
+// Start starts the directory, also after Stop.
 func (d *Directory) Start() {
 	d.t.Helper()
 	d.process = exec.CommandContext(context.WithoutCancel(d.t.Context()), program(d.t, "slapd"), "-d", "0", "-f", d.folder+"/slapd.conf", "-h", d.URL+"/ "+d.TLS+"/")
@@ -171,7 +171,7 @@ func (d *Directory) Start() {
 	}, time.Minute, 20*time.Millisecond, "slapd answers")
 }
 
-// Stop stops the directory, as if it were unavailable.
+// Stop stops the directory, so that it is unavailable.
 func (d *Directory) Stop() {
 	if d.process == nil {
 		return
@@ -187,7 +187,7 @@ func (d *Directory) dial() (*ldap.Conn, error) {
 	return ldap.DialURL(d.TLS, ldap.DialWithTLSConfig(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
 }
 
-// Do changes something as the administrator.
+// Do calls change with a connection of the directory's administrator.
 func (d *Directory) Do(change func(*ldap.Conn) error) {
 	d.t.Helper()
 	c, err := d.dial()
@@ -233,16 +233,16 @@ func (d *Directory) UUID(uid string) (out string) {
 	return out
 }
 
-// Remove removes a person.
+// Remove removes a person from the directory.
 func (d *Directory) Remove(uid string) {
 	d.t.Helper()
 	d.Do(func(c *ldap.Conn) error { return c.Del(ldap.NewDelRequest(PersonDN(uid), nil)) })
 }
 
-// Host is the address of the providers: loopback, or an address that a test's hosts can reach.
+// Host is the IP address on which the providers listen: loopback, or an address that a test's hosts can reach.
 var Host = "127.0.0.1"
 
-// Free returns an address at Host without a listener.
+// Free returns an address at Host with a port on which no program listens.
 func Free(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", Host+":0")
@@ -251,7 +251,7 @@ func Free(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// certify writes a self-signed certificate for Host, and returns its PEM.
+// certify writes a self-signed certificate for Host and its key to two files, and returns the certificate as PEM.
 func certify(t testing.TB, cert, key string) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
