@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// foreignFlags are flags of other programs' commands, each with advice for the user.
+// foreignFlags maps a command to flags that users know from other programs. The value is the advice for the user.
 var foreignFlags = map[string]map[string]string{
 	"job submit": {
 		"--vc":        inDefaults,
@@ -45,7 +45,7 @@ const (
 	inResources = "the job file says it: taskRoles.ROLE.resourcePerInstance"
 )
 
-// sameFlags maps flags of kubectl, Docker and Slurm to paictl's flags with the same meaning. A command may have one of these flags.
+// sameFlags maps flags of kubectl, Docker and Slurm to flags of paictl with the same meaning. A command may have one of the listed flags.
 var sameFlags = map[string][]string{
 	"-a": {"all-users"}, "--all": {"all-users"}, "--all-namespaces": {"all-users"},
 	"--mem": {"memory"}, "-m": {"memory"}, "--mem-per-node": {"memory"},
@@ -58,7 +58,7 @@ var sameFlags = map[string][]string{
 	"-t": {"timestamps", "state"}, "--states": {"state"}, "--dependency": {"after"}, "--tail-lines": {"tail"}, "--lines": {"tail"},
 }
 
-// likeIt returns the flag of a command with the meaning of a flag of another program, with its dashes, or "".
+// likeIt returns the flag of the command c that has the same meaning as the given flag of another program. It returns "" if c has no such flag.
 func likeIt(c *cobra.Command, name string) string {
 	for _, own := range sameFlags[name] {
 		if c.Flags().Lookup(own) != nil {
@@ -68,19 +68,19 @@ func likeIt(c *cobra.Command, name string) string {
 	return ""
 }
 
-// foreignCommands are commands of other programs without a counterpart here, and how to get the same result.
+// foreignCommands maps commands of other programs without a counterpart in paictl to the way to get the same result.
 var foreignCommands = map[string]string{
 	"edit": "jobs don't change after their submission: paictl job clone NAME -o job.yaml writes a file to edit",
 }
 
-// nouns are the kinds of objects on kubectl's command lines, each with the group of commands for the same objects.
+// nouns maps the kinds of objects on kubectl's command line to the groups of commands for the same objects.
 var nouns = map[string]string{
 	"node": "node", "nodes": "node", "no": "node", "pod": "job", "pods": "job", "po": "job", "job": "job", "jobs": "job",
 	"service": "service", "services": "service", "svc": "service", "deploy": "service", "deployment": "service", "deployments": "service",
 	"user": "user", "users": "user", "group": "group", "groups": "group", "queue": "vc", "partition": "vc", "partitions": "vc",
 }
 
-// ofNoun returns the commands for a verb and a noun, as in "get nodes" or "describe node gpu-1".
+// ofNoun returns the command of paictl that corresponds to a verb and a noun, as in "get nodes" or "describe node gpu-1".
 func ofNoun(root *cobra.Command, verb string, args []string) []string {
 	if len(args) == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/commands")
 
-// pages returns the reference as a user with another home makes it.
+// pages generates the reference as a user with the given home folder.
 func pages(t *testing.T, home string) map[string]string {
 	t.Helper()
 	t.Setenv("HOME", home)
@@ -62,7 +62,7 @@ func TestTheReferenceOfCommandsIsTheSameOnEveryMachine(t *testing.T) {
 	}
 }
 
-// Without a sentence on what it does a command can't be found in the reference.
+// The reference must describe each command in a sentence, so that users can find the command.
 func TestEveryCommandOfTheReferenceSaysWhatItDoes(t *testing.T) {
 	for name, text := range pages(t, "/home/ann") {
 		assert.NotContains(t, text, ") |  |\n", name)

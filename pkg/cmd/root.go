@@ -1,6 +1,6 @@
 // Package cmd assembles the command tree of paictl.
-// In: a factory. Out: the root command, and Main, which runs it and turns its error into
-// an exit code. Each noun is a folder below, each verb a file.
+// In: a factory. Out: the root command, and Main, which runs it and returns its exit code. Each group of commands has a subfolder, and each
+// command a file.
 package cmd
 
 import (
@@ -43,7 +43,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// NewCmdRoot returns the whole command tree.
+// NewCmdRoot returns the root command with all subcommands.
 func NewCmdRoot(f *cmdutil.Factory) *cobra.Command {
 	var logFile string
 	root := &cobra.Command{
@@ -100,8 +100,8 @@ To try it out, make three hosts on this machine (Linux, as root):
 	add("tools", support.NewCmdSupportBundle(f))
 	add("tools", version.NewCmdVersion(f, nil))
 	root.AddCommand(docs.NewCmdDocs(f)) // hidden: for people who make packages
-	// Cobra adds these two when it runs the tree. They are added here so that they get the same errors as all other
-	// commands.
+	// Cobra adds the commands help and completion when it runs the root command. They are added here so that mistakes in their arguments are
+	// reported like those of other commands.
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -113,7 +113,7 @@ To try it out, make three hosts on this machine (Linux, as root):
 	return root
 }
 
-// help shows the help of the command that args name.
+// help shows the help of the command whose name is args.
 func help(c *cobra.Command, args []string) error {
 	of, rest, err := c.Root().Find(args)
 	if err == nil && len(rest) > 0 {
@@ -125,8 +125,8 @@ func help(c *cobra.Command, args []string) error {
 	return of.Help()
 }
 
-// usageErrors makes a wrong argument a UsageError. For an unknown word below a group of commands,
-// it returns an error instead of the help text with exit code 0.
+// usageErrors makes commands return a UsageError for wrong arguments. For an unknown word after a group of commands, it makes the group return
+// an error instead of printing the help text with exit code 0.
 func usageErrors(c *cobra.Command) {
 	if args := c.Args; args != nil {
 		c.Args = func(cmd *cobra.Command, a []string) error {
@@ -150,7 +150,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// emptyList returns an error for empty values of list flags, such as --limit "": an unset variable of a script must not mean "all".
+// emptyList returns an error if the value of a list flag is empty, as in --limit "". An unset variable in a script must not mean "all".
 func emptyList(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(fl *pflag.Flag) {
 		if list, ok := fl.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 && err == nil {
@@ -160,8 +160,8 @@ func emptyList(c *cobra.Command) (err error) {
 	return err
 }
 
-// openLog opens the debug log. Messages of client-go and Helm are written there as well, because
-// they would disturb the progress display on stderr.
+// openLog opens the debug log. Messages of client-go and Helm are also written to the log, because they would disturb the progress display on
+// stderr.
 func openLog(f *cmdutil.Factory, path string) error {
 	defer func() { klog.SetSlogLogger(f.Log) }()
 	if path == "" {
@@ -175,7 +175,7 @@ func openLog(f *cmdutil.Factory, path string) error {
 	return nil
 }
 
-// Main runs paictl with the given arguments and returns its exit code.
+// Main runs paictl with the given arguments, and returns its exit code.
 func Main(ctx context.Context, f *cmdutil.Factory, args []string) int {
 	args, note := alias.Rewrite(args)
 	if note != "" {

@@ -12,7 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Each run of paictl makes all commands, even if it uses only one: so making them must not read large data, such as the embedded source.
+// Each run of paictl creates all commands, even if it uses only one of them. Therefore the creation must not read large data, such as the
+// embedded source.
 func TestTheCommandTreeIsSmall(t *testing.T) {
 	f := cmdutil.New("v1.0.0")
 	NewCmdRoot(f)
@@ -42,7 +43,7 @@ func TestAnErrorWithACodeOfItsOwnIsShownAlthoughTheRunWasCancelled(t *testing.T)
 	}
 }
 
-// BenchmarkCommandTree measures the work of each run of paictl before it knows its command.
+// BenchmarkCommandTree measures the work that each run of paictl does before it knows which command to run.
 func BenchmarkCommandTree(b *testing.B) {
 	f := cmdutil.New("v1.0.0")
 	b.ReportAllocs()

@@ -16,10 +16,10 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// wanted matches cobra's errors about the number of arguments.
+// wanted matches the errors of cobra about the number of arguments.
 var wanted = regexp.MustCompile(`^(accepts|requires at least|accepts at most|accepts between \d+ and) (\d+) arg`)
 
-// argsError explains which arguments are missing or too many, with their names in the usage line.
+// argsError explains which arguments are missing, or that there are too many. It uses the names of the arguments in the usage line.
 func argsError(c *cobra.Command, args []string, err error) error {
 	usage := strings.TrimSpace(c.Parent().CommandPath() + " " + strings.TrimSuffix(c.Use, " [flags]"))
 	if strings.HasPrefix(err.Error(), "unknown command ") && len(args) > 0 { // from cobra.NoArgs
@@ -38,7 +38,7 @@ func argsError(c *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("an argument is missing after %q: write %s", args[len(args)-1], usage)
 }
 
-// flagError describes a mistake in a flag, without the words of the library that reads them.
+// flagError describes a mistake in a flag in paictl's words instead of those of the flag library.
 func flagError(c *cobra.Command, err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		name := "--" + unknown.GetSpecifiedName()
@@ -60,12 +60,12 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// unknownCommand reports that a group has no such command.
+// unknownCommand returns an error for a command that the group c doesn't contain.
 func unknownCommand(c *cobra.Command, args []string) error {
 	return cmdutil.Usagef("unknown command %q for %q%s (see %s --help)", args[0], c.CommandPath(), didYouMean(c, args), c.CommandPath())
 }
 
-// prefix returns the beginning of an error about a command: its name without "paictl", because all errors begin with "paictl".
+// prefix returns the beginning of an error about a command: the name of the command without "paictl", because all errors begin with "paictl".
 func prefix(c *cobra.Command) string {
 	if !c.HasParent() {
 		return ""
@@ -73,12 +73,12 @@ func prefix(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
 }
 
-// instead returns advice about a flag that a command doesn't have, or "".
+// instead returns advice for a flag that a command doesn't have, or "" if there is no advice.
 func instead(c *cobra.Command, name string) string {
 	if text := foreignFlags[strings.TrimSuffix(prefix(c), ": ")][name]; text != "" {
 		return ": " + text
 	}
-	// The parser also reads flags of the program that a job or a task is to run.
+	// The user may have forgotten the -- before a command for a job or a task, so that the parser reads the flags of this command.
 	if args := c.Flags().Args(); len(args) > 1 && strings.Contains(c.Use, "-- ") {
 		return fmt.Sprintf(": put -- before the command and its flags: %s %s -- %s ...", c.CommandPath(), args[0], args[1])
 	}
@@ -99,7 +99,7 @@ func instead(c *cobra.Command, name string) string {
 	return ""
 }
 
-// afterDashes explains how to write an argument that begins like a flag: names of jobs may begin with a dash.
+// afterDashes explains how to write an argument that begins with a dash. Names of jobs may begin with a dash.
 func afterDashes(c *cobra.Command) string {
 	if c.HasSubCommands() || c.ValidateArgs([]string{"x"}) != nil {
 		return ""
@@ -107,7 +107,7 @@ func afterDashes(c *cobra.Command) string {
 	return fmt.Sprintf("; write -- before an argument that begins with -: %s -- ...", c.CommandPath())
 }
 
-// otherCase returns a short flag with its letter in the other case.
+// otherCase returns a short flag with the letter in the other case, for example -n for -N.
 func otherCase(name string) string {
 	letter := name[len(name)-1:]
 	if upper := strings.ToUpper(letter); upper != letter {
@@ -116,8 +116,8 @@ func otherCase(name string) string {
 	return strings.ToLower(letter)
 }
 
-// didYouMean suggests the commands that a word may mean: a typing error, a synonym, a command of another group, or one of another
-// program.
+// didYouMean suggests commands for an unknown word. The word may be a typing error, a synonym, a command of another group, or a command of
+// another program.
 func didYouMean(c *cobra.Command, args []string) string {
 	word := args[0]
 	var names, longer []string
@@ -150,13 +150,13 @@ func didYouMean(c *cobra.Command, args []string) string {
 	return ", did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// synonyms are groups of words with the same meaning. A group of commands uses only some of these words.
+// synonyms holds lists of words with the same meaning. A group of commands uses only some of these words.
 var synonyms = [][]string{
 	{"delete", "remove", "rm", "del", "revoke"}, {"list", "ls"}, {"show", "get", "describe", "info", "status"}, {"add", "create", "new", "make"},
 	{"set", "edit", "update", "change"}, {"stop", "cancel", "kill"}, {"submit", "apply", "create"}, {"log", "logs"},
 }
 
-// meaning returns the commands of a group that are suggested for a word, or that are its synonyms.
+// meaning returns the commands of a group that have the same meaning as a word, according to synonyms or SuggestFor.
 func meaning(c *cobra.Command, word string) (out []string) {
 	for _, sub := range c.Commands() {
 		same := slices.ContainsFunc(synonyms, func(set []string) bool { return slices.Contains(set, word) && slices.Contains(set, sub.Name()) })
@@ -167,10 +167,10 @@ func meaning(c *cobra.Command, word string) (out []string) {
 	return out
 }
 
-// mostElsewhere is the maximum number of commands of other groups that are suggested.
+// mostElsewhere limits the number of suggested commands in other groups.
 const mostElsewhere = 3
 
-// elsewhere returns the commands of groups that have the name or the meaning, beginning with the commands of jobs.
+// elsewhere returns the commands in other groups that have the same name or the same meaning. The commands on jobs come first.
 func elsewhere(root *cobra.Command, word string) (out []string) {
 	groups := slices.Clone(root.Commands())
 	slices.SortStableFunc(groups, func(a, b *cobra.Command) int {
@@ -194,7 +194,7 @@ func elsewhere(root *cobra.Command, word string) (out []string) {
 	return nil
 }
 
-// valueText lists the values of a flag. It returns "" for special types.
+// valueText describes the valid values of a flag. It returns "" if the type of the flag isn't known.
 func valueText(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int32", "int64", "uint", "uint16", "uint32", "uint64":

@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// CompletionTimeout limits how long the shell waits for a cluster that doesn't respond.
+	// CompletionTimeout is how long a completion waits for a cluster that doesn't respond.
 	CompletionTimeout = 3 * time.Second
-	// FlagValue is the number of arguments of Complete for the value of a flag, which doesn't depend on arguments.
+	// FlagValue is passed to Complete as the number of arguments if it completes the value of a flag. Such a value doesn't depend on the
+	// arguments.
 	FlagValue = -1
 )
 
-// Complete completes up to most arguments, or any number if most is 0, with words that the cluster returns. A word may have a
-// description after a tab. An argument is not completed a second time. The shell shows no errors, so they go to the log.
+// Complete returns a function that completes up to most arguments, or any number of arguments if most is 0, with the words that the function
+// words returns. A word may be followed by a tab and a description. Words that are already among the arguments are not offered. The shell
+// doesn't show errors, so they are written to the log.
 func (f *Factory) Complete(most int, words func(ctx context.Context, args []string) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if most > 0 && len(args) >= most {

@@ -15,8 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Exit codes of paictl. A library error chooses one through the method
-// ExitCode() int, see ExitCode.
+// Exit codes of paictl. An error type of a library sets its exit code with a method ExitCode() int; see the function ExitCode.
 const (
 	ExitOK        = 0
 	ExitFailure   = 1
@@ -28,10 +27,10 @@ const (
 	ExitCancelled = 130 // interrupted
 )
 
-// ErrSilent ends a command with exit code 1 if its error is already printed.
+// ErrSilent makes a command exit with code 1 without a message. Commands return it after they have printed their error.
 var ErrSilent = errors.New("silent")
 
-// UsageError is a mistake on the command line: exit code 2.
+// UsageError is a mistake on the command line. The exit code is 2.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -40,7 +39,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // ExitCode returns ExitUsage.
 func (e *UsageError) ExitCode() int { return ExitUsage }
 
-// Usagef returns a UsageError.
+// Usagef formats a UsageError.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
@@ -55,11 +54,11 @@ type CodeError struct {
 func (e *CodeError) Error() string { return e.Err.Error() }
 func (e *CodeError) Unwrap() error { return e.Err }
 
-// ExitCode returns the code.
+// ExitCode returns e.Code.
 func (e *CodeError) ExitCode() int { return e.Code }
 
-// ExitCode maps an error to the program's exit code, in one place for all commands. An error type
-// sets its own code with a method ExitCode() int.
+// ExitCode returns the exit code of the program for an error. All commands use it. An error type sets its exit code with a method ExitCode()
+// int.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
@@ -74,8 +73,8 @@ func ExitCode(err error) int {
 	return ExitFailure
 }
 
-// remedyOfFile returns the remedy for a local file that can't be read, or "" if the error isn't about a local file. It checks the path
-// again, because errors from other machines contain paths, too.
+// remedyOfFile returns the remedy if err is about a local file that can't be read, and "" otherwise. It accesses the path again, because errors
+// from other machines also contain paths.
 func remedyOfFile(err error) string {
 	p, ok := errors.AsType[*fs.PathError](err)
 	if !ok || p.Path == "-" {
@@ -101,7 +100,7 @@ func remedyOfFile(err error) string {
 	return ""
 }
 
-// PrintError writes err as one line, and its remedy as a second.
+// PrintError writes err on one line, and its remedy, if any, on the next line. It writes nothing if err is nil or silent.
 func PrintError(w io.Writer, err error) {
 	if err == nil || errors.Is(err, ErrSilent) {
 		return
@@ -113,7 +112,7 @@ func PrintError(w io.Writer, err error) {
 		fmt.Fprintln(w, "paictl: cancelled; run the same command again to continue")
 		return
 	}
-	// Errors contain names that other users gave their objects.
+	// Errors contain names of objects, which other users may have chosen.
 	fmt.Fprintf(w, "paictl: %s\n", terminal.Text(err.Error()))
 	if h := cmp.Or(hint.Of(err), remedyOfFile(err)); h != "" {
 		fmt.Fprintf(w, "  -> %s\n", terminal.Text(h))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Explained formats a list for help texts: an indented line for each word with its meaning, without
-// a final newline. Help is made from the list that the program itself uses, so that the two agree.
+// Explained formats a list of words and their meanings for a help text. Each word is on an indented line, and the last line has no newline. The
+// help uses the list that the program itself uses, so that both agree.
 func Explained(words [][2]string) string {
 	width := 0
 	for _, w := range words {

@@ -14,13 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Output is the value of -o: table, wide, json, yaml or name.
+// Output is the value of the flag -o: table, wide, json, yaml or name. A command may allow other formats.
 type Output struct {
 	format  string
 	allowed []string
 }
 
-// AddOutputFlag adds -o/--output with the given formats; the first is the default.
+// AddOutputFlag adds -o/--output with the given formats. The first format is the default. Without formats, it allows table, wide, json, yaml and
+// name.
 func AddOutputFlag(cmd *cobra.Command, o *Output, formats ...string) {
 	if len(formats) == 0 {
 		formats = []string{"table", "wide", "json", "yaml", "name"}
@@ -33,10 +34,10 @@ func AddOutputFlag(cmd *cobra.Command, o *Output, formats ...string) {
 // String returns the format.
 func (o *Output) String() string { return o.format }
 
-// Type names the value in help texts.
+// Type returns the word that represents the value in help texts.
 func (o *Output) Type() string { return "format" }
 
-// Set returns an error for a format that the command doesn't support.
+// Set sets the format. It returns an error if the command doesn't support the format.
 func (o *Output) Set(s string) error {
 	if !slices.Contains(o.allowed, s) {
 		return fmt.Errorf("%q is not one of %s", s, strings.Join(o.allowed, ", "))
@@ -48,16 +49,17 @@ func (o *Output) Set(s string) error {
 // Is reports whether the format is f.
 func (o *Output) Is(f string) bool { return o.format == f }
 
-// IsTable reports whether the output is a table, fitted to the terminal or whole.
+// IsTable reports whether the output is a table: either fitted to the terminal or in full width.
 func (o *Output) IsTable() bool { return o.format == "table" || o.format == "wide" }
 
-// Write prints v as JSON or YAML, or t as a table, fitted to the terminal or whole, or only its first column.
+// Write prints v in the formats json and yaml, and t in the other formats: as a table, fitted to the terminal or in full width, or only its
+// first column for name.
 func (o *Output) Write(w io.Writer, v any, t Table) error {
 	switch o.format {
 	case "json":
 		return writeJSON(w, v, "  ")
 	case "yaml":
-		// Convert from JSON, as yaml.Marshal does. yaml.Marshal itself rejects characters that aren't escaped.
+		// Convert from JSON, as yaml.Marshal does. yaml.Marshal itself can't be used, because it rejects control characters that aren't escaped.
 		var text bytes.Buffer
 		if err := writeJSON(&text, v, "  "); err != nil {
 			return err
@@ -78,11 +80,10 @@ func (o *Output) Write(w io.Writer, v any, t Table) error {
 	}
 }
 
-// WriteJSONLine prints v as JSON on one line, as part of a stream.
+// WriteJSONLine prints v as JSON on one line. Commands use it for streams of objects.
 func WriteJSONLine(w io.Writer, v any) error { return writeJSON(w, v, "") }
 
-// writeJSON prints v. encoding/json escapes only some of the characters with an effect on terminals; writeJSON escapes
-// the rest.
+// writeJSON prints v as JSON. It escapes all characters that affect a terminal; encoding/json escapes only some of them.
 func writeJSON(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// evil is a name that moves the cursor and adds a row.
+// evil is a name that moves the cursor and adds a row to a table.
 const evil = "raw\x1b[2J\u009b5m\u202e\x7f\nforged\trow"
 
 func TestNamesForgeNoRowsAndCommandNoTerminal(t *testing.T) {
@@ -54,7 +54,7 @@ func TestErrorsCommandNoTerminal(t *testing.T) {
 	assert.Equal(t, "paictl: there is no ]0;xrole\n  -> there are: [2Ja\n", b.String())
 }
 
-// An error about a local file gets a remedy if it doesn't have one. An error about a file of another machine doesn't.
+// An error about a local file gets a remedy if it doesn't have a remedy yet. An error about a file on another machine doesn't get a remedy.
 func TestFilesThatCannotBeReadHaveARemedy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("folder", 0o700))
@@ -73,7 +73,7 @@ func TestFilesThatCannotBeReadHaveARemedy(t *testing.T) {
 	assert.Contains(t, printed(hint.Wrap(missing, "make one")), "\n  -> make one\n")
 }
 
-// screen runs a function that writes to a terminal of that many columns, and returns its lines.
+// screen runs a function that writes to a terminal with the given number of columns, and returns the lines that it wrote.
 func screen(t *testing.T, columns uint16, run func(*os.File)) []string {
 	t.Helper()
 	master, slave, err := pty.Open()

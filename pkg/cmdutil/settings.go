@@ -15,14 +15,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Settings are paictl's own, from ~/.config/paictl/config.yaml and PAICTL_* variables.
-// Cluster files never go through viper: it lower-cases keys.
+// Settings are paictl's own settings, from ~/.config/paictl/config.yaml and PAICTL_* variables. Files of clusters are never read with viper,
+// because viper converts keys to lower case.
 type Settings struct {
 	file   *viper.Viper
 	getenv func(string) string
 }
 
-// settingsFile is the content of config.yaml. A value keeps its text: 0123 can be a user's name.
+// settingsFile is the content of config.yaml. The fields are strings, so that values keep their text. For example, 0123 can be the name of a
+// user.
 type settingsFile struct {
 	Bundle         string `yaml:"bundle"`
 	Config         string `yaml:"config"`
@@ -33,8 +34,8 @@ type settingsFile struct {
 	User           string `yaml:"user"`
 }
 
-// GetString returns a setting: the variable's value if it is set, otherwise the file's. Viper
-// itself would read the process's environment and not Factory.Getenv.
+// GetString returns the value of a setting: the value of the environment variable if it is set, otherwise the value in the file. It doesn't use
+// viper for the variables, because viper would read the environment of the process instead of calling Factory.Getenv.
 func (s *Settings) GetString(key string) string {
 	name := "PAICTL_" + strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
 	if v := s.getenv(name); v != "" {
@@ -43,8 +44,8 @@ func (s *Settings) GetString(key string) string {
 	return s.file.GetString(key)
 }
 
-// Settings returns paictl's own settings. A mistake in the file is an error, because ignoring a setting could give jobs another owner or
-// select another cluster.
+// Settings returns paictl's own settings. It returns an error if the file contains a mistake, because ignoring a setting could give jobs another
+// owner or select another cluster.
 func (f *Factory) Settings() (*Settings, error) {
 	if f.settings != nil {
 		return f.settings, nil
@@ -64,7 +65,7 @@ func (f *Factory) Settings() (*Settings, error) {
 	return f.settings, nil
 }
 
-// expand replaces ~, which a shell does not expand in a file.
+// expand replaces a leading ~ with the home folder. No shell does this for paths in a file.
 func (f *Factory) expand(path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		return filepath.Join(f.Getenv("HOME"), path[1:])
@@ -72,7 +73,7 @@ func (f *Factory) expand(path string) string {
 	return path
 }
 
-// readSettings reads config.yaml strictly. A missing or empty file has no settings.
+// readSettings reads config.yaml strictly. A missing or empty file contains no settings.
 func readSettings(file string) (settingsFile, error) {
 	var out settingsFile
 	data, err := os.ReadFile(file)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// settingsOf returns the settings of a home whose config.yaml has a text.
+// settingsOf writes text into config.yaml in a new home folder, and returns the folder and its settings.
 func settingsOf(t *testing.T, text string) (home string, s *Settings, err error) {
 	t.Helper()
 	home = t.TempDir()

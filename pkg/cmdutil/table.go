@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Table is a listing for users: a header and rows of equal length. The first column is the name.
+// Table is a table for users: a header and rows of equal length. The first column contains the names of the objects.
 type Table struct {
 	Header []string
 	Rows   [][]string
@@ -20,12 +20,12 @@ type Table struct {
 
 const (
 	gap = 3 // spaces between two columns
-	// minimum is how many characters of a cell remain, at least, if a table is too wide.
+	// minimum is the number of characters to which a cell can be shortened if the table is too wide.
 	minimum  = 8
 	ellipsis = "…"
 )
 
-// WriteTable prints the table. On a terminal it is fitted to the width, except with -o wide.
+// WriteTable prints the table. On a terminal, the table is fitted to the width of the terminal, except with -o wide.
 func (o *Output) WriteTable(w io.Writer, t Table) error {
 	width := iostreams.Columns(w)
 	if o.format == "wide" {
@@ -34,8 +34,8 @@ func (o *Output) WriteTable(w io.Writer, t Table) error {
 	return t.write(w, width)
 }
 
-// write prints the table, fitted to a width in columns; 0 means no limit. Control characters in cells are replaced,
-// because their text may come from other users.
+// write prints the table, fitted to a width in columns; 0 means no limit. It removes control characters from cells, because their text may come
+// from other users.
 func (t Table) write(w io.Writer, width int) error {
 	var rows [][]string
 	if len(t.Header) > 0 {
@@ -61,8 +61,8 @@ func (t Table) write(w io.Writer, width int) error {
 	return err
 }
 
-// fit makes columns narrower until they fit: the widest first, and none narrower than its header. If that isn't enough, it
-// drops the last columns, and returns how many it dropped.
+// fit makes columns narrower until they fit into width, beginning with the widest column. No column becomes narrower than its header. If that
+// isn't enough, fit drops the last columns, and returns the number of dropped columns.
 func fit(columns, header []int, between, width int) (fitted []int, dropped int) {
 	for n := len(columns); n > 1; n-- {
 		fitted = append([]int(nil), columns[:n]...)
@@ -80,7 +80,7 @@ func fit(columns, header []int, between, width int) (fitted []int, dropped int) 
 	return []int{min(columns[0], max(width, 1))}, len(columns) - 1
 }
 
-// widest returns the index of the widest column that may become narrower, or -1.
+// widest returns the index of the widest column that may become narrower, or -1 if there is no such column.
 func widest(columns, header []int) int {
 	at := -1
 	for i, n := range columns {
@@ -99,7 +99,7 @@ func total(columns []int, between int) int {
 	return n
 }
 
-// widths returns the widths of the columns as a terminal shows them: some characters take two places.
+// widths returns the widths of the columns on a terminal, where some characters take two places.
 func widths(rows [][]string) []int {
 	var out []int
 	for _, r := range rows {
@@ -113,7 +113,7 @@ func widths(rows [][]string) []int {
 	return out
 }
 
-// writeAligned prints rows in columns of the given widths. It leaves out cells beyond the last width.
+// writeAligned prints rows in columns of the given widths. It omits cells beyond the last column.
 func writeAligned(w io.Writer, rows [][]string, columns []int, between int) error {
 	var b strings.Builder
 	for _, r := range rows {
@@ -128,7 +128,8 @@ func writeAligned(w io.Writer, rows [][]string, columns []int, between int) erro
 	return err
 }
 
-// shortened cuts a cell to a width. A name loses its middle, since both its ends distinguish it from others; a text loses its end.
+// shortened shortens a cell to a width. A name is cut in the middle, since both its ends distinguish it from other names. A text with spaces is
+// cut at its end.
 func shortened(s string, width int) string {
 	switch n := ansi.StringWidth(s); {
 	case n <= width:
@@ -145,26 +146,27 @@ func shortened(s string, width int) string {
 	}
 }
 
-// Rows writes pairs of a label and a text, aligned and never shortened. Each text becomes one line: it may contain text that others wrote.
+// Rows writes pairs of a label and a text, aligned and never shortened. Each text becomes one line, because other users may have written it.
 type Rows struct {
 	w    io.Writer
 	rows [][]string
 }
 
-// NewRows returns Rows that are written to w by Flush.
+// NewRows returns Rows without pairs. Flush writes them to w.
 func NewRows(w io.Writer) *Rows { return &Rows{w: w} }
 
-// Add adds a pair.
+// Add adds a pair, which the next Flush writes.
 func (r *Rows) Add(label, text string) { r.rows = append(r.rows, plain([]string{label, text})) }
 
-// Flush writes the pairs that were added since the last Flush, aligned.
+// Flush writes the pairs that were added since the last Flush. Their texts are aligned.
 func (r *Rows) Flush() error {
 	rows := r.rows
 	r.rows = nil
 	return writeAligned(r.w, rows, widths(rows), gap)
 }
 
-// plain makes each cell one line of text. It keeps the indentation of cells that belong to the row above.
+// plain converts each cell to one line of text without control characters. It keeps leading spaces, which indent cells that belong to the row
+// above.
 func plain(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, c := range cells {

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// ReadTime parses the value of a flag: a duration before now, or a date in the local time zone. An empty text is the
-// zero time.
+// ReadTime parses the value of a flag: a duration before now, or a date in the time zone place. For an empty text it returns the zero time.
 func ReadTime(flag, text string, now time.Time, place *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

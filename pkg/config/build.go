@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// build makes a configuration from a quick-start file and the machines' facts, by
-// address; facts are nil offline. outDir is where it will be written.
+// build creates a configuration from a quick-start file and the facts of the machines, which are mapped by address. facts is nil if no machines
+// were queried. outDir is the folder that the configuration will be written to.
 func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Cluster, Findings) {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	portable := func(p string) string { return portablePath(p, q.dir, outDir) }
@@ -39,8 +39,7 @@ func (q *QuickStart) build(facts map[string]layout.Facts, outDir string) (*Clust
 	return c, r.findings
 }
 
-// sections returns the sections of services-configuration.yaml. A section without settings is kept
-// as an empty one, because it names a service to start.
+// sections returns the sections of services-configuration.yaml. It keeps empty sections, because each section is the name of a service to start.
 func (q *QuickStart) sections() map[string]any {
 	if len(q.Services) == 0 {
 		return nil
@@ -55,8 +54,8 @@ func (q *QuickStart) sections() map[string]any {
 	return out
 }
 
-// nameImages adds settings that name images to sections, unless the quick-start file sets the
-// service's image or whether the service runs.
+// nameImages adds settings with the names of images to the sections of the quick-start file. It doesn't override settings in the file, such as
+// the image of a service or whether the service runs.
 func (q *QuickStart) nameImages(sections map[string]map[string]any) {
 	for name, settings := range sections {
 		section := q.Services[name]
@@ -76,8 +75,7 @@ func (q *QuickStart) nameImages(sections map[string]map[string]any) {
 	}
 }
 
-// portablePath converts a path that is relative to the quick-start file to one relative to the
-// generated folder.
+// portablePath converts a path relative to the quick-start file to a path relative to the generated folder.
 func portablePath(p, from, to string) string {
 	if p == "" || filepath.IsAbs(p) || p == "~" || strings.HasPrefix(p, "~/") {
 		return p
@@ -112,11 +110,11 @@ func (q *QuickStart) addMachines(c *Cluster, facts map[string]layout.Facts, port
 	q.applyGPU(c)
 }
 
-// unknownSKU is the SKU of machines that were not queried.
+// unknownSKU is the name of the SKU of machines that were not queried.
 const unknownSKU = "unknown"
 
-// hostname returns the given host name, otherwise the machine's own in small letters, and otherwise
-// one made from the address.
+// hostname returns the host name in the quick-start file. Without one, it returns the host name that the machine reports, in lower case, or a
+// name made from the address.
 func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) string {
 	if m.Hostname != "" {
 		return m.Hostname
@@ -129,9 +127,9 @@ func (q *QuickStart) hostname(m QuickMachine, facts map[string]layout.Facts) str
 
 func nameFromAddress(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") }
 
-// rolesOf returns the roles of each machine: its own, otherwise master for those under masters (or the first machine if the file
-// names no masters) and worker for the others. If no machine is a worker then, the masters are also workers: a single machine is a
-// whole cluster.
+// rolesOf returns the roles of each machine. A machine with roles in the file keeps them. Otherwise it is a master if it is listed under
+// masters, and a worker if not. If the file contains no master, the first machine without roles is the master. If no machine is a worker then,
+// the masters whose roles are not in the file are also workers, so that a single machine is a whole cluster.
 func (q *QuickStart) rolesOf() [][]string {
 	out := make([][]string, len(q.Machines))
 	masters := map[int]bool{}
@@ -146,7 +144,7 @@ func (q *QuickStart) rolesOf() [][]string {
 		}
 	}
 	if len(masters) == 0 {
-		// The original selects the first machine; machines with their own roles don't count.
+		// The original chooses the first machine. Machines whose roles are in the file are skipped.
 		if i := slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return len(m.Roles) == 0 }); i >= 0 {
 			masters[i] = true
 		}
@@ -171,8 +169,7 @@ func (q *QuickStart) rolesOf() [][]string {
 	return out
 }
 
-// applyGPU drops or simulates GPUs. A machine that runs jobs and one that doesn't may have the same
-// SKU, so simulation splits such SKUs.
+// applyGPU drops or simulates GPUs. A machine that runs jobs and a machine that doesn't may have the same SKU. Simulation splits such SKUs.
 func (q *QuickStart) applyGPU(c *Cluster) {
 	mode := cmp.Or(q.GPU, GPUAuto)
 	if mode == GPUAuto {
@@ -193,7 +190,7 @@ func (q *QuickStart) applyGPU(c *Cluster) {
 	c.Layout.MachineSKU = skus
 }
 
-// checkNames finds machines with the same host name.
+// checkNames reports machines with the same host name.
 func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, machines []layout.Machine) {
 	byName, byID := map[string]int{}, map[string]int{}
 	for i, m := range machines {
@@ -219,7 +216,8 @@ func (q *QuickStart) checkNames(r *reporter, facts map[string]layout.Facts, mach
 	}
 }
 
-// dnsServers returns the given servers, otherwise the servers of the first machine of the control plane that reports any.
+// dnsServers returns the DNS servers in the file. Without any, it returns the servers of the first machine that reports DNS servers, beginning
+// with the control plane.
 func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []string {
 	if len(q.DNS) > 0 {
 		return q.DNS
@@ -232,8 +230,7 @@ func (q *QuickStart) dnsServers(facts map[string]layout.Facts, c *Cluster) []str
 	return []string{}
 }
 
-// chooseNetworks uses the given ranges, otherwise the first of the usual ranges that is free and
-// large enough.
+// chooseNetworks sets the ranges of the networks. Without a range in the file, it uses the first usual range that is free and large enough.
 func (q *QuickStart) chooseNetworks(r *reporter, c *Cluster) {
 	k := &c.Kubernetes.Kubernetes
 	busy := slices.Clone(k.ClusterDNS)
@@ -264,12 +261,12 @@ func podRanges() []string {
 	return []string{defaultPodCIDR, "10.224.0.0/12", "10.192.0.0/11", "172.20.0.0/14", "100.64.0.0/10", "10.0.0.0/9"}
 }
 
-// freeRange returns the first range that contains none of the addresses, doesn't overlap other and
-// has enough addresses for the machines.
+// freeRange returns the first range that contains none of the addresses, doesn't overlap other, and has enough addresses for the machines. It
+// returns "" if there is no such range.
 func freeRange(ranges []string, addresses []netip.Addr, other string, machines int) string {
 	for _, s := range ranges {
 		p := netip.MustParsePrefix(s)
-		// A quarter is kept free for machines that are added later.
+		// The range must have room for a quarter more machines, which may be added later.
 		if !overlap(s, other) && !slices.ContainsFunc(addresses, p.Contains) && (machines == 0 || nodeBlocks(s) >= machines+machines/4) {
 			return s
 		}
@@ -287,5 +284,5 @@ func parseAll(addresses []string) []netip.Addr {
 	return out
 }
 
-// skuNames of a layout in a stable order.
+// skuNames returns the names of the SKUs in a layout, sorted.
 func skuNames(l layout.Layout) []string { return slices.Sorted(maps.Keys(l.MachineSKU)) }

@@ -8,23 +8,23 @@ import (
 	"strings"
 )
 
-// dataPath matches the folders that may hold the volumes of services, or etcd's database.
+// dataPath matches the paths of folders that may contain the volumes of services or the database of etcd.
 var dataPath = regexp.MustCompile(`^(/[A-Za-z0-9_@%+=,-][A-Za-z0-9._@%+=,-]*)+/?$`)
 
-// systemFolders belong to the machine, but may contain a folder with data.
+// systemFolders are folders of the operating system. They can't be used for data, but their subfolders can.
 var systemFolders = []string{
 	"/home", "/media", "/mnt", "/opt", "/root", "/srv", "/usr", "/usr/local", "/usr/share", "/usr/src", "/var", "/var/cache", "/var/lib", "/var/log", "/var/opt", "/var/spool",
 }
 
-// foreignFolders may not even contain a folder with data: they hold programs, settings or the state of another program, or are emptied when the
-// machine starts.
+// foreignFolders can't be used for data, and neither can their subfolders. They contain programs, settings or the state of other programs, or
+// are emptied when the machine starts.
 var foreignFolders = []string{
 	"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/run", "/sbin", "/sys", "/tmp", "/usr/bin", "/usr/lib", "/usr/local/bin", "/usr/sbin",
 	"/var/lib/apt", "/var/lib/cni", "/var/lib/containerd", "/var/lib/docker", "/var/lib/dpkg", "/var/lib/kubelet", "/var/lib/paictl", "/var/lib/systemd", "/var/run", "/var/tmp",
 }
 
-// badDataFolder returns the reason why a folder can't be used for data, or "". "cluster up" fills such a folder and
-// "cluster down" erases it.
+// badDataFolder returns the reason why a folder can't be used for data, or "". A wrong folder is dangerous, because "cluster up" fills such a
+// folder and "cluster down" erases it.
 func badDataFolder(p string) string {
 	if !dataPath.MatchString(p) {
 		return fmt.Sprintf("%q is not an absolute path of a folder", p)
@@ -43,13 +43,13 @@ func badDataFolder(p string) string {
 
 const dataFolderRemedy = "choose a separate folder of letters, digits and _@%+=,.-, such as the default "
 
-// within reports whether a clean path is a folder or below it.
+// within reports whether the path p is the given folder, or is inside it. p must be clean.
 func within(p, folder string) bool { return p == folder || strings.HasPrefix(p, folder+"/") }
 
-// UsableDataPath reports whether a folder may hold volumes. If it returns false, paths below the folder need no separate error.
+// UsableDataPath reports whether a folder may contain volumes. If it returns false, callers needn't report errors about paths in the folder.
 func UsableDataPath(dir string) bool { return badDataFolder(dir) == "" }
 
-// BadEtcdFolder returns the reason why etcd can't have its data in etcd-data-path and the remedy, or "".
+// BadEtcdFolder returns the reason why etcd-data-path can't be used for the data of etcd, and the remedy. It returns "" if the path is valid.
 func (c *Cluster) BadEtcdFolder() (message, remedy string) {
 	p := c.Kubernetes.Kubernetes.EtcdDataPath
 	if message = badDataFolder(p); message != "" {
@@ -61,7 +61,8 @@ func (c *Cluster) BadEtcdFolder() (message, remedy string) {
 	return "", ""
 }
 
-// BadDataFolder returns the reason why services can't have their volumes in cluster.common.data-path and the remedy, or "".
+// BadDataFolder returns the reason why cluster.common.data-path can't be used for the volumes of services, and the remedy. It returns "" if the
+// path is valid.
 func (c *Cluster) BadDataFolder() (message, remedy string) {
 	if message = badDataFolder(c.Services.Cluster.Common.DataPath); message == "" {
 		return "", ""

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// discoverParallel is how many machines are queried at a time. A query costs little more than a
-// connection; the limit is for the operator's open files.
+// discoverParallel limits how many machines are queried at the same time. A query costs little more than a connection, but each connection is an
+// open file of the operator.
 const discoverParallel = 128
 
 // HostFailure is a machine that could not be queried.
@@ -25,13 +25,13 @@ type HostFailure struct {
 	Err  error
 }
 
-// DiscoveryError lists the machines that could not be queried, each with its cause.
+// DiscoveryError lists the machines that could not be queried, each with the cause.
 type DiscoveryError struct {
 	Failed []HostFailure
 	Asked  int
 }
 
-// Error names every machine and its cause.
+// Error lists each machine with the cause.
 func (e *DiscoveryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d machines did not answer", len(e.Failed), e.Asked)
@@ -48,7 +48,7 @@ func (e *DiscoveryError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the causes.
+// Unwrap returns the causes for all machines.
 func (e *DiscoveryError) Unwrap() []error {
 	out := make([]error, len(e.Failed))
 	for i, f := range e.Failed {
@@ -57,14 +57,13 @@ func (e *DiscoveryError) Unwrap() []error {
 	return out
 }
 
-// ExitCode returns 1, instead of the exit code of a cause.
+// ExitCode returns 1, even if a cause has another exit code.
 func (e *DiscoveryError) ExitCode() int { return 1 }
 
-// Discover collects the facts of machines in parallel, in one round trip each, and returns them by the
-// targets' addresses. All machines are queried even if some fail; the error is then a *DiscoveryError, or the
-// context's. timeout is for the script alone; zero means 60 s. The dialer limits the time of a connection,
-// since it knows which connections wait for other connections or for a person. progress may be nil; it is
-// called after each machine, one call at a time.
+// Discover collects the facts of machines in parallel, with one round trip per machine. It returns the facts by the address of the target. If
+// some machines fail, it still queries all others, and returns a *DiscoveryError; if ctx ends, it returns the error of ctx. timeout limits only
+// the script; zero means 60 s. The dialer limits the time for connecting, since only the dialer knows which connections wait for other
+// connections or for the user. progress is called after each machine, and never concurrently. It may be nil.
 func Discover(ctx context.Context, d ssh.Dialer, targets []ssh.Target, timeout time.Duration, progress func(done, total int, host string, err error)) (map[string]layout.Facts, error) {
 	if timeout <= 0 {
 		timeout = time.Minute
@@ -128,8 +127,8 @@ func ask(ctx context.Context, d ssh.Dialer, t ssh.Target, timeout time.Duration)
 	if err != nil || f.Sudo != "password" && f.Sudo != "refused" {
 		return f, err
 	}
-	// sudo -n fails in the same way if the user needs a password and if the user has no rights: only an attempt shows
-	// which.
+	// sudo -n fails in the same way if the user needs a password and if the user has no permission. Only an attempt with a password shows the
+	// difference.
 	_, err = h.Run(ctx, ssh.Script{Name: "discover/sudo", Body: "true", Timeout: timeout})
 	switch {
 	case errors.Is(err, ssh.ErrSudo):
@@ -147,7 +146,7 @@ func lastLine(b []byte) string {
 	return strings.ToValidUTF8(lines[len(lines)-1], "")
 }
 
-// Targets returns how to reach the machines of a quick-start file, before a layout exists.
+// Targets returns how to connect to the machines of a quick-start file, for which no layout exists yet.
 func (q *QuickStart) Targets() []ssh.Target {
 	c := &Cluster{Dir: q.dir, Layout: layout.Layout{SSH: layout.SSH{
 		Username: q.SSHUsername, Password: q.SSHPassword, KeyFile: q.SSHKeyFile,

@@ -13,7 +13,7 @@ import (
 
 const docsPage = "../../docs/config.md"
 
-// The tables of docs/config.md come from the same texts as comments and schemas.
+// The tables in docs/config.md contain the same texts as the comments of generated files and the schemas.
 func TestTheDocumentedFieldsAndRulesAreCurrent(t *testing.T) {
 	var fields strings.Builder
 	fields.WriteString("## Fields\n\nA `*` stands for any name, `[]` for the entries of a list.\n")
@@ -46,7 +46,7 @@ func TestTheDocumentedFieldsAndRulesAreCurrent(t *testing.T) {
 	assert.Equal(t, want, string(page), "run the test with -update")
 }
 
-// between replaces the text between two marks.
+// between returns the page with a new text between the two lines that mark a generated part.
 func between(t *testing.T, page, mark, text string) string {
 	t.Helper()
 	begin := fmt.Sprintf("<!-- %s: made by \"go test ./pkg/config -update\" -->\n", mark)

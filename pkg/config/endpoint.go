@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LocalAPI returns the machine's address of the API if the endpoint is local.
+// LocalAPI returns the address of the API on each machine if the endpoint is local.
 func LocalAPI() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(LocalAPIPort)) }
 
-// Endpoint returns the address, HOST:PORT, that the machines use for the API: LocalAPI if they use their local proxies.
+// Endpoint returns the address HOST:PORT at which the machines reach the API. If they use their local proxies, it is LocalAPI.
 func (c *Cluster) Endpoint() string {
 	k := c.Kubernetes.Kubernetes
 	port := strconv.Itoa(cmp.Or(k.APIServerPort, defaultAPIPort))
@@ -35,5 +35,5 @@ func (c *Cluster) Endpoint() string {
 	return net.JoinHostPort(k.LoadBalanceIP, port)
 }
 
-// EndpointIsLocal reports whether each machine reaches the API through its local proxy.
+// EndpointIsLocal reports whether each machine reaches the API through a proxy on the machine.
 func (c *Cluster) EndpointIsLocal() bool { return c.Endpoint() == LocalAPI() }

@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Existing is a Kubernetes cluster that paictl did not install, as far as its API reports it.
-// Only Nodes are required.
+// Existing describes a Kubernetes cluster that paictl did not install. Fields that the API of the cluster doesn't report are empty. Only Nodes
+// is required.
 type Existing struct {
 	Name    string // the name of the cluster, as its kubeconfig or kubeadm calls it
 	Version string // v1.30.2+k3s1
@@ -24,14 +24,14 @@ type Existing struct {
 	Nodes   []corev1.Node
 	// ServiceRange, PodCIDR and DNSDomain are empty if the API does not report them.
 	ServiceRange, PodCIDR, DNSDomain string
-	// Masters are the names of nodes that are to run the platform's services, in addition to the nodes of the control plane.
+	// Masters are the names of additional nodes for the platform's services. Nodes of the control plane always run these services.
 	Masters []string
-	// Configured indicates that the cluster already has a configuration of paictl.
+	// Configured means that the cluster already stores a configuration of paictl.
 	Configured bool
 }
 
-// GenerateExisting generates the four files for an existing cluster. It ignores g's quick-start
-// file and its options for machines. It writes all files, or none.
+// GenerateExisting generates the four files for an existing cluster. It ignores the quick-start file in g, and the options for machines. It
+// writes either all files or no file.
 func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	if !g.DryRun && !g.Force {
 		if err := refuseExisting(g.OutDir); err != nil {
@@ -53,7 +53,7 @@ func GenerateExisting(e Existing, g Generation) (*Generated, error) {
 	return out, g.write(out)
 }
 
-// configuration returns the content of the files; the findings are warnings.
+// configuration returns the configuration for the cluster. All findings are warnings.
 func (e Existing) configuration(dir string) (*Cluster, Findings, error) {
 	managed := false
 	c := &Cluster{Dir: dir}
@@ -93,9 +93,8 @@ func (e Existing) addKubernetes(c *Cluster, nodes []corev1.Node, r *reporter) {
 	}
 }
 
-// clusterIDOf makes an id from the name of a cluster in a kubeconfig: the last part of
-// arn:aws:eks:eu-west-1:1234:cluster/lab, or the whole of other names. It returns "" for names that
-// are the same for all clusters of a kind.
+// clusterIDOf converts the name of a cluster in a kubeconfig to a cluster ID. It uses the last part of a name such as
+// arn:aws:eks:eu-west-1:1234:cluster/lab. It returns "" for names that many clusters have, such as kubernetes.
 func clusterIDOf(name string) string {
 	name = name[strings.LastIndex(name, "/")+1:]
 	if slices.Contains([]string{"kubernetes", "default", "cluster", "local"}, name) {
@@ -113,7 +112,7 @@ func clusterIDOf(name string) string {
 	return id
 }
 
-// apiAddress returns the address of the API, or zero values if it is a name, or valid only on the
+// apiAddress returns the IP address and port of the API. It returns zero values if the server is a name, or if the address is valid only on the
 // operator's machine.
 func apiAddress(server string) (ip string, port int) {
 	u, err := url.Parse(server)
@@ -130,7 +129,7 @@ func apiAddress(server string) (ip string, port int) {
 	return a.String(), port
 }
 
-// firstRange returns the first IPv4 range of a comma-separated list, or the first range if none is IPv4.
+// firstRange returns the first IPv4 range in a comma-separated list. If the list contains no IPv4 range, it returns the first range.
 func firstRange(list string) string {
 	first := ""
 	for s := range strings.SplitSeq(list, ",") {
@@ -146,8 +145,8 @@ func firstRange(list string) string {
 	return first
 }
 
-// rangeOfNodes returns the smallest IPv4 range that contains the ranges of all nodes, but at least
-// a /16, because nodes that are added later have neighbouring addresses.
+// rangeOfNodes returns the smallest IPv4 range that contains the pod ranges of all nodes. The range is at least a /16, because nodes that are
+// added later get neighboring addresses. It returns "" if there is no such range.
 func rangeOfNodes(nodes []corev1.Node) string {
 	var all netip.Prefix
 	for _, n := range nodes {
@@ -168,8 +167,8 @@ func rangeOfNodes(nodes []corev1.Node) string {
 	return all.String()
 }
 
-// existingRoles returns the roles of a cluster whose control plane isn't managed by paictl. taints are the taints of the
-// machines of the control plane.
+// existingRoles returns the roles for a cluster whose control plane paictl doesn't manage. taints are the taints of the machines with the
+// control plane.
 func existingRoles(taints []string) Roles {
 	roles := DefaultRoles()
 	master := roles.Roles[layout.RoleMaster]

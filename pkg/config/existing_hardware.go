@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// nodeFacts returns the facts of a node's machine, as far as the API reports them.
+// nodeFacts returns the facts about the machine of a node that the API reports.
 func nodeFacts(n corev1.Node) layout.Facts {
 	id, version := osOf(n.Status.NodeInfo.OSImage)
 	f := layout.Facts{
@@ -19,16 +19,16 @@ func nodeFacts(n corev1.Node) layout.Facts {
 	}
 	count, model := nodeGPUs(n)
 	for range count {
-		// This field is used for GPUs of any vendor: listed GPUs are counted unchanged.
+		// Despite its name, this field is used for GPUs of all vendors, because all GPUs in it are counted.
 		f.NVIDIA = append(f.NVIDIA, layout.NVIDIAGPU{Model: model})
 	}
 	return f
 }
 
-// maxGPUs is more GPUs than any node has.
+// maxGPUs limits the number of GPUs that a node can report. No node has more GPUs.
 const maxGPUs = 1024
 
-// nodeGPUs returns the number of a node's GPUs, and their model if its labels contain it.
+// nodeGPUs returns the number of GPUs of a node. If the labels of the node contain the model of the GPUs, it also returns the model.
 func nodeGPUs(n corev1.Node) (count int, model string) {
 	for _, vendor := range []struct {
 		resource corev1.ResourceName
@@ -46,7 +46,7 @@ func nodeGPUs(n corev1.Node) (count int, model string) {
 		for _, label := range vendor.labels {
 			model = cmp.Or(model, n.Labels[label])
 		}
-		// With time slicing, a node reports each GPU several times.
+		// A node with time slicing reports each GPU several times.
 		if product, ok := strings.CutSuffix(model, "-SHARED"); ok {
 			model = product
 			if built, err := strconv.Atoi(n.Labels["nvidia.com/gpu.count"]); err == nil && built > 0 && built < count {
@@ -71,8 +71,8 @@ func driverOf(n corev1.Node) string {
 	return strings.Join(parts, ".")
 }
 
-// osOf splits the name of a system, "Ubuntu 22.04.4 LTS", into the ID and the VERSION_ID of its
-// os-release, which the API does not report.
+// osOf returns the ID and the VERSION_ID of an operating system, such as ubuntu and 22.04 for "Ubuntu 22.04.4 LTS". The API reports only the
+// name, and not these fields of os-release.
 func osOf(image string) (id, version string) {
 	words := strings.FieldsFunc(strings.ToLower(image), func(r rune) bool { return r == ' ' || r == '/' || r == '(' || r == ')' })
 	if len(words) == 0 {
@@ -92,7 +92,7 @@ func osOf(image string) (id, version string) {
 		version = w
 		break
 	}
-	// Ubuntu 22.04.4 and Amazon Linux 2023.6 are point releases of 22.04 and 2023.
+	// Ubuntu 22.04.4 is a point release of 22.04, and Amazon Linux 2023.6 a point release of 2023.
 	if parts, ok := map[string]int{"ubuntu": 2, "amzn": 1}[id]; ok {
 		all := strings.Split(version, ".")
 		version = strings.Join(all[:min(len(all), parts)], ".")

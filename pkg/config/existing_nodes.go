@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// controlPlaneKeys returns the keys of the labels and taints that mark nodes of the control plane in Kubernetes; the second is the name before
-// 1.24.
+// controlPlaneKeys returns the keys of labels and taints that mark the nodes of Kubernetes' control plane. The second key was used before
+// Kubernetes 1.24.
 func controlPlaneKeys() []string {
 	return []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 }
 
-// usableNodes removes nodes that no service can run on, and reports these nodes.
+// usableNodes returns the nodes where services can run. It reports the other nodes as findings.
 func usableNodes(nodes []corev1.Node, r *reporter) []corev1.Node {
 	var out []corev1.Node
 	leftOut := map[string][]string{}
@@ -49,7 +49,7 @@ func whyLeftOut(n corev1.Node) string {
 	return ""
 }
 
-// some lists the first few names, and the number of the others.
+// some returns the first names, and the number of further names, as text.
 func some(names []string) string {
 	const few = 5
 	if len(names) <= few {
@@ -58,7 +58,7 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
-// addMachines turns nodes into machines with roles and SKUs, masters first.
+// addMachines adds the nodes to the configuration as machines with roles and SKUs. Masters come first.
 func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) error {
 	if len(nodes) == 0 {
 		return hint.Errorf("add machines to the cluster first", "the cluster has no node on which services could run")
@@ -94,8 +94,8 @@ func (e Existing) addMachines(c *Cluster, nodes []corev1.Node, r *reporter) erro
 	return nil
 }
 
-// masters returns the nodes that get the role master: nodes of the control plane, nodes that already have the role, and the requested nodes. If
-// there are no such nodes, as in managed clouds, it chooses one node.
+// masters returns the nodes that get the role master: nodes of the control plane, nodes that have the label of the role already, and nodes that
+// the user requests. If there are no such nodes, as in managed clouds, it chooses one node.
 func (e Existing) masters(nodes []corev1.Node, r *reporter) (map[string]bool, error) {
 	out, byName := map[string]bool{}, map[string]bool{}
 	roleLabels := DefaultRoles().Roles[layout.RoleMaster].Labels
@@ -136,8 +136,7 @@ func isControlPlaneNode(n corev1.Node) bool {
 	})
 }
 
-// bestMaster returns the first node that is ready and takes pods, if possible without GPUs, which
-// are for jobs.
+// bestMaster returns the first node that is ready and accepts pods. It prefers nodes without GPUs, because GPUs are for jobs.
 func bestMaster(nodes []corev1.Node) string {
 	cost := func(n corev1.Node) int {
 		cost := 0
@@ -161,7 +160,7 @@ func isReady(n corev1.Node) bool {
 	})
 }
 
-// nodeRoles returns the roles of a node. A node of the control plane that repels ordinary pods runs no jobs.
+// nodeRoles returns the roles of a node. A node of the control plane that repels ordinary pods gets only the role master, and runs no jobs.
 func nodeRoles(n corev1.Node, master bool) []string {
 	switch {
 	case !master:
@@ -176,7 +175,8 @@ func refusesPods(n corev1.Node) bool {
 	return isControlPlaneNode(n) && slices.ContainsFunc(lastingTaints(n), func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
 }
 
-// lastingTaints returns a node's taints without taints for a temporary state: not ready, under memory pressure, about to be removed.
+// lastingTaints returns the taints of a node, without taints for a temporary state, such as a node that isn't ready, has too little memory, or
+// will be removed.
 func lastingTaints(n corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool {
 		for _, prefix := range []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "node.cluster.x-k8s.io/", "karpenter.sh/", "ToBeDeletedBy", "DeletionCandidateOf"} {
@@ -196,7 +196,7 @@ func taintText(t corev1.Taint) string {
 	return t.Key + ":" + string(t.Effect)
 }
 
-// masterTaints returns the taints of masters that repel ordinary pods: services must tolerate them.
+// masterTaints returns the taints of masters that repel ordinary pods. Services must tolerate these taints.
 func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	found := map[string]bool{}
 	for _, n := range nodes {
@@ -209,7 +209,7 @@ func masterTaints(nodes []corev1.Node, masters map[string]bool) []string {
 	return sortedKeys(found)
 }
 
-// ownTaints returns a node's taints that do not come from its roles.
+// ownTaints returns the taints of a node that its roles don't add.
 func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 	fromRoles := c.TaintsOf(m)
 	var out []string
@@ -221,8 +221,8 @@ func ownTaints(c *Cluster, m layout.Machine, n corev1.Node) []string {
 	return out
 }
 
-// ownLabels returns a node's labels of the platform that do not come from its roles. All other
-// labels are left to the programs and people that set them.
+// ownLabels returns the platform's labels of a node that its roles don't add. Other labels are not part of the configuration, because other
+// programs and people have set them.
 func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	out := map[string]string{}
 	fromRoles := c.LabelsOf(m)
@@ -242,8 +242,7 @@ func ownLabels(c *Cluster, m layout.Machine, n corev1.Node) map[string]string {
 	return out
 }
 
-// nodeAddress returns the internal address of a node, IPv4 if it has one, or "" if it has no
-// address.
+// nodeAddress returns the internal address of a node. It prefers an IPv4 address, and returns "" if the node has no address.
 func nodeAddress(n corev1.Node) string {
 	first := ""
 	for _, a := range n.Status.Addresses {

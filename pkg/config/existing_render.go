@@ -9,8 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// withoutEmpty removes settings without a value: for an existing cluster these are not known, or
-// have no effect.
+// withoutEmpty removes settings without a value. In an existing cluster, these settings are unknown or have no effect.
 func withoutEmpty(k Kubernetes) (any, error) {
 	root, err := strictyaml.Node(k)
 	if err != nil {
@@ -35,7 +34,7 @@ func dropEmpty(section *yaml.Node) {
 	section.Content = kept
 }
 
-// existingHead returns the comment at the beginning of a file for a cluster that existed before paictl.
+// existingHead returns the comment at the beginning of a file for an existing cluster.
 func existingHead(name string) string {
 	const written = "Written by \"paictl config generate --from-kubeconfig\"; you can edit it."
 	switch name {
@@ -50,8 +49,8 @@ func existingHead(name string) string {
 	return fileHead(name)
 }
 
-// existingDocs returns the descriptions of the fields, with different texts for fields that have another meaning in an
-// existing cluster.
+// existingDocs returns the descriptions of fields for an existing cluster. Some fields have another meaning there than in a cluster that paictl
+// installs.
 func existingDocs(name string, docs map[string]string) map[string]string {
 	docs = maps.Clone(docs)
 	switch name {

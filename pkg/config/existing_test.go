@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// node returns a ready node with 4 processors and 16 GiB, with changes applied.
+// node returns a node that is ready and has 4 processors and 16 GiB of memory. The change functions modify the node.
 func node(name, address string, change ...func(*corev1.Node)) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}
 	n.Status.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16384000Ki")}
@@ -121,7 +121,7 @@ func TestExistingClustersAreDescribedAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-// machines writes a layout as one line per machine.
+// machines returns one line of text per machine of the layout.
 func machines(c *Cluster) []string {
 	var out []string
 	for _, m := range c.Layout.MachineList {

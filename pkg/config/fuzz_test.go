@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seed adds the files that match as corpus.
+// seed adds the files that match the patterns to the corpus.
 func seed(f *testing.F, patterns ...string) {
 	for _, p := range patterns {
 		files, err := filepath.Glob(p)
@@ -21,7 +21,7 @@ func seed(f *testing.F, patterns ...string) {
 	}
 }
 
-// FuzzQuickStart: no file crashes the generator, and it can read the files again that it makes.
+// FuzzQuickStart checks that no quick-start file makes the generator panic, and that paictl can read the generated files back.
 func FuzzQuickStart(f *testing.F) {
 	seed(f, "../../examples/quick-start*.yaml")
 	f.Add([]byte("machines: [{hostip: 10.0.0.1, roles: worker}]\nmasters: ['']\n"))
@@ -43,7 +43,7 @@ func FuzzQuickStart(f *testing.F) {
 	})
 }
 
-// FuzzFiles: the four files, each in turn, never crash loading, validation or show.
+// FuzzFiles checks that no content of any of the four files makes loading, validating or showing a configuration panic.
 func FuzzFiles(f *testing.F) {
 	seed(f, "testdata/migrate/*-new/*.yaml")
 	for _, text := range goodFiles() {
@@ -71,7 +71,7 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-// FuzzMigrate: no old layout, services file or config.yaml crashes the migration.
+// FuzzMigrate checks that no old layout, services file or config.yaml makes the migration panic.
 func FuzzMigrate(f *testing.F) {
 	seed(f, "testdata/migrate/g?/*.yaml")
 	f.Fuzz(func(t *testing.T, data []byte) {

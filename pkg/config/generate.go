@@ -18,26 +18,25 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Generation is a request to generate a configuration from a quick-start file.
+// Generation holds the options for generating a configuration from a quick-start file.
 type Generation struct {
 	QuickStart string // path of the file
 	OutDir     string
 	Force      bool // replace existing files
 	Offline    bool // query no machine
 	DryRun     bool // write nothing
-	// Timeout for one machine; zero means 60 s.
+	// Timeout limits the time for one machine. Zero means 60 s.
 	Timeout time.Duration
-	// Reference documents the services' sections, as comments. It is appended to
-	// services-configuration.yaml.
+	// Reference is a text with comments that document the sections of services. It is appended to services-configuration.yaml.
 	Reference []byte
-	// Checks are further rules for the generated files, in addition to the rules of Validate.
+	// Checks are additional rules for the generated files.
 	Checks []Check
-	// Dialer connects to the machines; not used offline.
+	// Dialer connects to the machines. It is not used if Offline is set.
 	Dialer ssh.Dialer
-	// Images returns sections of services that name the images of the bundle in a folder; settings
-	// of the quick-start file override them. It may be nil.
+	// Images returns sections of services that refer to the images in the bundle of a folder. Settings in the quick-start file override these
+	// sections. Images may be nil.
 	Images func(bundle string) map[string]map[string]any
-	// Progress may be nil; it is called after each machine that was queried.
+	// Progress is called after each machine that was queried. It may be nil.
 	Progress func(done, total int, host string, err error)
 }
 
@@ -51,8 +50,8 @@ type Generated struct {
 	reference []byte
 }
 
-// Generate generates the four files. It writes all of them, or writes none and returns an error:
-// Findings, a *DiscoveryError, or one that names existing files.
+// Generate generates the four files. It writes either all files, or no file and returns an error: Findings, a *DiscoveryError, or an error about
+// existing files.
 func Generate(ctx context.Context, g Generation) (*Generated, error) {
 	q, warnings, err := LoadQuickStart(g.QuickStart)
 	if err != nil {
@@ -66,14 +65,14 @@ func Generate(ctx context.Context, g Generation) (*Generated, error) {
 		return nil, err
 	}
 	if !g.DryRun && !g.Force {
-		// Check this before the machines are queried, which may take a while.
+		// Check this before the machines are queried, because the queries may take a while.
 		if err := refuseExisting(g.OutDir); err != nil {
 			return nil, err
 		}
 	}
 	var facts map[string]layout.Facts
 	if !g.Offline {
-		// Report mistakes that don't depend on the machines' output before the machines are queried.
+		// Report mistakes that don't depend on the facts of the machines before the machines are queried.
 		if _, _, err := q.assemble(nil, g.OutDir, g.Checks); err != nil {
 			return nil, err
 		}
@@ -111,7 +110,7 @@ func refuseExisting(dir string) error {
 	return WriteFolder(dir, files, func(string) bool { return true }, false)
 }
 
-// generate makes the four files from the quick-start file and the machines' facts.
+// generate creates the four files from the quick-start file and the facts of the machines.
 func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Generated, error) {
 	c, warnings, err := q.assemble(facts, g.OutDir, g.Checks)
 	if err != nil {
@@ -120,7 +119,7 @@ func (q *QuickStart) generate(facts map[string]layout.Facts, g Generation) (*Gen
 	return g.render(&Generated{Cluster: c, Facts: facts, Warnings: warnings})
 }
 
-// render sets out.Files.
+// render sets out.Files to the texts of the files.
 func (g Generation) render(out *Generated) (*Generated, error) {
 	files, err := out.Cluster.Render()
 	if err != nil {
@@ -138,8 +137,7 @@ func withReference(files map[string][]byte, reference []byte) map[string][]byte 
 	return files
 }
 
-// Masked returns the files without secrets, for display. secrets are paths in
-// services-configuration.yaml, as for Cluster.Masked.
+// Masked returns the files with masked secrets. secrets are additional secret paths in services-configuration.yaml, as for Cluster.Masked.
 func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error) {
 	files, err := g.Cluster.Masked(secrets...).Render()
 	if err != nil {
@@ -148,7 +146,7 @@ func (g *Generated) Masked(secrets ...strictyaml.Path) (map[string][]byte, error
 	return withReference(files, g.reference), nil
 }
 
-// assemble builds the configuration and applies all rules.
+// assemble builds the configuration, and applies all rules to it.
 func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, checks []Check) (*Cluster, Findings, error) {
 	c, findings := q.build(facts, outDir)
 	findings = append(findings, factsFindings(c, facts)...)
@@ -166,8 +164,8 @@ func (q *QuickStart) assemble(facts map[string]layout.Facts, outDir string, chec
 	return c, findings.Warnings(), nil
 }
 
-// inOwnTerms converts findings about generated files, which the user hasn't seen yet, to findings
-// about the fields of the quick-start file that caused them.
+// inOwnTerms changes findings about generated files, which the user hasn't seen yet. The findings then refer to the fields of the quick-start
+// file that caused them.
 func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	for i := range fs {
 		field, i0 := fs[i].Field, -1
@@ -197,7 +195,7 @@ func (q *QuickStart) inOwnTerms(fs Findings) Findings {
 	return fs
 }
 
-// withoutRule drops warnings that the caller reports itself.
+// withoutRule returns the findings without those of the given rules. Callers report these findings themselves.
 func withoutRule(fs Findings, rules ...string) Findings {
 	var out Findings
 	for _, f := range fs {
@@ -212,8 +210,8 @@ func withoutRule(fs Findings, rules ...string) Findings {
 	return out
 }
 
-// checkFiles finds paths of key files that don't exist. With --offline that is only a warning: the
-// keys may be on the machine that will run "cluster up".
+// checkFiles reports key files that don't exist. With --offline a missing file is only a warning, because the keys may be on the machine where
+// "cluster up" will run.
 func (q *QuickStart) checkFiles(offline bool) Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	check := func(p fieldPath, file string) {
@@ -231,7 +229,7 @@ func (q *QuickStart) checkFiles(offline bool) Findings {
 			r.fail(p, "quick-start/no-file", fmt.Sprintf("%s can't be read: %v", resolvePath(q.dir, file), cause(err)), "check the path, and the permissions of the folders above it")
 		}
 	}
-	// A known_hosts file may be absent: it is created when a host's key is accepted.
+	// A known_hosts file may be missing, because it is created when the key of a host is accepted.
 	check(fieldPath{"ssh-keyfile-path"}, q.SSHKeyFile)
 	for i, m := range q.Machines {
 		check(fieldPath{"machines", i, "ssh-keyfile-path"}, m.SSHKeyFile)
@@ -267,7 +265,7 @@ func factsFindings(c *Cluster, facts map[string]layout.Facts) Findings {
 	return r.findings
 }
 
-// obstacles lists the problems that an installation of NVIDIA's driver would have on a machine.
+// obstacles describes why the installation of NVIDIA's driver may fail on a machine. It returns "" if there is no reason.
 func obstacles(f layout.Facts) string {
 	var out []string
 	if f.SecureBoot == "on" {
@@ -302,10 +300,10 @@ func countVendor(devices []layout.PCIDevice, vendor string) int {
 	return n
 }
 
-// Path returns the path of one of the files.
+// Path returns the path of the file with the given name.
 func (g *Generated) Path(name string) string { return filepath.Join(g.Cluster.Dir, name) }
 
-// Summary counts the machines by SKU.
+// Summary describes how many machines have each SKU.
 func (g *Generated) Summary() string {
 	l := g.Cluster.Layout
 	count := map[string]int{}
@@ -326,7 +324,7 @@ func (g *Generated) Summary() string {
 	return text
 }
 
-// NextSteps describes the next steps with a new configuration.
+// NextSteps describes the next steps after a configuration was generated.
 func (g *Generated) NextSteps() string {
 	dir := hint.Quote(g.Cluster.Dir)
 	if !g.Cluster.IsManaged() {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files and published schemas")
 
-// golden compares with a file below testdata; -update rewrites it.
+// golden compares got with a file in testdata. With -update, it writes got to the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	goldenAt(t, filepath.Join("testdata", name), got)

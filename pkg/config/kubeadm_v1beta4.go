@@ -5,11 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The types of this file are kubeadm.k8s.io/v1beta4's ClusterConfiguration. kubeadm publishes them
-// only inside k8s.io/kubernetes, which would add all of Kubernetes as a dependency; so they are
-// copied from cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go of v1.36.3, without the comments (see
-// https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4). A test compares them
-// with the bundle's kubeadm.
+// The types of this file describe the ClusterConfiguration of kubeadm.k8s.io/v1beta4. kubeadm publishes them only inside k8s.io/kubernetes,
+// which would add all of Kubernetes as a dependency. Therefore they are copied from cmd/kubeadm/app/apis/kubeadm/v1beta4/types.go of v1.36.3,
+// without the comments (see https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4). A test compares the types with the kubeadm
+// in the bundle.
 
 type kubeadmCluster struct {
 	metav1.TypeMeta             `json:",inline"`

@@ -19,29 +19,28 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// LayoutEdit is a change of a folder's layout.yaml that has passed all rules and is not written
-// yet. All other text stays as the operator wrote it: order, comments, blank lines.
+// LayoutEdit is a change to the layout.yaml in a folder. The result has passed all rules, but is not written yet. The other text of the file,
+// with its order, comments and blank lines, stays unchanged.
 type LayoutEdit struct {
-	// Cluster is the whole configuration as it will be.
+	// Cluster is the whole configuration after the change.
 	Cluster *Cluster
-	// Machines are the added or removed machines.
+	// Machines are the machines that the change adds or removes.
 	Machines []layout.Machine
 
 	fileEdit
 	services fileEdit
 }
 
-// fileEdit is a new text for a file of the folder.
+// fileEdit is a new text for one file of the folder.
 type fileEdit struct {
 	path string
-	// secret indicates that only its owner may read it.
+	// secret means that only the owner may read the file.
 	secret        bool
 	before, after []byte
 }
 
-// AddMachines adds machines to a folder's layout. A machine without a host name gets the name that it
-// reports, and one without a SKU gets the SKU of equal hardware, or a new one; facts are by address.
-// Machines that are already in the layout stay unchanged.
+// AddMachines adds machines to the layout in a folder. A machine without a host name gets the name that it reports. A machine without a SKU gets
+// the SKU of machines with equal hardware, or a new SKU. facts are mapped by address. Machines that are already in the layout stay unchanged.
 func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.Facts, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -71,8 +70,8 @@ func AddMachines(dir string, machines []layout.Machine, facts map[string]layout.
 	return e, e.check(data, c, want, services)
 }
 
-// inLayout reports whether the list has the machine. A machine with only the same name, or only the same
-// address, is a different one, and an error.
+// inLayout reports whether the list contains the machine. A machine that has only the same name or only the same address is a different machine,
+// and results in an error.
 func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	for _, o := range list {
 		switch {
@@ -86,8 +85,7 @@ func inLayout(list []layout.Machine, m layout.Machine) (bool, error) {
 	return false, nil
 }
 
-// RemoveMachines removes machines, by host name, from a folder's layout. Names that the
-// layout doesn't have are ignored.
+// RemoveMachines removes the machines with the given host names from the layout in a folder. It ignores names that are not in the layout.
 func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -106,10 +104,10 @@ func RemoveMachines(dir string, names []string, services ServiceRules) (*LayoutE
 	return e, e.check(data, c, want, services)
 }
 
-// Write replaces the file atomically. Undo restores the old one.
+// Write replaces the file atomically. Undo restores the previous text.
 func (e *fileEdit) Write() error { return e.write(e.after) }
 
-// Undo restores the text that Write replaced, unless the file has been changed since.
+// Undo restores the text that Write has replaced. It does nothing if the file has been changed since.
 func (e *fileEdit) Undo() error {
 	now, err := os.ReadFile(e.path)
 	if err != nil || !bytes.Equal(now, e.after) {
@@ -153,7 +151,7 @@ func loadForEdit(dir string) (map[string][]byte, *Cluster, error) {
 	return data, c, err
 }
 
-// check writes the edit in memory, reads it back, and applies all rules to the result.
+// check makes the edit in memory, parses the result, and applies all rules to it.
 func (e *LayoutEdit) check(data map[string][]byte, before *Cluster, want layout.Layout, services ServiceRules) error {
 	e.after = e.before
 	if len(e.Machines) > 0 {
@@ -180,8 +178,7 @@ func cloneSKUs(in map[string]layout.SKU) map[string]layout.SKU {
 	return out
 }
 
-// addSKU returns the name of the SKU for a machine with these facts. It adds a SKU if no other has
-// the same hardware.
+// addSKU returns the name of the SKU for a machine with the given facts. If no SKU has the same hardware, it adds a SKU.
 func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	found, _ := layout.SKUs(map[string]layout.Facts{"": f})
 	for base, sku := range found {
@@ -200,8 +197,7 @@ func addSKU(skus map[string]layout.SKU, f layout.Facts) string {
 	return ""
 }
 
-// sameHardware compares SKUs as layout.SKUs compares machines: memory may differ by 1 %, plus the
-// rounding to GiB.
+// sameHardware reports whether two SKUs have the same hardware. As in layout.SKUs, memory may differ by 1 %, in addition to the rounding to GiB.
 func sameHardware(a, b layout.SKU) bool {
 	am, err1 := resource.ParseQuantity(a.Mem)
 	bm, err2 := resource.ParseQuantity(b.Mem)
@@ -234,9 +230,8 @@ func sameHardware(a, b layout.SKU) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// editLayout edits the text of a layout so that it has the machines of want. It first tries to edit
-// lines of the text. If the file's style doesn't allow that, it edits the parsed document and
-// encodes it again, which keeps comments but not blank lines.
+// editLayout changes the text of a layout so that it contains the machines of want. It first tries to edit lines of the text. If the YAML style
+// of the file doesn't allow that, it edits the parsed document and encodes it again, which keeps comments but not blank lines.
 func editLayout(text []byte, want layout.Layout) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -263,7 +258,7 @@ func says(text []byte, want layout.Layout) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(a, b)
 }
 
-// editNodes replaces the parsed list and adds SKUs.
+// editNodes replaces the list of machines in a parsed document, adds SKUs, and returns the encoded document.
 func editNodes(doc *yaml.Node, want layout.Layout) ([]byte, error) {
 	root := doc.Content[0]
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")

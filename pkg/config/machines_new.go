@@ -15,11 +15,11 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// NewMachines describes machines to add, as given on the command line.
+// NewMachines describes the machines to add, as the user gives them on the command line.
 type NewMachines struct {
-	// Hosts are IPv4 addresses, NAME=ADDRESS, or names in DNS.
+	// Hosts are IPv4 addresses, NAME=ADDRESS, or names that DNS resolves.
 	Hosts []string
-	// File has a machine-list, with the fields of layout.yaml or the original's.
+	// File is the path of a file with a machine-list. Its entries have the fields of layout.yaml, or of the original's layout.
 	File    string
 	User    string
 	Port    int
@@ -28,7 +28,7 @@ type NewMachines struct {
 	SKU     string // "auto" or "" to detect it on the machine
 }
 
-// Machines returns entries of a layout for the machines, without the facts that must be read from the machines.
+// Machines returns the machines as entries of a layout. The entries don't contain the facts that must be read from the machines.
 func (n NewMachines) Machines() ([]layout.Machine, error) {
 	var out []layout.Machine
 	for _, h := range n.Hosts {
@@ -63,7 +63,7 @@ func (n NewMachines) machine(host string) (layout.Machine, error) {
 	return n.with(layout.Machine{Hostname: name, HostIP: address})
 }
 
-// with fills in the values of flags that the entry doesn't set.
+// with sets the fields that the entry leaves empty to the values of the flags.
 func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	if len(m.Roles) == 0 {
 		m.Roles = n.Roles
@@ -94,7 +94,7 @@ func (n NewMachines) with(m layout.Machine) (layout.Machine, error) {
 	return m, nil
 }
 
-// machineFile is a file with machines. An entry may have fields of OpenPAI.
+// machineFile is the content of a file with machines. Entries may contain fields of OpenPAI.
 type machineFile struct {
 	MachineList []machineEntry `yaml:"machine-list"`
 }
@@ -109,7 +109,7 @@ type machineEntry struct {
 	SSH      *layout.SSH       `yaml:"ssh"`
 	ForPods  []int             `yaml:"gpus-for-pods"`
 
-	// Fields of OpenPAI. Those that had no effect are accepted and dropped.
+	// Fields of OpenPAI. Fields that had no effect there are accepted and dropped.
 	Username string        `yaml:"username"`
 	Password secret.String `yaml:"password"`
 	KeyFile  string        `yaml:"keyfile-path"`

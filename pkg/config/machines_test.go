@@ -51,7 +51,7 @@ machine-list:
 # the end
 `
 
-// layoutFolder writes a whole configuration with the given layout.
+// layoutFolder writes a whole configuration with the given layout, and returns its folder.
 func layoutFolder(t *testing.T, layoutText string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func layoutOf(t *testing.T, dir string) string {
 	return string(b)
 }
 
-// blade returns the facts of a machine of handWritten.
+// blade returns the facts of a machine with the hardware in handWritten.
 func blade(name string) layout.Facts {
 	return layout.Facts{Hostname: name, OSID: "debian", OSVersion: "12", Arch: "amd64", VCores: 8, MemKiB: 15<<20 + 300<<10}
 }

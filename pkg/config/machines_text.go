@@ -12,11 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// errStyle means that lines can't be removed or inserted because of the text's YAML style.
+// errStyle means that lines can't be removed or inserted because the YAML text isn't in block style.
 var errStyle = errors.New("not in block style")
 
-// editText removes the lines of machines that aren't in want, and inserts lines for new machines
-// and SKUs. The caller checks the result.
+// editText removes the lines of machines that aren't in want, and inserts lines for new machines and SKUs. The caller must check the result.
 func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) {
 	list, skus := valueOf(root, "machine-list"), valueOf(root, "machine-sku")
 	if list == nil || skus == nil || list.Kind != yaml.SequenceNode || skus.Kind != yaml.MappingNode ||
@@ -38,7 +37,7 @@ func editText(text []byte, root *yaml.Node, want layout.Layout) ([]byte, error) 
 	return t.apply(), nil
 }
 
-// textEdit collects removals and insertions by line number, from 0.
+// textEdit collects the lines to remove and to insert, by line number. Lines are counted from 0.
 type textEdit struct {
 	lines  []string
 	cut    map[int]bool
@@ -57,7 +56,7 @@ func (t *textEdit) editMachines(list *yaml.Node, want []layout.Machine) error {
 		}
 		have[h.Value] = true
 		first := item.Line - 1
-		// The dash may be on a separate line, above the mapping.
+		// The dash of a list item may be on a separate line above the mapping.
 		for first > 0 && !strings.HasPrefix(strings.TrimLeft(t.lines[first], " "), "-") {
 			first--
 		}
@@ -100,8 +99,8 @@ func (t *textEdit) addSKUs(skus *yaml.Node, want map[string]layout.SKU) error {
 	return err
 }
 
-// extent returns the line after an entry that begins at first: the entry continues while lines are
-// indented deeper, without blank lines at its end.
+// extent returns the number of the line after an entry, whose first line is first. The entry continues while lines are indented more deeply.
+// Blank lines at its end don't belong to it.
 func (t *textEdit) extent(first, indent int) int {
 	end := first + 1
 	for i := first + 1; i < len(t.lines); i++ {
@@ -117,7 +116,7 @@ func (t *textEdit) extent(first, indent int) int {
 	return end
 }
 
-// commentsAbove returns the first line of the comment right above an entry.
+// commentsAbove returns the number of the first line of the comment directly above an entry. Without a comment, it returns first.
 func (t *textEdit) commentsAbove(first, indent int) int {
 	for first > 0 {
 		l := strings.TrimRight(t.lines[first-1], "\r\n")
@@ -142,7 +141,7 @@ func (t *textEdit) apply() []byte {
 	return b.Bytes()
 }
 
-// indented puts spaces before each line that isn't empty.
+// indented adds n spaces at the beginning of each line that isn't blank.
 func indented(b []byte, n int) string {
 	var out strings.Builder
 	for _, l := range strings.SplitAfter(string(b), "\n") {

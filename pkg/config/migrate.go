@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// oldConfigFile is the original's file with SSH and kubespray settings, since 1.5.
+// oldConfigFile is the file of the original, since 1.5, that contains settings for SSH and kubespray.
 const oldConfigFile = "config.yaml"
 
-// Migration is an old configuration converted to ours.
+// Migration is an old configuration that was converted to paictl's format.
 type Migration struct {
 	From     Format
 	Cluster  *Cluster
@@ -29,7 +29,7 @@ type Migration struct {
 	Warnings Findings // Validate's warnings about the result
 }
 
-// MigrationNote describes the migration of a field that did not simply move.
+// MigrationNote describes the migration of a field that was changed or dropped.
 type MigrationNote struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
@@ -45,9 +45,8 @@ const (
 	noteDropped = "dropped"
 )
 
-// Migrate reads a folder in one of the original's formats. Every value is either in the result, or
-// in Notes with the reason why not. reference is appended to the new services-configuration.yaml;
-// checks are further rules for the result.
+// Migrate converts a folder in one of the original's formats. Each value of the old files is either in the result, or in Notes with the reason
+// why it isn't. reference is appended to the new services-configuration.yaml. checks are additional rules for the result.
 func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migration, error) {
 	format, err := Detect(oldDir)
 	switch {
@@ -91,7 +90,7 @@ func Migrate(oldDir, newDir string, reference []byte, checks ...Check) (*Migrati
 	return out, nil
 }
 
-// inOldTerms returns the mistakes with their positions in the old files, since the new files aren't written.
+// inOldTerms returns the mistakes in the result with the positions in the old files, since the new files aren't written yet.
 func (m *migrator) inOldTerms(checks []Check) error {
 	old := *m.c
 	old.Dir, old.docs = m.dir, map[string]*strictyaml.Document{}
@@ -101,7 +100,7 @@ func (m *migrator) inOldTerms(checks []Check) error {
 	return Validate(&old, checks...).Errors().Err()
 }
 
-// migrator turns one folder into a configuration.
+// migrator converts one folder to a configuration.
 type migrator struct {
 	dir    string
 	format Format
@@ -110,7 +109,7 @@ type migrator struct {
 	notes  []MigrationNote
 }
 
-// oldDoc is an old file with the fields that were taken over.
+// oldDoc is one old file, with the paths of the fields that were migrated.
 type oldDoc struct {
 	name  string
 	doc   *strictyaml.Document
@@ -134,7 +133,7 @@ func (m *migrator) read() error {
 		if len(findings) == 1 && findings[0].Rule == "yaml/empty" {
 			findings = nil
 		}
-		// OpenPAI parses a number with a leading 0 as Python does. Text fields keep the original text.
+		// OpenPAI parses a number with a leading 0 as Python does, so such numbers are not mistakes here. Text fields keep the original text.
 		findings = append(findings, withoutRule(doc.Decode(&root), strictyaml.RuleNumber)...)
 		if err := findings.Err(); err != nil {
 			return err
@@ -144,7 +143,7 @@ func (m *migrator) read() error {
 	return nil
 }
 
-// get returns a value of an old file, or nil if it doesn't exist.
+// get returns a value in an old file, or nil if the file doesn't contain it.
 func (d *oldDoc) get(steps ...any) any {
 	var v any = d.root
 	for _, s := range steps {
@@ -165,13 +164,13 @@ func (d *oldDoc) get(steps ...any) any {
 	return v
 }
 
-// take returns a value, and marks it and all values below it as migrated.
+// take returns a value in an old file. It marks the value and all values below it as migrated.
 func (d *oldDoc) take(steps ...any) any {
 	d.taken[fieldPath(steps).String()] = true
 	return d.get(steps...)
 }
 
-// text returns a scalar exactly as it was written, and marks it as migrated.
+// text returns a scalar exactly as it was written, and marks it as migrated. It returns "" if the value isn't a scalar.
 func (d *oldDoc) text(steps ...any) string {
 	switch d.take(steps...).(type) {
 	case nil, map[string]any, []any:
@@ -203,7 +202,7 @@ func (d *oldDoc) keys(steps ...any) []string {
 	return slices.Sorted(maps.Keys(v))
 }
 
-// note records the migration of a field, which then counts as migrated.
+// note adds a note about a field, and marks the field as migrated.
 func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	p := fieldPath(steps)
 	d.taken[p.String()] = true
@@ -228,14 +227,14 @@ func (m *migrator) note(d *oldDoc, action, reason string, steps ...any) {
 	m.notes = append(m.notes, MigrationNote{File: d.name, Line: line, Field: p.String(), Value: value, Action: action, Reason: reason})
 }
 
-// drop records that the field is dropped, if it exists.
+// drop adds a note that a field was dropped. It does nothing if the field doesn't exist.
 func (m *migrator) drop(d *oldDoc, reason string, steps ...any) {
 	if d.get(steps...) != nil {
 		m.note(d, noteDropped, reason, steps...)
 	}
 }
 
-// finish reports the fields that were not migrated, and fills in the rest.
+// finish reports the fields that were not migrated, and sets the remaining fields of the new configuration.
 func (m *migrator) finish() {
 	for _, name := range slices.Sorted(maps.Keys(m.docs)) {
 		d := m.docs[name]
@@ -253,7 +252,7 @@ func (m *migrator) finish() {
 
 func fileOrder(name string) int { return slices.Index(append(Files(), oldConfigFile), name) }
 
-// leftovers reports values that no step handled, so that none is lost silently.
+// leftovers reports the values that were not migrated, so that no value is lost silently.
 func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	if d.taken[p.String()] {
 		return
@@ -273,13 +272,13 @@ func (m *migrator) leftovers(d *oldDoc, v any, p fieldPath) {
 	}
 }
 
-// sshKey returns a text that is equal for equal SSH settings, to find the most common settings.
+// sshKey returns a text that is equal for equal SSH settings. It is used to find the most common settings.
 func sshKey(s layout.SSH) string {
 	return fmt.Sprintf("%q %q %q %q %d", s.Username, s.Password.Reveal(), s.KeyFile, s.SecretName, s.Port)
 }
 
-// hoistSSH moves the most common SSH settings of machines to the layout, so that machines contain only the
-// differences. It does nothing if a machine has no user name or no login, because it would inherit the layout's.
+// hoistSSH moves the most common SSH settings of machines to the layout, so that machines contain only differing settings. It does nothing if a
+// machine has no user name or no login, because this machine would inherit the settings of the layout.
 func hoistSSH(l *layout.Layout, all []layout.SSH) {
 	count := map[string]int{}
 	best := -1

@@ -34,7 +34,7 @@ func (s *sectionMigration) alertManager() {
 	s.drop("only the old alert handler needed it", "use-pylon")
 }
 
-// emailKeys are the keys that a release of OpenPAI used for the settings of mails.
+// emailKeys are the keys for mail settings in one release of OpenPAI.
 type emailKeys struct{ host, port, from, to, user, password string }
 
 func (k emailKeys) all() []string { return []string{k.host, k.port, k.from, k.to, k.user, k.password} }
@@ -49,8 +49,8 @@ func oldEmailKeys() []emailKeys {
 	}
 }
 
-// email migrates the settings of mails together: without a server, a sender and a receiver no mail is sent, and the chart rejects incomplete
-// settings. It reports whether they are complete.
+// email migrates the mail settings together, because the chart rejects incomplete settings, and without a server, a sender and a receiver no
+// mail can be sent. It reports whether the settings are complete.
 func (s *sectionMigration) email(k emailKeys) bool {
 	const to = "receivers.email."
 	for _, needed := range []struct {
@@ -78,7 +78,7 @@ func (s *sectionMigration) email(k emailKeys) bool {
 	return true
 }
 
-// otherEmail drops settings of mails that have no effect because other keys are used. Equal settings need no note.
+// otherEmail drops mail settings that had no effect because other keys were used. Settings with the same value need no note.
 func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	for i, key := range other.all() {
 		first := used.all()[i]
@@ -90,7 +90,7 @@ func (s *sectionMigration) otherEmail(used, other *emailKeys) {
 	}
 }
 
-// noticesByMail copies complete settings of mails to the alert handler, because OpenPAI's alert handler used the same settings.
+// noticesByMail copies complete mail settings to the alert handler, because OpenPAI's alert handler used the same settings.
 func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	const to = "notifications."
 	host, port, found := strings.Cut(s.text(k.host), ":")
@@ -117,7 +117,7 @@ func (s *sectionMigration) noticesByMail(k emailKeys, h *sectionMigration) {
 	s.m.note(s.m.docs[ServicesFile], noteChanged, "also alert-handler.notifications now, for notices to people and administrators; they are sent with "+tls, s.path(k.host)...)
 }
 
-// oldAction is the successor of an action of the original's receivers: a step of a policy, or the reason why no step replaces it.
+// oldAction describes how an action of OpenPAI's receivers is migrated: the step of a policy, or the reason why there is no such step.
 type oldAction struct{ step, reason string }
 
 func oldActions() map[string]oldAction {
@@ -131,8 +131,8 @@ func oldActions() map[string]oldAction {
 	}
 }
 
-// policies converts routes whose receivers stop jobs or cordon machines to policies of the alert handler. At first, they are dry
-// runs.
+// policies converts routes whose receivers stop jobs or cordon machines to policies of the alert handler. The new policies only do dry runs at
+// first.
 func (s *sectionMigration) policies(h *sectionMigration) {
 	d := s.m.docs[ServicesFile]
 	receivers := map[string]int{}
@@ -184,7 +184,7 @@ func (s *sectionMigration) policies(h *sectionMigration) {
 	}
 }
 
-// stepsOf returns the steps of a receiver's actions, and notes the actions without a step. Actions may be a map, or a list of names.
+// stepsOf returns the steps for the actions of a receiver. It adds notes about actions without a step. Actions may be a map, or a list of names.
 func (s *sectionMigration) stepsOf(actions []any) (steps []string) {
 	d := s.m.docs[ServicesFile]
 	take := func(name string, at []any) {
@@ -213,7 +213,7 @@ func (s *sectionMigration) stepsOf(actions []any) (steps []string) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// uniqueName converts a receiver's name to a policy's name that isn't in names.
+// uniqueName converts the name of a receiver to a valid name of a policy that isn't in names.
 func uniqueName(text string, names map[string]bool) string {
 	const most = 36
 	base := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(text), "-"), "-")
@@ -231,7 +231,7 @@ func uniqueName(text string, names map[string]bool) string {
 	return name
 }
 
-// reports migrates the original's programs that sent mails about use and jobs.
+// reports migrates the settings of OpenPAI's programs that sent mails about utilization and jobs.
 func (s *sectionMigration) reports(h *sectionMigration) {
 	d := s.m.docs[ServicesFile]
 	if p := s.path("cluster-utilization"); d.get(p...) != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alertsOfTheOriginal holds the shapes of the original's documents.
+// alertsOfTheOriginal contains the forms of settings in the original's documentation.
 const alertsOfTheOriginal = `
 alert-manager:
   port: 9093
@@ -103,7 +103,7 @@ func TestAlertActionsOfTheOriginalBecomePolicies(t *testing.T) {
 	}
 }
 
-// migratedAlerts migrates a section alert-manager, and others, of the original.
+// migratedAlerts migrates a section alert-manager of the original, and other sections. It returns the new section alert-handler and the notes.
 func migratedAlerts(t *testing.T, services string) (section map[string]any, notes string) {
 	t.Helper()
 	m, err := Migrate(folder(t, map[string]string{LayoutFile: oneMachine, ServicesFile: services}), "new", nil)
@@ -116,10 +116,11 @@ func migratedAlerts(t *testing.T, services string) (section map[string]any, note
 	return section, notes
 }
 
-// routes is a section alert-manager with the receivers stop and mail.
+// routes is the beginning of a section alert-manager with the receivers stop and mail.
 const routes = "alert-manager:\n  customized-receivers: [{name: stop, actions: [stop-jobs]}, {name: mail, actions: [email-admin]}]\n  customized-routes:\n    routes:\n"
 
-// Of several routes, the original's Alertmanager took the first. Policies all act, so the migration names the alerts that a policy would newly get.
+// OpenPAI's Alertmanager used the first of several matching routes. All matching policies act, so the notes list the routes whose alerts a
+// policy newly receives.
 func TestRoutesThatComeFirstAreNamed(t *testing.T) {
 	const before = "In OpenPAI, alerts that alert-manager.customized-routes.routes[0] selects never came here"
 	for name, c := range map[string]struct {
@@ -150,7 +151,7 @@ func TestRoutesThatComeFirstAreNamed(t *testing.T) {
 	assert.Contains(t, notes, "alerts that alert-manager.customized-routes.routes[0].routes selects never came here")
 }
 
-// A policy selects the alerts of its route and no others; a route that a policy can't replace is dropped, and the rest is migrated.
+// A policy selects exactly the alerts of its route. A route that a policy can't replace is dropped, and the other routes are migrated.
 func TestConditionsOfRoutes(t *testing.T) {
 	for name, c := range map[string]struct {
 		route  string
@@ -185,7 +186,7 @@ func TestConditionsOfRoutes(t *testing.T) {
 	}
 }
 
-// Mails have one server: of two different settings, the notes say which one isn't used.
+// Mails can have only one server. If the old file contains two different settings, the notes say which one isn't used.
 func TestTwoSettingsOfMails(t *testing.T) {
 	section, notes := migratedAlerts(t, `alert-manager:
   alert-handler: {email-configs: {admin-receiver: ops@example.org, smtp-host: new.example.org, smtp-port: 25, smtp-from: pai@example.org}}
@@ -204,7 +205,7 @@ func TestTwoSettingsOfMails(t *testing.T) {
 	}
 }
 
-// Settings of a section alert-handler that exists stay.
+// The settings in an existing section alert-handler are kept.
 func TestASectionThatExistsIsKept(t *testing.T) {
 	section, notes := migratedAlerts(t, `alert-handler:
   limits: {stopsPerHour: 5}

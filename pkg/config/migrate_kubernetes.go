@@ -11,8 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// kubernetes migrates kubernetes-configuration.yaml and k8s-role-definition.yaml of the
-// older format.
+// kubernetes migrates the files kubernetes-configuration.yaml and k8s-role-definition.yaml of the older format.
 func (m *migrator) kubernetes() {
 	d, k := m.docs[KubernetesFile], &m.c.Kubernetes.Kubernetes
 	at := func(key string) []any { return []any{"kubernetes", key} }
@@ -68,7 +67,7 @@ func (m *migrator) dns(d *oldDoc, steps ...any) {
 	}
 }
 
-// kubespray migrates config.yaml of 1.5 and later.
+// kubespray migrates the file config.yaml of OpenPAI 1.5 and later.
 func (m *migrator) kubespray() {
 	d, k := m.docs[oldConfigFile], &m.c.Kubernetes.Kubernetes
 	way := layout.SSH{Username: d.text("user"), Password: secret.String(d.text("password")), KeyFile: d.text("ssh_key_file_path")}
@@ -99,7 +98,7 @@ func (m *migrator) kubespray() {
 	}
 }
 
-// kubesprayReasons returns the reasons why settings of config.yaml have no successor.
+// kubesprayReasons maps settings of config.yaml to the reasons why they were dropped.
 func kubesprayReasons() map[string]string {
 	bundle := "programs and images come from the bundle"
 	docker := "containerd replaces Docker; set it under extra.containerd"
@@ -117,7 +116,7 @@ func kubesprayReasons() map[string]string {
 	}
 }
 
-// extraVars migrates the variables of kubespray that have their own field here.
+// extraVars migrates the variables of kubespray that correspond to a field of paictl's configuration.
 func (m *migrator) extraVars(d *oldDoc) {
 	k := &m.c.Kubernetes.Kubernetes
 	section := "openpai_kubespray_extra_var"
@@ -135,7 +134,7 @@ func (m *migrator) extraVars(d *oldDoc) {
 	}
 }
 
-// kubeletFlags converts flags of an old kubelet to fields of its configuration.
+// kubeletFlags converts flags of the kubelet to fields of its configuration.
 func (m *migrator) kubeletFlags(d *oldDoc) {
 	numbers := map[string]string{
 		"max-pods": "maxPods", "image-gc-high-threshold": "imageGCHighThresholdPercent",
@@ -158,8 +157,7 @@ func (m *migrator) kubeletFlags(d *oldDoc) {
 	}
 }
 
-// dockerCache moves the settings of the image cache to the section of its service, as the
-// original's generator did.
+// dockerCache moves the settings of the image cache to the section of the service docker-cache, as the original's generator did.
 func (m *migrator) dockerCache(d *oldDoc) {
 	names := map[string]string{
 		"enable_docker_cache": "enabled", "docker_cache_storage_backend": "storage_backend",
@@ -178,7 +176,7 @@ func (m *migrator) dockerCache(d *oldDoc) {
 	}
 }
 
-// section adds a service's settings. Existing settings are kept, unless they are empty.
+// section adds settings to the section of a service. It overrides only empty settings.
 func (m *migrator) section(name string, settings map[string]any) {
 	old, _ := m.sections()[name].(map[string]any)
 	if old == nil {

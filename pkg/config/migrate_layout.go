@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// layout migrates layout.yaml of either format.
+// layout migrates the file layout.yaml of both formats.
 func (m *migrator) layout() {
 	d := m.docs[LayoutFile]
 	l := &m.c.Layout
@@ -62,7 +62,7 @@ func (m *migrator) skus(d *oldDoc, l *layout.Layout) {
 	}
 }
 
-// placeholder recognises the values that the original wrote without checking the machine.
+// placeholder recognizes hardware values that the original wrote without checking the machine. It drops them, and adds a note.
 func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) {
 	invented := s.CPU.VCore == 1 && (s.Mem == "1Gi" || s.Mem == "") && (s.GPU == nil || s.GPU.Type == "generic")
 	if invented {
@@ -75,7 +75,7 @@ func (m *migrator) placeholder(d *oldDoc, at func(...any) []any, s *layout.SKU) 
 
 var digits = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
 
-// oldMemory reads a bare number as GiB, as in the original's documents.
+// oldMemory converts a number without a unit to GiB, as the documentation of the original defines it.
 func oldMemory(s string) string {
 	s = strings.TrimSuffix(strings.ReplaceAll(s, " ", ""), "B")
 	if digits.MatchString(s) {
@@ -99,7 +99,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 		out.Hostname = lower
 	}
 	m.machineRoles(d, i, &out)
-	// The oldest layouts keep the properties that machines have in common under default-machine-properties.
+	// In the oldest layouts, the common properties of machines are under default-machine-properties.
 	own := func(key string) string { return cmp.Or(d.text(at(key)...), d.text("default-machine-properties", key)) }
 	way := layout.SSH{Username: own("username"), Password: secret.String(own("password")), KeyFile: own("keyfile-path")}
 	if key := d.text(at("ssh-keyfile-path")...); way.KeyFile == "" {
@@ -130,7 +130,7 @@ func (m *migrator) machine(d *oldDoc, i int) (layout.Machine, layout.SSH) {
 	return out, way
 }
 
-// containerData stores containers' data on the disk that was chosen for Docker.
+// containerData sets the folder for the data of containers, so that it is on the disk that was chosen for Docker.
 func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	root := path.Join(path.Dir(path.Clean(dockerRoot)), "containerd")
 	e := &m.c.Kubernetes.Kubernetes.Extra
@@ -145,8 +145,8 @@ func (m *migrator) containerData(d *oldDoc, dockerRoot string, steps ...any) {
 	m.note(d, noteChanged, "containerd replaces Docker; its data goes to the same disk: extra.containerd.root "+root, steps...)
 }
 
-// machineRoles converts k8s-role and the labels, which are quoted strings, to roles and labels. If
-// a role adds a label that the machine did not have, the label is set to "false".
+// machineRoles converts k8s-role and labels, whose values are quoted strings, to roles and labels. If a role adds a label that the machine did
+// not have, the label of the machine is set to "false".
 func (m *migrator) machineRoles(d *oldDoc, i int, out *layout.Machine) {
 	at := func(key string) []any { return []any{"machine-list", i, key} }
 	role := d.text(at("k8s-role")...)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// oldRoute is a route of the original's Alertmanager: the labels that it selects, by match and match_re.
+// oldRoute is a route in the configuration of OpenPAI's Alertmanager. exact and re contain the labels that it selects with match and match_re.
 type oldRoute struct {
 	at        []any
 	exact, re map[string]string
-	// continues reports whether later routes also receive the alerts of this one.
+	// continues reports whether the alerts of this route also go to later routes.
 	continues bool
-	// nested reports whether the route has child routes, which receive its alerts first.
+	// nested reports whether the route has child routes, to which its alerts go first.
 	nested bool
-	// problem explains why its conditions can't be read; "" if they can.
+	// problem is the reason why the conditions of the route can't be read. It is "" if they can be read.
 	problem string
 }
 
@@ -48,14 +48,14 @@ func (m *migrator) route(at []any) oldRoute {
 	return r
 }
 
-// take marks the conditions as migrated.
+// take marks the receiver and the conditions of the route as migrated.
 func (r *oldRoute) take(d *oldDoc) {
 	for _, key := range []string{"receiver", "match", "match_re"} {
 		d.take(append(slices.Clone(r.at), key)...)
 	}
 }
 
-// whole compiles an expression that matches whole values, as Alertmanager and the alert handler do.
+// whole compiles a regular expression that must match a whole value. Alertmanager and the alert handler use expressions in this way.
 func whole(text string) (*regexp.Regexp, error) {
 	if _, err := regexp.Compile(text); err != nil {
 		return nil, err
@@ -63,14 +63,14 @@ func whole(text string) (*regexp.Regexp, error) {
 	return regexp.Compile("^(?:" + text + ")$")
 }
 
-// matches reports whether an expression matches a whole value.
+// matches reports whether a regular expression matches a whole value. It returns false for an invalid expression.
 func matches(text, value string) bool {
 	re, err := whole(text)
 	return err == nil && re.MatchString(value)
 }
 
-// alerts returns the labels of a policy, as regular expressions, or explains why no policy can select the same alerts. A policy never selects
-// more alerts than the route.
+// alerts returns the conditions of a policy as regular expressions for labels. If no policy can select the alerts of the route, it returns the
+// reason. A policy never selects more alerts than the route.
 func (r *oldRoute) alerts() (out map[string]any, problem string) {
 	if r.problem != "" {
 		return nil, r.problem
@@ -94,7 +94,7 @@ func (r *oldRoute) alerts() (out map[string]any, problem string) {
 	return out, ""
 }
 
-// overlaps reports whether some alert may match both routes.
+// overlaps reports whether an alert exists that may match both routes.
 func (r *oldRoute) overlaps(other *oldRoute) bool {
 	for label, value := range r.exact {
 		if theirs, known := other.exact[label]; known && theirs != value {
@@ -112,8 +112,8 @@ func (r *oldRoute) overlaps(other *oldRoute) bool {
 	return true
 }
 
-// first describes which alerts went to other routes instead of this one: OpenPAI's Alertmanager used the first matching route, and the
-// alert handler applies every matching policy.
+// first describes the alerts that went to earlier routes instead of this one. This changes with the migration, because OpenPAI's Alertmanager
+// used only the first matching route, but the alert handler applies every matching policy.
 func (r *oldRoute) first(earlier []oldRoute) string {
 	var took []string
 	for i := range earlier {
@@ -130,7 +130,7 @@ func (r *oldRoute) first(earlier []oldRoute) string {
 	return ". In OpenPAI, alerts that " + strings.Join(took, " or ") + " selects never came here, and the policy would act on them: narrow its alerts, or exempt their jobs, before you set dryRun: false"
 }
 
-// policyNames returns the names of policies that a section has.
+// policyNames returns the names of the policies in a section.
 func (m *migrator) policyNames(section string) map[string]bool {
 	out := map[string]bool{}
 	present, _ := m.sections()[section].(map[string]any)
@@ -144,7 +144,8 @@ func (m *migrator) policyNames(section string) map[string]bool {
 	return out
 }
 
-// join adds migrated settings to a section. It keeps the section's existing settings, and appends to its policies.
+// join adds migrated settings to a section. It keeps the existing settings of the section, and appends the migrated policies to the existing
+// policies.
 func (m *migrator) join(section string, migrated map[string]any, from string) {
 	present, ok := m.sections()[section].(map[string]any)
 	if !ok {

@@ -8,10 +8,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// oldScheduler is the original's section of HiveD. Its key config holds HiveD's own file, as text.
+// oldScheduler is OpenPAI's section for HiveD. Its key config contains HiveD's configuration file as text.
 const oldScheduler = "hivedscheduler"
 
-// newScheduler is the section for virtual clusters and hardware in the new configuration.
+// newScheduler is the section for virtual clusters and hardware in paictl's configuration.
 const newScheduler = "scheduler"
 
 // scheduler converts HiveD's file from text to settings, so that virtual clusters can be changed one by one.
@@ -31,7 +31,7 @@ func (m *migrator) scheduler() {
 	if section["config"] == nil {
 		return
 	}
-	// The original treated a single character like an empty string.
+	// The original ignored a text of one character, as it did an empty text.
 	if !isText || len(strings.TrimSpace(text)) <= 1 {
 		m.drop(d, "it has no content: the hardware is that of the layout", oldScheduler, "config")
 		return
@@ -65,8 +65,8 @@ func (m *migrator) scheduler() {
 	m.note(d, noteChanged, reason, oldScheduler, "config")
 }
 
-// divides reports whether the old file already has a section scheduler that defines how the hardware is divided. Then OpenPAI's section has
-// no effect.
+// divides reports whether the old file already contains a section scheduler that determines how the hardware is divided. In this case, OpenPAI's
+// section has no effect.
 func (m *migrator) divides(d *oldDoc) bool {
 	for _, key := range []string{"config", "physicalCluster", "virtualClusters"} {
 		switch v := d.get(newScheduler, key).(type) {
@@ -83,11 +83,10 @@ func (m *migrator) divides(d *oldDoc) bool {
 	return false
 }
 
-// keys are the keys that a map may have, with the keys of the values below; "*" is any key, and nil
-// means that the whole value is kept.
+// keys maps the allowed keys of a map to the allowed keys of their values. The key "*" matches any key. nil means that the whole value is kept.
 type keys map[string]keys
 
-// hivedKeys returns the parts of HiveD's file that have an effect.
+// hivedKeys returns the keys of HiveD's file that have an effect.
 func hivedKeys() keys {
 	cell := keys{"cellType": nil, "cellAddress": nil, "pinnedCellId": nil}
 	cell["cellChildren"] = cell
@@ -101,10 +100,10 @@ func hivedKeys() keys {
 	}
 }
 
-// hivedFile collects the paths of the parts that are dropped.
+// hivedFile collects the paths of the values that are dropped.
 type hivedFile struct{ dropped []string }
 
-// keep returns the parts of a value that have an effect; it also filters the items of lists.
+// keep returns the parts of a value that have an effect. It also filters the items of lists.
 func (h *hivedFile) keep(allowed keys, v any, path string) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// migratedServices returns the services whose charts support settings of the original. Sections of
-// other services are kept unchanged.
+// migratedServices maps services to the functions that migrate their sections. Sections of other services are kept unchanged.
 func migratedServices() map[string]func(*sectionMigration) {
 	return map[string]func(*sectionMigration){
 		"prometheus": (*sectionMigration).prometheus, "alert-manager": (*sectionMigration).alertManager,
@@ -19,14 +18,14 @@ func migratedServices() map[string]func(*sectionMigration) {
 	}
 }
 
-// sectionMigration converts the original's section of one service to the section of its chart.
+// sectionMigration converts the original's section of one service to the section that paictl's chart reads.
 type sectionMigration struct {
 	m    *migrator
 	name string
 	out  map[string]any
 }
 
-// successor migrates a service's section key by key, and drops the remaining keys.
+// successor migrates the section of a service key by key. It drops the keys that are not migrated.
 func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	d := m.docs[ServicesFile]
 	if _, ok := d.get(name).(map[string]any); !ok {
@@ -45,7 +44,7 @@ func (m *migrator) successor(name string, migrate func(*sectionMigration)) {
 	}
 }
 
-// sections returns the sections of the new file.
+// sections returns the sections of the new services-configuration.yaml.
 func (m *migrator) sections() map[string]any {
 	if m.c.Services.Sections == nil {
 		m.c.Services.Sections = map[string]any{}
@@ -53,8 +52,8 @@ func (m *migrator) sections() map[string]any {
 	return m.c.Services.Sections
 }
 
-// taken reports whether a key, or a value below it, was migrated. In the latter case, the remaining
-// values below it are reported one by one.
+// taken reports whether a key, or a value below it, was migrated. If only a value below it was migrated, the other values below it are reported
+// one by one.
 func (s *sectionMigration) taken(key string) bool {
 	p := fieldPath{s.name, key}.String()
 	return slices.ContainsFunc(slices.Collect(maps.Keys(s.m.docs[ServicesFile].taken)), func(t string) bool {
@@ -70,8 +69,7 @@ func (s *sectionMigration) path(key string) []any {
 	return p
 }
 
-// move converts an old value with read, sets it as the new value, and adds a note. It drops a value
-// that can't be converted.
+// move converts an old value with read, sets it under a new key, and adds a note. It drops the value if it can't be converted.
 func (s *sectionMigration) move(old, to string, read func(text string) (any, bool)) {
 	d, p := s.m.docs[ServicesFile], s.path(old)
 	if d.get(p...) == nil {
@@ -100,14 +98,14 @@ func (s *sectionMigration) set(to string, v any) {
 	at[steps[len(steps)-1]] = v
 }
 
-// drop notes old settings that have no successor.
+// drop adds notes that old settings were dropped. reason is the reason in these notes.
 func (s *sectionMigration) drop(reason string, keys ...string) {
 	for _, key := range keys {
 		s.m.drop(s.m.docs[ServicesFile], reason, s.path(key)...)
 	}
 }
 
-// port migrates a port: the original listened on it on the machines; now it is a port inside the cluster.
+// port migrates the setting of a port. The original listened on this port of the machines, but paictl uses it only inside the cluster.
 func (s *sectionMigration) port(old ...string) {
 	for _, key := range old {
 		s.move(key, "service.port", readPort)
@@ -152,7 +150,7 @@ func (s *sectionMigration) restServer() {
 
 func (s *sectionMigration) grafana() {
 	s.port("grafana-port", "port")
-	// Grafana queries Prometheus at its usual port, unless this setting names another.
+	// Grafana queries Prometheus at the usual port, unless this setting contains another port.
 	d := s.m.docs[ServicesFile]
 	for _, key := range []string{"prometheus-port", "port"} {
 		if port, ok := readPort(d.doc.Scalar("prometheus", key)); ok {
@@ -178,7 +176,7 @@ func readDuration(text string) (any, bool) { return text, oldDuration.MatchStrin
 
 var mailServer = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]+)?$`)
 
-// readMailServer takes host or host:port.
+// readMailServer accepts host or host:port. ok is false for other texts.
 func readMailServer(text string) (any, bool) {
 	_, port, found := strings.Cut(text, ":")
 	_, ok := readPort(port)

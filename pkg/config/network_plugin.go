@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// NetworkManifest returns the path of the manifest that network-plugin names, or "" if it names no manifest.
+// NetworkManifest returns the path of the manifest in the setting network-plugin. It returns "" if the setting isn't the path of a manifest.
 func (c *Cluster) NetworkManifest() string {
 	plugin := c.Kubernetes.Kubernetes.NetworkPlugin
 	if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(plugin)) {
@@ -38,7 +38,7 @@ func (k *checker) checkNetworkPlugin() {
 		k.kube.fail(p, rule, fmt.Sprintf("there is no network plugin %q", plugin), "write flannel; none and install another yourself; or the path of a manifest that ends in .yaml")
 		return
 	}
-	// The cluster's copy of the configuration isn't in a folder. Services don't need the manifest.
+	// The configuration that the cluster stores isn't in a folder. Then the manifest can't be checked, and services don't need it.
 	if info, err := os.Stat(k.c.Dir); k.c.Dir == "" || err != nil || !info.IsDir() {
 		return
 	}
@@ -50,7 +50,7 @@ func (k *checker) checkNetworkPlugin() {
 	k.kube.failIf(badManifest(text), p, rule, "give the plugin's own manifest, as for: kubectl apply -f "+manifest)
 }
 
-// badManifest checks that a file contains Kubernetes objects, by their kinds.
+// badManifest checks that a file contains YAML documents with Kubernetes objects. It returns the mistake, or "".
 func badManifest(text []byte) string {
 	objects := 0
 	for dec := yaml.NewDecoder(bytes.NewReader(text)); ; {

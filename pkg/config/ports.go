@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// HostPort is a TCP port that a part of a cluster listens on.
+// HostPort is a TCP port on which a part of the cluster listens on the machines.
 type HostPort struct {
 	Port int
 	User string // "kubelet"
@@ -14,13 +14,13 @@ type HostPort struct {
 	extra fieldPath // the field of extra that sets it, empty for a default
 }
 
-// apiPortUser is the user of the API server's port.
+// apiPortUser is the value of HostPort.User for the port of the API server.
 const apiPortUser = "the API server"
 
-// IsNodePort reports whether a port is in the range that Kubernetes allocates ports for services from.
+// IsNodePort reports whether a port is in the range of the ports that Kubernetes allocates for services.
 func IsNodePort(port int) bool { return port >= 30000 && port <= 32767 }
 
-// defaultPorts returns the ports that extra can change.
+// defaultPorts returns the default values of the ports that the section extra can change.
 func defaultPorts() map[string]int {
 	return map[string]int{
 		"kubelet.port": 10250, "kubelet.healthzPort": 10248, "kubelet.readOnlyPort": 0,
@@ -28,7 +28,8 @@ func defaultPorts() map[string]int {
 	}
 }
 
-// HostPorts returns the ports that the machines listen on before any service runs: first the fixed ports, then the ports that extra can change.
+// HostPorts returns the ports on which the machines listen before any service runs. Ports that can't be changed come first, followed by the
+// ports that the section extra can change.
 func (c *Cluster) HostPorts() []HostPort {
 	out := []HostPort{{Port: 22, User: "SSH"}, {Port: 53, User: "DNS"}}
 	ssh := []int{c.Layout.SSH.Port}
@@ -72,7 +73,7 @@ func movable(program, field string, settings map[string]any, read func(any) (int
 	return nil
 }
 
-// HostPortUser returns the part of the cluster that listens on a port of the machines.
+// HostPortUser returns the part of the cluster that listens on a port of the machines. The second result is false if no part does.
 func (c *Cluster) HostPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port {
@@ -82,7 +83,7 @@ func (c *Cluster) HostPortUser(port int) (string, bool) {
 	return "", false
 }
 
-// fixedPortUser returns the user of a port that can't be changed, other than the API server.
+// fixedPortUser returns the part of the cluster that listens on a port and can't use another port. It ignores the API server.
 func (c *Cluster) fixedPortUser(port int) (string, bool) {
 	for _, p := range c.HostPorts() {
 		if p.Port == port && p.User != apiPortUser && len(p.extra) == 0 {

@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Findings are mistakes in configuration files.
+// Findings are mistakes and doubtful settings in configuration files.
 type Findings = strictyaml.Findings
 
-// Finding is an element of Findings.
+// Finding is one of the Findings.
 type Finding = strictyaml.Finding
 
-// QuickStart is quick-start.yaml: the few settings that paictl can't detect. The first group of
-// fields is also in the original's file.
+// QuickStart is the content of quick-start.yaml: the few settings that paictl can't detect. The fields of the first group are also in the
+// original's file.
 type QuickStart struct {
 	Machines              []QuickMachine `yaml:"machines" json:"machines"`
 	SSHUsername           string         `yaml:"ssh-username" json:"ssh-username,omitempty"`
@@ -45,15 +45,14 @@ type QuickStart struct {
 	ClusterName   string   `yaml:"cluster-name" json:"cluster-name,omitempty"`
 	Proxy         Proxy    `yaml:"proxy" json:"proxy"`
 	Extra         Extra    `yaml:"extra" json:"extra"`
-	// Services are sections of services-configuration.yaml, by service.
+	// Services are sections of services-configuration.yaml, by the name of the service.
 	Services map[string]map[string]any `yaml:"services" json:"services,omitempty"`
 
 	doc *strictyaml.Document
 	dir string // folder of the file, where relative paths start
 }
 
-// QuickMachine is an entry of machines: an IP address, or a map with its differences from the
-// common settings.
+// QuickMachine is an entry of the list machines: an IP address, or a map with settings that differ from the common settings.
 type QuickMachine struct {
 	HostIP        string            `yaml:"hostip" json:"hostip"`
 	Hostname      string            `yaml:"hostname" json:"hostname,omitempty"`
@@ -71,7 +70,7 @@ type QuickMachine struct {
 	plain bool // written as only an address
 }
 
-// DecodeNode decodes an address or a map.
+// DecodeNode decodes an entry that is either an address or a map.
 func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -87,10 +86,10 @@ func (m *QuickMachine) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stri
 	}
 }
 
-// quickMachineFields is QuickMachine without its own decoding.
+// quickMachineFields is QuickMachine without the method DecodeNode.
 type quickMachineFields QuickMachine
 
-// KeyHints returns the right key for common mistakes.
+// KeyHints maps keys that users write by mistake to hints with the correct keys.
 func (quickMachineFields) KeyHints() map[string]string {
 	return map[string]string{
 		"ip": `did you mean "hostip"?`, "address": `did you mean "hostip"?`, "host": `did you mean "hostip"?`,
@@ -103,7 +102,7 @@ func (quickMachineFields) KeyHints() map[string]string {
 	}
 }
 
-// KeyHints returns the right key for common mistakes.
+// KeyHints maps keys that users write by mistake to hints with the correct keys.
 func (QuickStart) KeyHints() map[string]string {
 	return map[string]string{
 		"user": `did you mean "ssh-username"?`, "username": `did you mean "ssh-username"?`, "ssh-user": `did you mean "ssh-username"?`,
@@ -118,10 +117,10 @@ func (QuickStart) KeyHints() map[string]string {
 	}
 }
 
-// TextList is a list of strings that may be written as one string.
+// TextList is a list of strings. In YAML, a list with one string may be written as the string.
 type TextList []string
 
-// DecodeNode decodes one text or a list.
+// DecodeNode decodes a string or a list of strings.
 func (l *TextList) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.ScalarNode {
 		if n.ShortTag() != "!!null" {
@@ -134,7 +133,7 @@ func (l *TextList) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	*l = texts
 }
 
-// QuickStartSchema names the quick-start file among the schemas.
+// QuickStartSchema is the name of the quick-start file in SchemaNames.
 const QuickStartSchema = "quick-start.yaml"
 
 // GPU modes of a quick-start file.
@@ -144,7 +143,7 @@ const (
 	GPUSimulate = "simulate" // simulate GPUs, to try the platform without a GPU
 )
 
-// LoadQuickStart reads and checks a quick-start file. The findings may only be warnings, see Findings.Err.
+// LoadQuickStart reads and checks a quick-start file. The findings may contain only warnings; see Findings.Err.
 func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -158,8 +157,8 @@ func LoadQuickStart(path string) (*QuickStart, Findings, error) {
 	return q, findings, nil
 }
 
-// ParseQuickStart decodes and checks a quick-start file. file names it in findings, and
-// relative paths in it start in its folder.
+// ParseQuickStart decodes and checks the text of a quick-start file. Findings contain the path file, and relative paths in the text start in its
+// folder.
 func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	q := &QuickStart{dir: filepath.Dir(file)}
 	doc, findings := strictyaml.Decode(file, data, q)
@@ -172,8 +171,8 @@ func ParseQuickStart(file string, data []byte) (*QuickStart, Findings) {
 	return q, findings
 }
 
-// sshOf returns the SSH settings of a machine that differ from the others, or nil if none do. path converts a path in this file to a path in the
-// generated layout.
+// sshOf returns the SSH settings of a machine that differ from the common settings. It returns nil if all settings are equal. The function path
+// converts a path in the quick-start file to a path in the generated layout.
 func (m QuickMachine) sshOf(path func(string) string) *layout.SSH {
 	s := layout.SSH{
 		Username: m.SSHUsername, Password: m.SSHPassword, KeyFile: path(m.SSHKeyFile), SecretName: m.SSHSecretName,

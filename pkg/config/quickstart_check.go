@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// check applies the rules of the quick-start file. Validate has the rules about the generated files
-// (overlapping networks, too few pod addresses).
+// check applies the rules for the quick-start file. Validate applies rules for the generated files, such as those about overlapping networks or
+// too few pod addresses.
 func (q *QuickStart) check() Findings {
 	r := &reporter{file: q.doc.File, doc: q.doc}
 	if len(q.Machines) == 0 {
@@ -68,7 +68,7 @@ func (q *QuickStart) checkMachines(r *reporter) {
 	checkForeignNames(r, "machines", "quick-start/hostname", len(q.Machines), func(i int) (string, string) { return q.Machines[i].Hostname, q.Machines[i].HostIP })
 }
 
-// checkForeignNames rejects host names that are addresses of other machines, because commands accept both names and addresses.
+// checkForeignNames reports host names that are addresses of other machines, because commands accept both names and addresses.
 func checkForeignNames(r *reporter, list, rule string, n int, machine func(i int) (name, address string)) {
 	at := map[string]int{}
 	for i := range n {
@@ -145,7 +145,7 @@ func (q *QuickStart) checkMasters(r *reporter) {
 	}
 }
 
-// machine finds a machine by address or hostname. It returns -1 if it doesn't find one.
+// machine returns the index of the machine with the given address or host name, or -1 if there is no such machine.
 func (q *QuickStart) machine(name string) int {
 	return slices.IndexFunc(q.Machines, func(m QuickMachine) bool { return name != "" && (m.HostIP == name || m.Hostname == name) })
 }
@@ -193,7 +193,7 @@ func (q *QuickStart) checkNetwork(r *reporter) {
 	}
 }
 
-// checkServices rejects keys that aren't services. The charts check the settings of a section, see Check.
+// checkServices reports keys that can't be services. The charts check the settings in the sections; see Check.
 func (q *QuickStart) checkServices(r *reporter) {
 	for _, name := range sortedKeys(q.Services) {
 		if slices.Contains(reservedSections(), name) {
@@ -203,7 +203,7 @@ func (q *QuickStart) checkServices(r *reporter) {
 	}
 }
 
-// reservedSections returns the keys of services-configuration.yaml that don't name a service.
+// reservedSections returns the keys of services-configuration.yaml that are not services.
 func reservedSections() []string { return []string{"apiVersion", "kind", "cluster"} }
 
 var simulatedGPU = regexp.MustCompile(`^([1-9][0-9]{0,2})x([A-Za-z0-9][A-Za-z0-9.-]{0,62})$`)

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Render returns the contents of the four files, with comments.
+// Render returns the texts of the four files, with comments.
 func (c *Cluster) Render() (map[string][]byte, error) {
 	contents, err := c.contents()
 	if err != nil {
@@ -26,7 +26,7 @@ func (c *Cluster) Render() (map[string][]byte, error) {
 	return out, nil
 }
 
-// contents returns the four files, as values or nodes.
+// contents returns the contents of the four files, as Go values or YAML nodes.
 func (c *Cluster) contents() (map[string]any, error) {
 	out := map[string]any{LayoutFile: c.Layout, KubernetesFile: c.Kubernetes, RolesFile: c.Roles, ServicesFile: c.Services}
 	if c.IsManaged() {
@@ -40,7 +40,8 @@ func (c *Cluster) contents() (map[string]any, error) {
 	return out, nil
 }
 
-// comments returns the comments of a generated file: its head, the meaning of each field, and marks for fields that the user must fill in.
+// comments returns the comments of a generated file: the comment at its beginning, the meaning of each field, and marks for fields that the user
+// must fill in.
 func (c *Cluster) comments(name string) strictyaml.Comments {
 	out := strictyaml.Comments{"": fileHead(name)}
 	docs := fieldDocs(name)
@@ -49,7 +50,7 @@ func (c *Cluster) comments(name string) strictyaml.Comments {
 		out[""] = existingHead(name)
 	}
 	for field, text := range docs {
-		// apiVersion and kind need no explanation; entries of lists have no comments.
+		// apiVersion and kind need no explanation. Entries of lists can't have comments.
 		if field != "apiVersion" && field != "kind" && !strings.ContainsAny(field, "*[") {
 			out[field] = wrap(text, 96)
 		}
@@ -102,9 +103,8 @@ func wrap(text string, width int) string {
 	return b.String()
 }
 
-// Masked returns a copy without secrets: each one is replaced with secret.Mask. secrets are paths in
-// services-configuration.yaml below which all values are secret, in addition to fields whose names look
-// secret.
+// Masked returns a copy of the configuration in which each secret is replaced with secret.Mask. All values below the paths in secrets, which are
+// paths in services-configuration.yaml, are secret. Fields whose names look secret are masked too.
 func (c *Cluster) Masked(secrets ...strictyaml.Path) *Cluster {
 	m := *c
 	mask(&m.Layout.SSH.Password)
@@ -132,8 +132,7 @@ func mask(s *secret.String) {
 	}
 }
 
-// maskSections hides values that look secret in sections with an unknown schema: hiding too many is
-// better than showing one.
+// maskSections masks values that look secret in sections without a known schema. Masking too many values is better than showing a secret.
 func maskSections(in map[string]any) map[string]any {
 	if in == nil {
 		return nil
@@ -164,7 +163,7 @@ func maskAny(key string, v any) any {
 	return v
 }
 
-// maskPath hides the value at a path, and all below it.
+// maskPath masks the value at a path and all values below it.
 func maskPath(v any, p fieldPath) any {
 	if len(p) == 0 {
 		return maskAll(v)
@@ -216,7 +215,7 @@ func looksSecret(key string) bool {
 	return false
 }
 
-// HoldsSecret reports whether a file of the configuration must be readable by its owner only.
+// HoldsSecret reports whether a file of the configuration contains secrets, so that only its owner may read it.
 func (c *Cluster) HoldsSecret(name string) bool {
 	switch name {
 	case LayoutFile:

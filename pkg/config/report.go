@@ -10,14 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// reporter collects findings about one file and finds their positions in this file.
+// reporter collects findings about one file. It adds the positions in the file to the findings.
 type reporter struct {
 	file     string
 	doc      *strictyaml.Document // nil if the file is not written yet
 	findings Findings
 }
 
-// fieldPath leads to a field of a file.
+// fieldPath is the path of a field in a file.
 type fieldPath = strictyaml.Path
 
 func (r *reporter) fail(p fieldPath, rule, message, remedy string) {
@@ -28,7 +28,8 @@ func (r *reporter) warn(p fieldPath, rule, message, remedy string) {
 	r.add(strictyaml.Warning, p, rule, message, remedy)
 }
 
-// warnMissing warns if there is nothing at path, with the given message and remedy, or if the caller may not enter a folder above it.
+// warnMissing adds a warning with the given message and remedy if the file at path doesn't exist. It adds another warning if the user may not
+// access a folder in the path.
 func (r *reporter) warnMissing(p fieldPath, rule, path, message, remedy string) {
 	_, err := os.Stat(path)
 	switch {
@@ -40,7 +41,7 @@ func (r *reporter) warnMissing(p fieldPath, rule, path, message, remedy string) 
 	}
 }
 
-// cause returns the error of a file operation without the operation and the path.
+// cause returns the cause of a failed file operation, without the name of the operation and the path.
 func cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -54,7 +55,7 @@ func (r *reporter) add(s strictyaml.Severity, p fieldPath, rule, message, remedy
 		Rule: rule, Severity: s, Message: message, Remedy: remedy})
 }
 
-// failIf reports a message, if it isn't empty.
+// failIf adds an error with the given message. It does nothing if the message is "".
 func (r *reporter) failIf(message string, p fieldPath, rule, remedy string) {
 	if message != "" {
 		r.fail(p, rule, message, remedy)

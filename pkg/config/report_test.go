@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A path that can't be looked up isn't called absent: the remedy for an absent file would not help.
+// A path that can't be accessed must not be reported as missing, because the remedy for a missing file would not help.
 func TestAPathThatCannotBeLookedUpIsNotAbsent(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{

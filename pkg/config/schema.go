@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// SchemaNames returns the files that have a JSON schema: the four files, and the quick-start file.
+// SchemaNames returns the names of the files that have a JSON schema: the quick-start file and the four files.
 func SchemaNames() []string { return append([]string{QuickStartSchema}, Files()...) }
 
-// SchemaFile returns the published name of a file's schema.
+// SchemaFile returns the name under which the schema of a file is published.
 func SchemaFile(name string) string { return strings.TrimSuffix(name, ".yaml") + ".schema.json" }
 
-// Schema returns the JSON schema (draft 2020-12) of one of SchemaNames, for editors. sections are
-// schemas of services' sections, by service; a section without a schema may have any content. Rules
-// that a schema can't express are checked by Validate.
+// Schema returns the JSON schema (draft 2020-12) of the file name, which must be one of SchemaNames. Editors use the schema. sections maps
+// services to the schemas of their sections; a section without a schema may have any content. Validate checks the rules that a schema can't
+// express.
 func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	types := map[string]any{
 		LayoutFile: layout.Layout{}, KubernetesFile: Kubernetes{}, RolesFile: Roles{}, ServicesFile: Services{}, QuickStartSchema: QuickStart{},
@@ -48,7 +48,7 @@ func Schema(name string, sections map[string][]byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// addSections adds the services' schemas to a file that has the services' sections.
+// addSections adds the schemas of services' sections to the schema of a file that contains such sections.
 func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) error {
 	switch name {
 	case ServicesFile:
@@ -74,7 +74,7 @@ func addSections(s *jsonschema.Schema, name string, sections map[string][]byte) 
 	return nil
 }
 
-// schemaOf returns the schema of types whose form in YAML differs from that in Go.
+// schemaOf returns the schema of a type whose YAML form differs from its Go form. It returns nil for other types.
 func schemaOf(t reflect.Type) *jsonschema.Schema {
 	text := func() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
 	switch t {
@@ -92,7 +92,7 @@ func schemaOf(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// describe adds the fields' descriptions to the schema. Paths are the paths of fieldDocs.
+// describe adds the descriptions of fields to a schema. docs has the form of the result of fieldDocs.
 func describe(s *jsonschema.Schema, p string, docs map[string]string) {
 	walkSchema(s, p, func(s *jsonschema.Schema, p string) {
 		if text := docs[p]; text != "" {
@@ -183,5 +183,5 @@ func schemaRules(name string) map[string]func(*jsonschema.Schema) {
 	return rules
 }
 
-// HasSchema reports whether a file has a schema.
+// HasSchema reports whether the file name has a JSON schema.
 func HasSchema(name string) bool { return slices.Contains(SchemaNames(), name) }

@@ -14,27 +14,27 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// VersionEdit is a change of a folder's kubernetes-configuration.yaml that has passed all rules and is not written yet: another version of
-// Kubernetes, or of NVIDIA's driver. All other text stays as the operator wrote it.
+// VersionEdit changes the version of Kubernetes or of NVIDIA's driver in the kubernetes-configuration.yaml of a folder. The result has passed
+// all rules, but is not written yet. The other text stays unchanged.
 type VersionEdit struct {
-	// Cluster is the whole configuration as it will be.
+	// Cluster is the whole configuration after the change.
 	Cluster *Cluster
-	// Before is the version that the file names now, or "".
+	// Before is the version before the change. It may be "".
 	Before string
 
 	fileEdit
 }
 
-// SetDriverVersion writes a version of NVIDIA's driver into a folder's configuration, whose policy has to be GPUDriverInstall: a branch such as 570,
-// or a release.
+// SetDriverVersion prepares a change of the driver version in the configuration of a folder. The version is a branch such as 570, or a release.
+// The policy of the driver must be GPUDriverInstall.
 func SetDriverVersion(dir, version string) (*VersionEdit, error) {
 	get := func(c *Cluster) string { return c.Kubernetes.Kubernetes.GPUDriver.Version }
 	return setVersion(dir, version, get, func(c *Cluster) bool { return get(c) == version }, withDriverVersion,
 		fmt.Sprintf("write version: %q under kubernetes.gpu-driver by hand, then run the same command without --to", version))
 }
 
-// SetKubernetesVersion writes a release of Kubernetes into a folder's configuration. It also writes the folder of the release's bundle, unless bundle is
-// "" or the configuration already names it.
+// SetKubernetesVersion prepares a change of the Kubernetes release in the configuration of a folder. It also changes the folder of the bundle,
+// unless bundle is "" or the configuration already contains this folder.
 func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 	with := func(text []byte, version string) ([]byte, error) {
 		text, err := withKubernetesValue(text, "version", version)
@@ -43,8 +43,8 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		}
 		return withKubernetesValue(text, "bundle", strconv.Quote(bundle))
 	}
-	// Two bundles of one release may contain different programs. If the configuration still named the former bundle,
-	// that would revert the programs.
+	// Two bundles of one release may contain different programs. With the old bundle in the configuration, the next run would revert the
+	// programs.
 	named := func(c *Cluster) bool {
 		return c.Kubernetes.Kubernetes.Version == version && (bundle == "" || c.Kubernetes.Kubernetes.Bundle == bundle)
 	}
@@ -52,16 +52,15 @@ func SetKubernetesVersion(dir, version, bundle string) (*VersionEdit, error) {
 		fmt.Sprintf("write version: %s under kubernetes by hand, and bundle if it is set, then run the same command again", version))
 }
 
-// ServicesEdit is a change of values in a folder's services-configuration.yaml that has passed all rules and is not written yet.
+// ServicesEdit changes values in the services-configuration.yaml of a folder. The result has passed all rules, but is not written yet.
 type ServicesEdit struct {
-	// Changed are the fields that get another value. Left are the fields that can't be edited in place, because of an anchor, a tag
-	// or a merge.
+	// Changed are the fields that get a new value. Left are the fields that can't be edited in place, because of an anchor, a tag or a merge.
 	Changed, Left []strictyaml.Path
 
 	fileEdit
 }
 
-// SetServicesText writes one text into fields of a folder's services-configuration.yaml.
+// SetServicesText prepares an edit that sets each of the given fields in the services-configuration.yaml of a folder to the same text.
 func SetServicesText(dir string, fields []strictyaml.Path, text string) (*ServicesEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -109,8 +108,8 @@ func SetServicesText(dir string, fields []strictyaml.Path, text string) (*Servic
 	return e, nil
 }
 
-// setVersion changes the value that get reads, and related values unless named reports that they are set. The remedy is for a text
-// that can't be edited without changing its style.
+// setVersion prepares a change of a version. get returns the present version. named reports whether a configuration already contains the new
+// version and related values. with returns the changed text. remedy is used if the text can't be edited without changing its style.
 func setVersion(dir, version string, get func(*Cluster) string, named func(*Cluster) bool, with func(text []byte, version string) ([]byte, error), remedy string) (*VersionEdit, error) {
 	data, c, err := loadForEdit(dir)
 	if err != nil {
@@ -138,7 +137,7 @@ func setVersion(dir, version string, get func(*Cluster) string, named func(*Clus
 	return e, nil
 }
 
-// withKubernetesValue returns the text with another value of a field under kubernetes.
+// withKubernetesValue returns the text with a new value for a field of the section kubernetes.
 func withKubernetesValue(text []byte, field, value string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -156,7 +155,8 @@ func withKubernetesValue(text []byte, field, value string) ([]byte, error) {
 	return spliced(text, v, func(string) string { return value })
 }
 
-// withDriverVersion returns the text with the version under kubernetes.gpu-driver. It changes one value, or inserts it after the policy.
+// withDriverVersion returns the text with a new version in the section kubernetes.gpu-driver. It replaces the existing value, or inserts a line
+// after the policy.
 func withDriverVersion(text []byte, version string) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -187,7 +187,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 		return nil, err
 	}
 	lines := bytes.SplitAfter(out, []byte("\n"))
-	// An anchor comes before the first key, and isn't in the column of a key.
+	// The first key is used for the indentation, because an anchor of the section may be in another column.
 	line := bytes.Repeat([]byte(" "), driver.Content[0].Column-1)
 	line = append(line, "version: "+quoted...)
 	if bytes.HasSuffix(lines[policy.Line-1], []byte("\r\n")) {
@@ -200,7 +200,7 @@ func withDriverVersion(text []byte, version string) ([]byte, error) {
 	return bytes.Join(slices.Insert(lines, policy.Line, line), nil), nil
 }
 
-// spliced replaces a value on one line with another text.
+// spliced returns the text with a new text for a value that is on one line.
 func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, error) {
 	old := v.Value
 	if old == "" && v.Style == 0 {
@@ -220,7 +220,7 @@ func spliced(text []byte, v *yaml.Node, by func(old string) string) ([]byte, err
 		return nil, errStyle
 	}
 	line := lines[v.Line-1]
-	// Columns are counted in characters.
+	// yaml.v3 counts columns in characters, not in bytes.
 	chars := []rune(string(line))
 	at := min(v.Column-1, len(chars))
 	rest, ok := bytes.CutPrefix([]byte(string(chars[at:])), []byte(old))

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// Value is one effective value of a configuration and its origin.
+// Value is one value that is in effect, with its origin.
 type Value struct {
 	File   string `json:"file"`
 	Field  string `json:"field"`
@@ -21,8 +21,7 @@ type Value struct {
 // originDefault is the origin of values that no file sets.
 const originDefault = "default"
 
-// Values returns the effective values in the order of the files, with masked secrets; secrets are
-// as for Masked.
+// Values returns all values that are in effect, in the order of the files. Secrets are masked; secrets are additional paths, as for Masked.
 func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	var out []Value
 	err := c.effective(secrets, func(name string, root *yaml.Node) error {
@@ -39,8 +38,8 @@ func (c *Cluster) Values(secrets ...strictyaml.Path) ([]Value, error) {
 	return out, err
 }
 
-// Annotated returns the effective files as one YAML stream, with masked secrets and the origin of
-// each value in a comment; secrets are as for Masked.
+// Annotated returns the files with all values that are in effect as one YAML stream. The origin of each value is in a comment. Secrets are
+// masked; secrets are additional paths, as for Masked.
 func (c *Cluster) Annotated(secrets ...strictyaml.Path) ([]byte, error) {
 	var out []byte
 	err := c.effective(secrets, func(name string, root *yaml.Node) error {

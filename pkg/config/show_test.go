@@ -67,8 +67,7 @@ func TestPathsThatAreSecretAreMaskedWithAllBelow(t *testing.T) {
 	assert.Equal(t, "hidden1", c.Services.Sections["grafana"].(map[string]any)["admin"], "the configuration itself keeps it")
 }
 
-// The published schemas of files with services' sections are tested where the charts are
-// known, in pkg/cmd/config.
+// The published schemas of files with sections of services are tested in pkg/cmd/config, where the charts are known.
 func TestPublishedSchemasAreCurrent(t *testing.T) {
 	for _, name := range []string{LayoutFile, KubernetesFile, RolesFile} {
 		b, err := Schema(name, nil)
@@ -126,8 +125,7 @@ func undocumented(t *testing.T, p string, s map[string]any) {
 	}
 }
 
-// Users copy the examples: each must become a configuration without a finding
-// that generation itself does not explain.
+// Users copy the examples, so each example must generate a configuration without findings that the generation doesn't explain.
 func TestExamplesGenerateOffline(t *testing.T) {
 	examples, err := filepath.Glob("../../examples/quick-start*.yaml")
 	require.NoError(t, err)

@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// The functions of this file check one value and return its mistake, or "" if
-// it is valid. Messages continue "FIELD: ".
+// The functions in this file check one value. They return the mistake, or "" if the value is valid. The message continues the text "FIELD: ".
 
 func badIPv4(s string) string {
 	a, err := netip.ParseAddr(s)
@@ -55,7 +54,7 @@ func badCIDR(s string) string {
 	return ""
 }
 
-// badHostname checks the form that Kubernetes requires of node names, RFC 1123.
+// badHostname checks whether a host name can be the name of a node. Kubernetes requires the form of RFC 1123.
 func badHostname(s string) (message, remedy string) {
 	if s == "localhost" || strings.HasPrefix(s, "localhost.") {
 		return fmt.Sprintf("%s is the name of each machine for itself", s), "give the machine another name, for instance with: hostnamectl set-hostname gpu-01"
@@ -81,7 +80,7 @@ func badPort(p int) string {
 	return ""
 }
 
-// kubeletLabels are the labels that the kubelet sets, and restores after a change.
+// kubeletLabels are the labels that the kubelet sets. If they are changed, the kubelet restores them.
 var kubeletLabels = []string{"kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch", "beta.kubernetes.io/os"}
 
 func badLabel(key, value string) string {
@@ -97,7 +96,7 @@ func badLabel(key, value string) string {
 	return ""
 }
 
-// badTaint checks key[=value]:Effect.
+// badTaint checks the form key[=value]:Effect.
 func badTaint(taint string) string {
 	rest, effect, ok := cutLast(taint, ":")
 	if !ok {
@@ -116,7 +115,7 @@ func badTaint(taint string) string {
 	return ""
 }
 
-// taintKey returns the key and the effect of a taint. A node can have each such pair only once.
+// taintKey returns the key and the effect of a taint. A node can't have two taints with the same key and effect.
 func taintKey(taint string) string {
 	rest, effect, _ := cutLast(taint, ":")
 	key, _, _ := strings.Cut(rest, "=")
@@ -144,7 +143,7 @@ func badQuantity(s string) string {
 	return ""
 }
 
-// badJumpHosts checks a comma-separated list of [user@]host[:port].
+// badJumpHosts checks a comma-separated list of jump hosts in the form [user@]host[:port].
 func badJumpHosts(s string) string {
 	for hop := range strings.SplitSeq(s, ",") {
 		hop = strings.TrimSpace(hop)
@@ -158,8 +157,7 @@ func badJumpHosts(s string) string {
 	return ""
 }
 
-// overlap reports whether two ranges have a common address. It returns false if a range can't be
-// parsed.
+// overlap reports whether two ranges have an address in common. It returns false if one of the ranges can't be parsed.
 func overlap(a, b string) bool {
 	p, err1 := netip.ParsePrefix(a)
 	q, err2 := netip.ParsePrefix(b)
@@ -172,7 +170,7 @@ func contains(cidr, ip string) bool {
 	return err1 == nil && err2 == nil && p.Contains(a)
 }
 
-// nodeBlocks returns how many machines a pod range is large enough for: each gets a /24, kubeadm's default.
+// nodeBlocks returns the number of machines that a pod range has room for. Each machine gets a /24, which is the default of kubeadm.
 func nodeBlocks(podCIDR string) int {
 	p, err := netip.ParsePrefix(podCIDR)
 	if err != nil || !p.Addr().Is4() || p.Bits() > 24 {

@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// typed checks values of a file against a type of another program's API, as strictly as that
-// program would, but reports all findings at once and with their positions.
+// typed checks the values of a file against a type in the API of another program. It is as strict as this program, but it reports all findings
+// at once, with their positions.
 type typed struct {
 	enums map[string][]string // fields that accept only these words, by path
 	fail  func(p fieldPath, rule, message, remedy string)
 }
 
-// value checks v against t. at is the path of v in the file, field its path in the type.
+// value checks whether v is a valid value for the type t. at is the path of v in the file, and field is its path in the type.
 func (c *typed) value(v any, t reflect.Type, at fieldPath, field string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -97,7 +97,7 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// leaf checks a value that its type parses from text, such as a duration.
+// leaf checks a value whose type parses it from text, such as a duration.
 func (c *typed) leaf(v any, t reflect.Type, at fieldPath) {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -167,7 +167,7 @@ func isInteger(v any) bool {
 func (c *typed) wrongType(at fieldPath, want string, v any) {
 	remedy := "write " + want + " there"
 	text, _ := v.(string)
-	// Without quotes it would not be text.
+	// Without quotes, the value would not be a string.
 	_, err := strconv.ParseFloat(text, 64)
 	quoted := text != "" && (err == nil || text == "true" || text == "false")
 	switch {
@@ -181,7 +181,7 @@ func (c *typed) wrongType(at fieldPath, want string, v any) {
 	c.fail(at, "extra/type", fmt.Sprintf("expected %s, found %s", want, describeValue(v)), remedy)
 }
 
-// describeValue returns the kind of a value, and not the value: it may be a secret.
+// describeValue returns the kind of a value. It doesn't return the value itself, because it may be a secret.
 func describeValue(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -199,8 +199,7 @@ func describeValue(v any) string {
 	return "a number"
 }
 
-// nameOfType returns the name of a type in the reference of its program. The copies of kubeadm's types have other names
-// here.
+// nameOfType returns the name of a type in the documentation of its program. The copies of kubeadm's types have other names in this package.
 func nameOfType(t reflect.Type) string {
 	if part, ok := strings.CutPrefix(t.Name(), "kubeadm"); ok {
 		return "the type of kubeadm's configuration for " + part

@@ -98,8 +98,8 @@ func TestMistakesOfExtraInAQuickStartFileAreFoundThere(t *testing.T) {
 	require.ErrorContains(t, err, "quick-start.yaml:6:21: extra.kubelet.maxPod: ")
 }
 
-// TestTheTypesOfKubeadmAreThoseOfTheBundle gives the real kubeadm a file with every field that
-// the copied types have: one that it doesn't know is an error there.
+// TestTheTypesOfKubeadmAreThoseOfTheBundle runs kubeadm with a file that contains every field of the copied types. kubeadm reports an error for
+// fields that it doesn't know.
 func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	_, kubeadm := bundletest.Need(t, bundle.KindBinary, "kubeadm")
 	full := fullValue(reflect.TypeFor[kubeadmCluster]()).(map[string]any)
@@ -111,7 +111,7 @@ func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	require.Contains(t, strictErrors(t, kubeadm, full), `unknown field "apiServers"`, "the test itself: kubeadm says what it doesn't know")
 	delete(full, "apiServers")
 
-	// And the other way round: the types have all fields that kubeadm writes by itself.
+	// Conversely, the types must contain all fields that kubeadm writes itself.
 	out, err := exec.Command(kubeadm, "config", "print", "init-defaults").Output()
 	require.NoError(t, err)
 	for doc := range bytes.SplitSeq(out, []byte("\n---\n")) {
@@ -125,7 +125,7 @@ func TestTheTypesOfKubeadmAreThoseOfTheBundle(t *testing.T) {
 	}
 }
 
-// strictErrors returns the lines of "kubeadm config validate" that are about unknown fields.
+// strictErrors returns the lines about unknown fields in the output of "kubeadm config validate".
 func strictErrors(t *testing.T, kubeadm string, conf map[string]any) string {
 	t.Helper()
 	b, err := yaml.Marshal(conf)
@@ -142,7 +142,7 @@ func strictErrors(t *testing.T, kubeadm string, conf map[string]any) string {
 	return strings.Join(lines, "\n")
 }
 
-// fullValue returns a value with all fields of a type.
+// fullValue returns a value of a type in which all fields are set.
 func fullValue(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[metav1.Duration]():

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// checker applies rules to a configuration, one reporter per file.
+// checker applies rules to a configuration. It has one reporter per file.
 type checker struct {
 	c       *Cluster
 	layout  *reporter
@@ -19,13 +19,13 @@ type checker struct {
 	roles   *reporter
 	service *reporter
 	quick   *reporter // nil without a quick-start file
-	// extra reports about the section extra, which begins at extraAt.
+	// extra is the reporter for the section extra, which begins at the path extraAt.
 	extra   *reporter
 	extraAt fieldPath
 }
 
-// place returns the reporter and the path for findings about a section of kubernetes-configuration.yaml: before the files are written, the reporter
-// and the path of the quick-start file.
+// place returns the reporter and the path for findings about a section of kubernetes-configuration.yaml. Before this file is written, they refer
+// to the quick-start file.
 func (k *checker) place(section string) (*reporter, fieldPath) {
 	if k.quick != nil && k.quick.doc.Has(section) {
 		return k.quick, where(section)
@@ -33,12 +33,12 @@ func (k *checker) place(section string) (*reporter, fieldPath) {
 	return k.kube, where("kubernetes", section)
 }
 
-// Check is a rule of another package, such as the charts' rules for the services' sections. It
-// creates findings with Cluster.Finding.
+// Check applies the rules of another package, such as the rules of charts for the sections of services. It creates findings with
+// Cluster.Finding.
 type Check func(*Cluster) Findings
 
-// Finding returns a finding about a field of one of the four files, with its position. Before the
-// files are written, that is the position in the quick-start file of the setting that caused it.
+// Finding returns a finding about a field of one of the four files, with its position. Before the files are written, the position is that of the
+// setting in the quick-start file that caused the finding.
 func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyaml.Path, rule, message, remedy string) Finding {
 	r := &reporter{file: filepath.Join(c.Dir, file), doc: c.docs[file]}
 	if q := c.quick; q != nil && file == ServicesFile && len(p) > 0 && q.doc.Has("services", p[0]) {
@@ -51,11 +51,10 @@ func (c *Cluster) Finding(file string, severity strictyaml.Severity, p strictyam
 	return f
 }
 
-// RuleVersion is the rule of kubernetes.version.
+// RuleVersion is the rule of findings about kubernetes.version.
 const RuleVersion = "kubernetes/version"
 
-// Validate applies all rules to a configuration and returns all mistakes and
-// doubtful settings, in the order of files and lines.
+// Validate applies all rules to a configuration. It returns all mistakes and doubtful settings, in the order of files and lines.
 func Validate(c *Cluster, checks ...Check) Findings {
 	rep := func(name string) *reporter {
 		return &reporter{file: filepath.Join(c.Dir, name), doc: c.docs[name]}
@@ -100,8 +99,8 @@ func Validate(c *Cluster, checks ...Check) Findings {
 	return withoutConsequences(out)
 }
 
-// withoutConsequences drops mistakes in derived values if there are other mistakes: they follow from these, and name fields that aren't in the
-// files.
+// withoutConsequences drops mistakes in derived values if there are other mistakes. They are consequences of the other mistakes, and concern
+// fields that aren't in the files.
 func withoutConsequences(fs Findings) Findings {
 	if !slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && !f.Derived }) {
 		return fs
@@ -109,8 +108,8 @@ func withoutConsequences(fs Findings) Findings {
 	return slices.DeleteFunc(fs, func(f Finding) bool { return f.Severity == strictyaml.Error && f.Derived })
 }
 
-// ValidateDir reads a folder and applies all rules. err is set only if the folder
-// cannot be read; mistakes of form are findings too.
+// ValidateDir loads a folder, and applies all rules. Mistakes of form are also returned as findings. err is set only if the folder cannot be
+// read.
 func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	c, err := Load(dir)
 	if fs, ok := err.(Findings); ok { //nolint:errorlint // Load returns Findings bare
@@ -122,7 +121,8 @@ func ValidateDir(dir string, checks ...Check) (findings Findings, err error) {
 	return Validate(c, checks...), nil
 }
 
-// checkMasked rejects masks from a copy without secrets: they would be tried as passwords, which may lock accounts.
+// checkMasked reports masked values, which come from a copy of the files without secrets. paictl would try the masks as passwords, which may
+// lock accounts.
 func (k *checker) checkMasked() {
 	for _, r := range []*reporter{k.layout, k.kube, k.service} {
 		for _, p := range r.doc.Find(secret.Mask) {
@@ -131,7 +131,7 @@ func (k *checker) checkMasked() {
 	}
 }
 
-// checkPermissions warns about passwords that every user of the operator's machine can read.
+// checkPermissions warns about files with passwords that every user of the operator's machine can read.
 func (k *checker) checkPermissions() {
 	for name, r := range map[string]*reporter{LayoutFile: k.layout, KubernetesFile: k.kube} {
 		if r.doc == nil || !k.c.HoldsSecret(name) {
@@ -144,8 +144,8 @@ func (k *checker) checkPermissions() {
 	}
 }
 
-// has reports whether a file contains a field. If doc is nil, it returns set, which reports whether
-// the value isn't empty.
+// has reports whether a file contains a field. If doc is nil because the configuration was generated, it returns set, which means that the value
+// isn't empty.
 func has(doc *strictyaml.Document, set bool, p ...any) bool {
 	if doc == nil {
 		return set

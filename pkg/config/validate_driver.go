@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// driverVersion is a branch, or a release of one, as NVIDIA numbers them.
+// driverVersion matches the version numbers of NVIDIA's drivers: a branch, or a release of a branch.
 var driverVersion = regexp.MustCompile(`^[1-9][0-9]{2}(\.[0-9]{1,3}(\.[0-9]{2,3})?)?$`)
 
-// WithDefaults returns the settings with defaults for the fields that the file leaves open.
+// WithDefaults returns the settings with defaults for the empty fields.
 func (d GPUDriver) WithDefaults() GPUDriver {
 	return GPUDriver{
 		Policy: cmp.Or(d.Policy, GPUDriverKeep), Version: d.Version,

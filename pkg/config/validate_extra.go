@@ -19,7 +19,7 @@ var (
 	ignoreName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
 )
 
-// Sections of extra that have a type.
+// The sections of extra whose settings have a type.
 const (
 	extraKubelet   = "kubelet"
 	extraKubeProxy = "kube-proxy"
@@ -64,8 +64,8 @@ func (k *checker) checkExtra() {
 	k.checkPorts()
 }
 
-// The words that string fields accept. The types list them only in their comments, and the programs
-// check them only when they start, after the machines were changed.
+// The functions below return the words that string fields accept. The types list these words only in their comments, and the programs check them
+// only when they start, after the machines were changed.
 
 func kubeletEnums() map[string][]string {
 	return map[string][]string{
@@ -101,7 +101,7 @@ func kubeadmEnums() map[string][]string {
 	return enums
 }
 
-// owned is a field that paictl sets itself, or a value that would break the cluster.
+// owned describes a field that paictl sets itself, or a value that would break the cluster.
 type owned struct {
 	field string
 	is    func(v any) bool // nil: any value
@@ -174,7 +174,7 @@ func ownedKubeadm() []owned {
 	}
 }
 
-// checkOwned rejects settings that paictl sets itself.
+// checkOwned reports settings that paictl sets itself, and values that would break the cluster.
 func (k *checker) checkOwned(section string, settings map[string]any) {
 	rules := map[string]func() []owned{extraKubelet: ownedKubelet, extraKubeProxy: ownedKubeProxy, extraKubeadm: ownedKubeadm}[section]()
 	if section == extraKubelet && len(k.c.Kubernetes.Kubernetes.ClusterDNS) > 0 {
@@ -197,7 +197,7 @@ func (k *checker) checkOwned(section string, settings map[string]any) {
 	}
 }
 
-// lookUp returns the value at a dotted path.
+// lookUp returns the value at a path whose keys are separated by dots. The second result reports whether the value exists.
 func lookUp(settings map[string]any, field string) (any, bool) {
 	name, rest, deeper := strings.Cut(field, ".")
 	v, ok := settings[name]
@@ -210,7 +210,7 @@ func lookUp(settings map[string]any, field string) (any, bool) {
 
 func isZero(v any) bool { return reflect.ValueOf(v).IsZero() }
 
-// evictionSignals returns the keys of the kubelet's thresholds.
+// evictionSignals returns the signals that the kubelet's eviction thresholds can refer to.
 func evictionSignals() []string {
 	return []string{
 		"memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree",
@@ -220,8 +220,7 @@ func evictionSignals() []string {
 
 var percentage = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?%$`)
 
-// checkKubeletAmounts checks maps whose values are text in the type, but are parsed as quantities
-// when the kubelet starts.
+// checkKubeletAmounts checks maps whose values are strings according to the type, but must be quantities when the kubelet starts.
 func (k *checker) checkKubeletAmounts() {
 	for field, percent := range map[string]bool{
 		"evictionHard": true, "evictionSoft": true, "evictionMinimumReclaim": true, "systemReserved": false, "kubeReserved": false,
@@ -250,11 +249,10 @@ func (k *checker) checkKubeletAmounts() {
 	}
 }
 
-// podsPerBlock is the number of pod addresses of a machine: a /24 without the addresses of the network, the bridge and
-// the broadcast.
+// podsPerBlock is the number of pod addresses on a machine: a /24 without the addresses of the network, the bridge and the broadcast.
 const podsPerBlock = 253
 
-// number returns a decoded YAML value as a whole number.
+// number returns a decoded YAML value as an int. The second result is false if the value isn't a whole number.
 func number(v any) (int, bool) {
 	switch n := v.(type) {
 	case int:
@@ -265,7 +263,7 @@ func number(v any) (int, bool) {
 	return 0, false
 }
 
-// checkFlags rejects flags of the control plane that paictl or kubeadm sets.
+// checkFlags reports flags of the control plane that paictl or kubeadm sets.
 func (k *checker) checkFlags() {
 	ours := map[string]map[string]string{
 		"apiServer": {
@@ -306,7 +304,7 @@ func (k *checker) checkFlags() {
 	}
 }
 
-// checkVolumes rejects volumes that would replace paictl's volumes.
+// checkVolumes reports volumes that would replace volumes of paictl.
 func (k *checker) checkVolumes() {
 	v, _ := lookUp(k.c.Kubernetes.Kubernetes.Extra.Kubeadm, "apiServer.extraVolumes")
 	list, _ := v.([]any)
@@ -322,7 +320,7 @@ func (k *checker) checkVolumes() {
 	}
 }
 
-// addressPort returns the port of kube-proxy's ADDRESS:PORT.
+// addressPort returns the port in ADDRESS:PORT, the form of kube-proxy's settings. The second result is false if the value has another form.
 func addressPort(v any) (int, bool) {
 	s, _ := v.(string)
 	if a, err := netip.ParseAddrPort(s); err == nil {
@@ -331,7 +329,7 @@ func addressPort(v any) (int, bool) {
 	return 0, false
 }
 
-// checkPorts finds ports of kubelet and kube-proxy that another program on the machine uses.
+// checkPorts reports ports of the kubelet and of kube-proxy that another program on the machine uses.
 func (k *checker) checkPorts() {
 	e := k.c.Kubernetes.Kubernetes.Extra
 	for _, field := range []string{"metricsBindAddress", "healthzBindAddress"} {
@@ -363,7 +361,7 @@ func (k *checker) checkPorts() {
 	}
 }
 
-// placed describes the user of a port, and the line that sets it, if any.
+// placed describes the program that uses a port. If a line of the file sets the port, the description includes this line.
 func (k *checker) placed(p HostPort) string {
 	if len(p.extra) == 0 {
 		return p.User

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// checkGPUsForPods checks the GPUs of a machine that are for ordinary pods. The scheduler's configuration is checked separately for cells with
+// checkGPUsForPods checks the GPUs of a machine that are reserved for ordinary pods. A separate check finds cells of the scheduler that contain
 // these GPUs.
 func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	if len(m.GPUsForPods) == 0 {
@@ -46,7 +46,7 @@ func (k *checker) checkGPUsForPods(p fieldPath, m layout.Machine) {
 	k.checkServesPods(p)
 }
 
-// checkServesPods checks whether this Kubernetes release supports GPUs for ordinary pods.
+// checkServesPods checks whether the Kubernetes release supports GPUs for ordinary pods.
 func (k *checker) checkServesPods(p fieldPath) {
 	v, err := version.ParseGeneric(k.c.Kubernetes.Kubernetes.Version)
 	switch {

@@ -20,7 +20,7 @@ import (
 
 var kubernetesVersion = regexp.MustCompile(`^v1\.[0-9]+\.[0-9]+$`)
 
-// MaxNameServers is how many name servers the resolvers of pods use. The kubelet passes on only that many.
+// MaxNameServers is the number of name servers that resolvers in pods use. The kubelet passes on no further name servers.
 const MaxNameServers = 3
 
 func (k *checker) checkKubernetes() {
@@ -86,7 +86,7 @@ func (k *checker) checkAPI() {
 	}
 }
 
-// checkEndpoint checks api-endpoint.
+// checkEndpoint checks the setting api-endpoint.
 func (k *checker) checkEndpoint(masters []machine) {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-endpoint")
 	balancer := s.LoadBalanceIP != "" && !slices.ContainsFunc(masters, func(m machine) bool { return m.HostIP == s.LoadBalanceIP })
@@ -128,8 +128,7 @@ func (k *checker) checkEndpoint(masters []machine) {
 	}
 }
 
-// checkVIP checks api-vip. Whether the address is in the masters' network, and free, can only be checked on the
-// machines.
+// checkVIP checks the setting api-vip. Whether the address is free, and in the network of the masters, can be checked only on the machines.
 func (k *checker) checkVIP() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes").With("api-vip")
 	if s.APIVIP == "" {
@@ -153,7 +152,7 @@ func (k *checker) checkVIP() {
 	}
 }
 
-// badRegistry checks host[:port][/path] without a scheme.
+// badRegistry checks that a registry has the form host[:port][/path] without a scheme. It returns the mistake, or "".
 func badRegistry(s string) string {
 	switch {
 	case s == "":
@@ -166,7 +165,7 @@ func badRegistry(s string) string {
 	return ""
 }
 
-// checkNetworks compares the ranges with each other and with every known address.
+// checkNetworks checks the ranges of services and pods: their form and size, and that they overlap neither each other nor any known address.
 func (k *checker) checkNetworks() {
 	s, r, p := k.c.Kubernetes.Kubernetes, k.kube, where("kubernetes")
 	ranges := []struct{ field, cidr string }{{"service-cluster-ip-range", s.ServiceClusterIPRange}, {"pod-cidr", s.PodCIDR}}

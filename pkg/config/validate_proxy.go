@@ -13,10 +13,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// proxyURL matches URLs without characters that an environment file or a shell would interpret.
+// proxyURL matches URLs that contain only printable ASCII characters, because environment files and shells interpret others.
 var proxyURL = regexp.MustCompile(`^[!-~]+$`)
 
-// hasPassword reports whether a URL contains a password.
+// hasPassword reports whether a URL contains a password. It returns true for a URL that can't be parsed, because the URL may contain a password.
 func hasPassword(s secret.String) bool {
 	u, err := url.Parse(s.Reveal())
 	if err != nil {
@@ -26,7 +26,7 @@ func hasPassword(s secret.String) bool {
 	return set
 }
 
-// checkProxy checks the proxy settings. Its findings never contain a URL, which may have a password.
+// checkProxy checks the proxy settings. Its findings never contain a URL, because the URL may contain a password.
 func (k *checker) checkProxy() {
 	proxy := k.c.Kubernetes.Kubernetes.Proxy
 	r, p := k.place("proxy")

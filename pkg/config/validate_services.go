@@ -12,7 +12,7 @@ import (
 
 type machine = layout.Machine
 
-// where returns a path to a field.
+// where returns the path with the given steps.
 func where(steps ...any) fieldPath { return steps }
 
 func (k *checker) checkRoles() {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// goodFiles returns four files without a finding.
+// goodFiles returns the texts of four files without any finding.
 func goodFiles() map[string]string {
 	return map[string]string{
 		LayoutFile: `apiVersion: paictl.openpai.org/v1
@@ -59,7 +59,7 @@ func TestGoodFilesHaveNoFindings(t *testing.T) {
 	assert.Empty(t, findings)
 }
 
-// edit replaces one text in one of the good files.
+// edit replaces a text in one of the good files.
 type edit struct{ file, old, new string }
 
 func TestEveryRuleNamesPlaceAndRemedy(t *testing.T) {
@@ -382,7 +382,7 @@ func TestAFolderThatCannotBeReadIsNotCalledMissing(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "-o 'no such folder'", "a path is one word of the command")
 }
 
-// The charts check values that follow from other values. Only the mistake itself is reported, as the place that a person wrote.
+// The charts also check values that follow from other values. Only the original mistake is reported, at the place that the user wrote.
 func TestAConsequenceOfAMistakeIsNoSecondMistake(t *testing.T) {
 	files := goodFiles()
 	derived := func(c *Cluster) Findings {
@@ -433,7 +433,7 @@ func TestAnUnknownKeyHidesNoUnknownComponent(t *testing.T) {
 }
 
 func TestRulesHaveStableNames(t *testing.T) {
-	// Scripts match on these names: a change here is a change of interface.
+	// Scripts match these names, so changing a name changes the interface.
 	rules := map[string]bool{}
 	for _, file := range []string{"build.go", "existing.go", "existing_nodes.go", "generate.go", "load.go", "quickstart_check.go", "validate.go", "validate_existing.go", "validate_layout.go", "validate_gpus_for_pods.go", "validate_kubernetes.go", "validate_services.go", "typed.go", "validate_extra.go", "validate_proxy.go", "validate_driver.go", "network_plugin.go"} {
 		b, err := os.ReadFile(file)

@@ -11,9 +11,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// WriteFolder writes all files into dir, or none: it first writes and syncs them beside their targets, then renames them, and if a rename fails, it
-// undoes the earlier renames. Without force it returns an error that names existing files instead of replacing them. private reports which files
-// only their owner may read.
+// WriteFolder writes either all files into dir or none. It first writes and syncs temporary files beside their targets, and then renames them.
+// If a rename fails, it undoes the earlier renames. Without force, it returns an error that lists existing files instead of replacing them.
+// private reports whether only the owner may read a file.
 func WriteFolder(dir string, files map[string][]byte, private func(name string) bool, force bool) error {
 	if existing := existingFiles(dir, files); len(existing) > 0 && !force {
 		return hint.Errorf("give -f to replace them, or -o another folder; nothing was written",
@@ -29,7 +29,7 @@ func WriteFolder(dir string, files map[string][]byte, private func(name string) 
 	return nil
 }
 
-// writeFresh creates a folder and all its files atomically, by one rename.
+// writeFresh creates a folder with all its files atomically, with one rename.
 func writeFresh(dir string, files map[string][]byte, private func(string) bool) error {
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -80,7 +80,7 @@ func existingFiles(dir string, files map[string][]byte) []string {
 	return out
 }
 
-// writeInto replaces files in an existing folder, and undoes that if it fails.
+// writeInto writes files into an existing folder. After an error, it restores the previous files.
 func writeInto(dir string, files map[string][]byte, private func(string) bool) (err error) {
 	temp, err := os.MkdirTemp(dir, ".paictl-")
 	if err != nil {
@@ -111,8 +111,8 @@ func writeInto(dir string, files map[string][]byte, private func(string) bool) (
 	return syncFolder(dir)
 }
 
-// keepOld keeps the old file for restore: by a second link, or by a copy if the file system doesn't
-// support links.
+// keepOld keeps the old file so that it can be restored. It creates a second link to the file, or a copy if the file system doesn't support
+// links.
 func keepOld(target, backup string) error {
 	info, err := os.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

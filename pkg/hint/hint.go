@@ -1,6 +1,5 @@
-// Package hint carries a remedy along with an error.
-// In: an error and one sentence that says what to do. Out: an error whose text is
-// unchanged and whose remedy is printed once, at the top of the program.
+// Package hint adds remedies to errors.
+// In: an error and one sentence that says what to do. Out: an error with the same text. The program prints the remedy once, below the error.
 package hint
 
 import (
@@ -9,7 +8,8 @@ import (
 	"strings"
 )
 
-// Error is an error with a remedy. Its text is the text of the cause, so that a remedy never appears in the middle of a longer message.
+// Error is an error with a remedy. Its text is the text of Err without the remedy, so that a remedy never appears in the middle of a longer
+// message.
 type Error struct {
 	Err  error
 	Hint string
@@ -21,7 +21,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Wrap adds a remedy to err; nil stays nil.
+// Wrap adds a remedy to err. If err is nil, it returns nil.
 func Wrap(err error, remedy string) error {
 	if err == nil {
 		return nil
@@ -29,8 +29,7 @@ func Wrap(err error, remedy string) error {
 	return &Error{Err: err, Hint: remedy}
 }
 
-// Errorf makes an error with a remedy. The remedy comes first so that the
-// format's arguments can follow.
+// Errorf makes an error with a remedy. The remedy is the first parameter, so that the arguments of the format can follow the format.
 func Errorf(remedy, format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: remedy}
 }
@@ -43,7 +42,8 @@ func Of(err error) string {
 	return ""
 }
 
-// Quote makes one word of a text in a command that a person types, and leaves plain words as they are.
+// Quote quotes s for a shell, so that s is one word of a command that a user can copy. It returns s unchanged if a shell takes it literally
+// anyway.
 func Quote(s string) string {
 	special := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_-./,:@%+=~", r)
@@ -54,8 +54,8 @@ func Quote(s string) string {
 	return s
 }
 
-// Uncordon names the command that gives a node pods again. The action of the alert handler is in the audit, but not every cluster
-// has the alert handler.
+// Uncordon returns the command that allows new pods on a node again. "paictl node uncordon" is recorded in the audit log, but it needs the alert
+// handler, which not every cluster has.
 func Uncordon(node string) string {
 	return "paictl node uncordon " + node + " --reason TEXT (without the service alert-handler: kubectl uncordon " + node + ")"
 }

@@ -1,6 +1,6 @@
-// Package action has the commands "paictl action ...": requests to stop or requeue jobs, or to change machines, and their results.
-// In: flags, a sign-in or a kubeconfig. Out: tables, texts, and requests, for whose results it can wait. Commands of other groups that
-// make requests use Request.
+// Package action contains the commands "paictl action ...", which show and cancel requests to stop or requeue jobs or to change machines.
+// In: flags, a sign-in or a kubeconfig. Out: tables, texts and requests; a command can wait for the result of its request. Commands in other
+// packages use Request to make requests.
 package action
 
 import (
@@ -32,7 +32,7 @@ make such requests. Only administrators can see them.`,
 	return cmd
 }
 
-// completeNames completes the name of one action in the given phases; without phases, of any action.
+// completeNames completes the name of one action. If phases are given, it offers only actions in these phases.
 func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1.Phase) cobra.CompletionFunc {
 	q := client.ActionQuery{}
 	for _, p := range phases {
@@ -47,5 +47,5 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, phases ...actionsv1
 	})
 }
 
-// operation returns the operation with its target.
+// operation returns the operation of an action with its target, for example a machine.
 func operation(a *api.Action) string { return a.Operation.Verb() + " " + a.Target() }

@@ -23,7 +23,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// server is a pai-server that the user is signed in to. Each request for an action returns its next state; the last state stays.
+// server is a pai-server where the user is signed in. Each request for an action returns the next state; when all states were returned, it
+// returns the last state.
 type server struct {
 	mu      sync.Mutex
 	states  []api.Action
@@ -147,7 +148,7 @@ func TestAnActionIsCanceledWithAReason(t *testing.T) {
 	assert.Equal(t, []map[string]any{{"reason": "not today"}}, s.sent)
 }
 
-// request returns a command that drains a machine, and reads the result without a pause.
+// request returns a command that drains a machine. It checks the action without pauses.
 func request(f *cmdutil.Factory) *cobra.Command {
 	r := &Request{Every: time.Nanosecond}
 	cmd := &cobra.Command{Use: "drain NODE", RunE: func(cmd *cobra.Command, args []string) error {

@@ -61,7 +61,7 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 	return nil
 }
 
-// writeAction writes an action as a page. Fields without a value are left out.
+// writeAction writes a page about an action. It omits fields without a value.
 func writeAction(out io.Writer, a *api.Action) {
 	at := func(t *time.Time) string {
 		if t == nil {

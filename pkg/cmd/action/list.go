@@ -26,7 +26,7 @@ type ListOptions struct {
 	Watch      time.Duration
 }
 
-// maxActions is the largest page of the server.
+// maxActions is the maximum number of actions that the server returns at once.
 const maxActions = 1000
 
 // NewCmdList returns "paictl action list".

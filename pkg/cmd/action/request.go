@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Request holds the flags of a command that creates an action, and creates it.
+// Request creates an action with the flags of a command. Several commands share these flags.
 type Request struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
@@ -27,11 +27,11 @@ type Request struct {
 	Grace      time.Duration
 	DryRun     bool
 	Wait       bool
-	// Every is the interval between two checks of an action; 0 means a second.
+	// Every is the interval between two checks of an action. 0 means one second.
 	Every time.Duration
 }
 
-// AddFlags adds the flags to a command.
+// AddFlags adds the flags of the request to a command.
 func (r *Request) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	r.Factory = f
 	fl := cmd.Flags()
@@ -43,7 +43,7 @@ func (r *Request) AddFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmdutil.AddOutputFlag(cmd, &r.Output, "text", "json", "yaml")
 }
 
-// Check checks the flags.
+// Check returns an error if the flags are not valid.
 func (r *Request) Check() error {
 	if strings.TrimSpace(r.Reason) == "" {
 		return cmdutil.Usagef("say why: --reason TEXT")
@@ -54,8 +54,8 @@ func (r *Request) Check() error {
 	return nil
 }
 
-// Run creates an action for an operation on a machine, and with --wait waits for its result. The result of a dry run is available at once, so the
-// command always waits for the result.
+// Run creates an action for an operation on a machine. With --wait, or for a dry run, it waits for the result of the action. The result of a dry
+// run is available at once.
 func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine string) error {
 	w, err := r.Connection.Open(r.Factory)
 	if err != nil {
@@ -82,7 +82,8 @@ func (r *Request) Run(ctx context.Context, do actionsv1.Operation, machine strin
 	return nil
 }
 
-// show prints an action, or a text about the action. If the action didn't succeed, the text is in the command's error.
+// show prints an action, or the text about it. If the action has finished without success, it prints no text, because the error of the command
+// contains it.
 func (r *Request) show(a *api.Action, text string) error {
 	if !r.Output.Is("text") {
 		return r.Output.Write(r.Factory.IO.Out, a, cmdutil.Table{})
@@ -94,10 +95,10 @@ func (r *Request) show(a *api.Action, text string) error {
 	return err
 }
 
-// undecided is the number of polls before a user is notified that the action hasn't begun.
+// undecided is the number of checks after which follow tells the user that the action hasn't begun.
 const undecided = 15
 
-// follow shows the progress of an action until it has finished. Ctrl-C ends only the command.
+// follow prints the progress of an action until the action has finished. Ctrl-C ends only the command, and the action continues.
 func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (*api.Action, error) {
 	every, last := r.Every, ""
 	if every == 0 {
@@ -130,7 +131,7 @@ func (r *Request) follow(ctx context.Context, s *client.Server, a *api.Action) (
 	return a, nil
 }
 
-// progress describes the state of an action; for a drain, with the remaining pods.
+// progress describes the state of an action. For a drain, it also lists remaining pods.
 func progress(a *api.Action) string {
 	const most = 5
 	text := strings.ToLower(a.Phase)
@@ -161,7 +162,7 @@ func progress(a *api.Action) string {
 	return text
 }
 
-// left ends a command after Ctrl-C.
+// left ends a command after Ctrl-C. It prints how to show or withdraw the action.
 func (r *Request) left(a *api.Action) error {
 	r.Factory.IO.Say("\nThe request remains. Show it with: paictl action get %[1]s; withdraw it with: paictl action cancel %[1]s --reason TEXT", a.Name)
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}

@@ -1,4 +1,4 @@
-// Package alert has the commands "paictl alert ...": the alerts that fire, and silences.
+// Package alert contains the commands "paictl alert ...", which show firing alerts and manage silences.
 // In: flags, a sign-in or a kubeconfig. Out: tables, texts, and silences in Alertmanager.
 package alert
 
@@ -27,7 +27,7 @@ alerts either. Everyone sees the alerts about their jobs; administrators see all
 	return cmd
 }
 
-// completeAlerts completes the name of one alert that fires.
+// completeAlerts completes the name of one firing alert.
 func completeAlerts(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
 	return connection.Complete(f, fl, 1, (*client.Server).Alerts, func(all *api.Alerts) (out []string) {
 		for i := range all.Items {
@@ -37,7 +37,7 @@ func completeAlerts(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFu
 	})
 }
 
-// completeSilences completes the id of one silence.
+// completeSilences completes the ID of one silence.
 func completeSilences(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
 	return connection.Complete(f, fl, 1, (*client.Server).Silences, func(all *api.Silences) (out []string) {
 		for i := range all.Items {
@@ -47,7 +47,7 @@ func completeSilences(f *cmdutil.Factory, fl *connection.Flags) cobra.Completion
 	})
 }
 
-// matchers formats a list of matchers for people.
+// matchers formats matchers for a person.
 func matchers(all []api.Matcher) string {
 	out := ""
 	for i := range all {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// server is a pai-server that the user is signed in to. It returns alerts or silences, and keeps the requests.
+// server is a pai-server where the user is signed in. It returns the given alerts and silences, and records the requests.
 type server struct {
 	alerts   api.Alerts
 	silences api.Silences

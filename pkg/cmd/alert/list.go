@@ -94,7 +94,7 @@ func (opts *ListOptions) show(all *api.Alerts, now time.Time) error {
 	return opts.Output.Write(io.Out, shown, t)
 }
 
-// labels returns the labels of an alert without the labels that have their own columns.
+// labels returns the labels of an alert, except for the labels that have separate columns.
 func labels(a *api.Alert) string {
 	var out []string
 	for name, value := range a.Labels {

@@ -25,11 +25,11 @@ type SilenceOptions struct {
 	Match      []string
 	For        time.Duration
 	Reason     string
-	// Matchers are parsed from the name and Match.
+	// Matchers are the conditions on labels, parsed from the name of the alert and from Match.
 	Matchers []api.Matcher
 }
 
-// defaultSilence is the duration of a silence if --for is missing.
+// defaultSilence is how long a silence lasts if --for is missing.
 const defaultSilence = 2 * time.Hour
 
 // NewCmdSilence returns "paictl alert silence".

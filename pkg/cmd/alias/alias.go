@@ -1,6 +1,6 @@
-// Package alias keeps the command lines of the original paictl working.
-// In: the arguments as typed. Out: the arguments in the current spelling, with a line that shows
-// them, or only the line if there is no corresponding command.
+// Package alias translates the command lines of the original paictl.
+// In: the arguments as the user typed them. Out: the arguments in the current spelling, and a line that shows the new command line. If there is
+// no corresponding command, only the line.
 package alias
 
 import (
@@ -9,18 +9,17 @@ import (
 	"strings"
 )
 
-// rule maps one of the original's commands to ours. It accepts the spellings of
-// OpenPAI 0.6 to 1.8.
+// rule maps one command of the original paictl to a current command. It accepts the spellings of OpenPAI 0.6 to 1.8.
 type rule struct {
 	old []string
 	now []string // nil: there is no new command
-	// flags maps a flag of the old command to the current one; other flags stay unchanged.
+	// flags maps flags of the old command to the current flags. Other flags stay unchanged.
 	flags map[string]string
-	// dropped are flags of the old command that have no effect now; each took a value.
+	// dropped are flags of the old command that have no effect now. Each had a value.
 	dropped []string
-	// values maps a flag with a value of the old command, "-m service", to the current words.
+	// values maps a flag with a certain value in the old command, such as "-m service", to the current words.
 	values map[string]string
-	// lists are current flags that took several words in the old command: "-n a b".
+	// lists are current flags whose values were separate words in the old command, such as "-n a b".
 	lists []string
 	// say replaces the default note if now is nil.
 	say string
@@ -51,7 +50,7 @@ func rules() []rule {
 		{old: words("service refresh"), now: words("service start"), flags: services, lists: several},
 		{old: words("config get-id"), now: words("config get-id"), flags: onCluster},
 		{old: words("config pull"), now: words("config pull"), flags: onCluster},
-		// A push now has a message. The modes of the original aren't used as messages.
+		// A push now needs a message. The modes of the original command aren't used as messages.
 		{old: words("config push"), now: words("config push"), flags: onCluster, values: map[string]string{
 			"-m all": "", "-m service": "--only layout.yaml,services-configuration.yaml"}},
 		{old: words("config external-config-update"), say: `"config push --from git::URL//path?ref=BRANCH" takes the files from a repository`},
@@ -62,10 +61,10 @@ func rules() []rule {
 	}
 }
 
-// Rewrite returns args in the current spelling, and a note about the change for the operator, or ""
-// if it changed nothing. If it returns a note and nil args, there is no command to run.
+// Rewrite translates args to the current spelling. It returns a note about the changes for the user, or "" if it changed nothing. If it returns
+// a note and nil args, there is no current command.
 func Rewrite(args []string) (rewritten []string, note string) {
-	// Flags with the same meaning for every command. -p/--config-path hasn't changed.
+	// These flags have the same meaning for every command. -p/--config-path is unchanged.
 	everywhere := map[string]string{"--kube-config-path": "--kubeconfig"}
 	i := firstWord(args)
 	for _, r := range rules() {
@@ -92,7 +91,7 @@ func Rewrite(args []string) (rewritten []string, note string) {
 	return args, ""
 }
 
-// joinNotes combines notes about flags to one note for the operator, or "".
+// joinNotes combines notes about flags into one note for the user. It returns "" if there are no notes.
 func joinNotes(notes []string) string {
 	if len(notes) == 0 {
 		return ""
@@ -100,7 +99,7 @@ func joinNotes(notes []string) string {
 	return "paictl: " + strings.Join(notes, ", ")
 }
 
-// joinLists replaces "-n a b" with "-n a,b".
+// joinLists replaces "-n a b" with "-n a,b" for the given flags. It also returns notes about the replaced flags.
 func joinLists(args, lists []string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		rest = append(rest, args[i])
@@ -123,8 +122,8 @@ func joinLists(args, lists []string) (rest, notes []string) {
 	return rest, notes
 }
 
-// firstWord returns the index of the first argument that isn't a flag. --log-file is the
-// only flag before the command that takes its value as a separate word.
+// firstWord returns the index of the first argument that isn't a flag. It skips the value of --log-file, the only flag before the command whose
+// value is a separate word.
 func firstWord(args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -137,8 +136,7 @@ func firstWord(args []string) int {
 	return len(args)
 }
 
-// renameFlags renames flags, also as --flag=value, up to a "--". It returns notes about the renamed
-// flags; args itself is not changed.
+// renameFlags renames flags, also in the form --flag=value, up to a "--". It returns notes about the renamed flags, and doesn't change args.
 func renameFlags(args []string, names map[string]string) (renamed, notes []string) {
 	out := slices.Clone(args)
 	for i, a := range out {
@@ -159,7 +157,7 @@ func renameFlags(args []string, names map[string]string) (renamed, notes []strin
 	return out, notes
 }
 
-// dropFlags removes flags with their values, up to a "--", and returns their names.
+// dropFlags removes flags with their values, up to a "--". It returns notes about the removed flags.
 func dropFlags(args, flags []string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -178,7 +176,7 @@ func dropFlags(args, flags []string) (rest, notes []string) {
 	return rest, notes
 }
 
-// replaceValues replaces flags with certain values, up to a "--", and returns their names.
+// replaceValues replaces flags that have certain values, up to a "--". It returns notes about the replaced flags.
 func replaceValues(args []string, values map[string]string) (rest, notes []string) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {

@@ -1,4 +1,4 @@
-// Package audit has the command "paictl audit", which lists the actions of users on the server.
+// Package audit contains the command "paictl audit", which lists the actions of users on the server.
 // In: flags, a sign-in or a kubeconfig. Out: a table of records.
 package audit
 
@@ -101,7 +101,7 @@ func run(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// object formats the name of an object for people.
+// object formats the name of the object of a record, with its owner if the owner is known.
 func object(r *audit.Record) string {
 	if r.Owner != "" && r.Owner != r.Object && r.Object != "" {
 		return r.Owner + "/" + r.Object

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	cmdtest.Main(kubetest.Wrap(m), func() { os.Exit(cmd.Main(context.Background(), cmdutil.New("v0.0.0-test"), os.Args[1:])) })
 }
 
-// The script queries a server. There, ann has submitted and stopped a job, and a request of mia was denied.
+// The script runs against a server where ann has submitted and stopped a job, and a request of mia was denied.
 func TestScriptsOnAServer(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// buildOptions of "paictl bundle build".
+// buildOptions are the options of "paictl bundle build".
 type buildOptions struct {
 	IO     *iostreams.IOStreams
 	Dir    string

@@ -1,4 +1,5 @@
-// Package bundle is the command "paictl bundle": build, check and show the folder of programs and images that clusters are installed from.
+// Package bundle contains the commands "paictl bundle ...", which build, check and show the folder with the programs and images for the
+// installation of clusters.
 // In: flags. Out: calls of pkg/cluster/bundle, and tables.
 package bundle
 
@@ -12,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// NewCmdBundle returns "paictl bundle" with its verbs.
+// NewCmdBundle returns "paictl bundle" with its subcommands.
 func NewCmdBundle(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
@@ -31,7 +32,7 @@ For machines without internet access, you add the packages of NVIDIA's driver yo
 	return cmd
 }
 
-// folder returns the bundle's folder: from an argument or a flag, from paictl's settings, or the default.
+// folder returns the folder of the bundle: from an argument or a flag, otherwise from paictl's settings, otherwise the default folder.
 func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
 	given := strings.Join(args, "")
 	if flag != "" && given != "" {
@@ -47,17 +48,17 @@ func folder(f *cmdutil.Factory, flag string, args []string) (string, error) {
 	return cmp.Or(settings.GetString("bundle"), bundle.DefaultDir), nil
 }
 
-// addBundleFlag adds --bundle, which other commands have, too.
+// addBundleFlag adds --bundle. It is an alternative to the argument DIR, because other commands have this flag too.
 func addBundleFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "bundle", "", "folder of the bundle; the same as DIR")
 	_ = cmd.MarkFlagDirname("bundle")
 }
 
-// addDirFlag adds -o/--output, the folder to write to.
+// addDirFlag adds -o/--output, the folder that the bundle is written to.
 func addDirFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVarP(dir, "output", "o", "", "folder of the bundle (default: $PAICTL_BUNDLE, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("output")
 }
 
-// dirHelp is the end of the help of commands that take the folder as an argument.
+// dirHelp is the end of the help texts of commands that accept the folder as an argument.
 const dirHelp = "DIR, or $PAICTL_BUNDLE, or " + bundle.DefaultDir

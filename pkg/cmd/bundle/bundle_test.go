@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// newBundle makes a bundle of a program and an image.
+// newBundle creates a bundle with a program and an image, and returns its folder.
 func newBundle(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func newBundle(t *testing.T) string {
 	return dir
 }
 
-// paictl runs "paictl bundle ARGS".
+// paictl runs "paictl bundle" with the given arguments.
 func paictl(t *testing.T, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	f := cmdutil.New("test")

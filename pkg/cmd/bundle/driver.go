@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// addDriverOptions of "paictl bundle add-driver".
+// addDriverOptions are the options of "paictl bundle add-driver".
 type addDriverOptions struct {
 	driver.Addition
 
@@ -64,7 +64,7 @@ func addDriverRun(ctx context.Context, opts *addDriverOptions) error {
 	return tellDriver(opts.IO, &opts.Output, r)
 }
 
-// removeDriverOptions of "paictl bundle remove-driver".
+// removeDriverOptions are the options of "paictl bundle remove-driver".
 type removeDriverOptions struct {
 	driver.Removal
 
@@ -117,7 +117,7 @@ func addDriverFlags(cmd *cobra.Command, dir, system *string, dryRun *bool) {
 	cmd.Flags().BoolVar(dryRun, "dry-run", false, "show what would be done, and do nothing")
 }
 
-// tellDriver writes the packages to stdout, and messages about the drivers to stderr.
+// tellDriver prints the packages on stdout, and messages about the drivers on stderr.
 func tellDriver(io *iostreams.IOStreams, out *cmdutil.Output, r *driver.Report) error {
 	if err := out.Write(io.Out, r, driverTable(r)); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// fetchOptions of "paictl bundle fetch".
+// fetchOptions are the options of "paictl bundle fetch".
 type fetchOptions struct {
 	IO     *iostreams.IOStreams
 	Dir    string
@@ -25,7 +25,7 @@ type fetchOptions struct {
 	Mirror string
 	Arch   string
 
-	// From is fromRelease or fromUpstream.
+	// From is the source: fromRelease or fromUpstream.
 	From    string
 	Address string
 	Key     string
@@ -33,7 +33,7 @@ type fetchOptions struct {
 	Release release.Key // the key that signs the release
 }
 
-// The sources of a bundle.
+// The sources that a bundle can be fetched from.
 const (
 	fromRelease  = "release"
 	fromUpstream = "upstream"
@@ -94,7 +94,7 @@ It can also be set as "mirror" in paictl's settings, or in PAICTL_MIRROR.`,
 	return cmd
 }
 
-// complete reads the settings, chooses the source and rejects flags of other sources.
+// complete reads the settings, chooses the source, and rejects flags that only apply to the other source.
 func (o *fetchOptions) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	settings, err := f.Settings()
 	if err != nil {
@@ -159,7 +159,7 @@ func fetchRun(ctx context.Context, opts *fetchOptions) error {
 	return err
 }
 
-// releaseRun fetches from a release.
+// releaseRun fetches a bundle from a release of paictl.
 func releaseRun(ctx context.Context, opts *fetchOptions) error {
 	o := fetch.ReleaseOptions{
 		Dir: opts.Dir, Address: opts.Address, Mirror: opts.Mirror, Version: version.Version, Arch: opts.Arch, Key: opts.Release, Progress: opts.IO.Err,

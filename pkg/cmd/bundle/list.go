@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// listOptions of "paictl bundle list".
+// listOptions are the options of "paictl bundle list".
 type listOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output

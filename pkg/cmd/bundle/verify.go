@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// verifyOptions of "paictl bundle verify".
+// verifyOptions are the options of "paictl bundle verify".
 type verifyOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
 	Dir    string
 }
 
-// verdict is the result of hashing one artifact.
+// verdict is the result of comparing one artifact with its checksum.
 type verdict struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
@@ -108,7 +108,7 @@ func verdicts(b *bundle.Bundle, corrupt *bundle.CorruptError) []verdict {
 	return out
 }
 
-// verdictTable shows only the faults.
+// verdictTable returns a table of the artifacts that are missing or have a wrong checksum.
 func verdictTable(list []verdict) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FILE", "EXPECTED", "FOUND"}}
 	for _, v := range list {

@@ -188,8 +188,8 @@ nodes that don't answer; add them later with --catch-up. Run it again if it is i
 	return cmd
 }
 
-// goOn returns the command for machines that a rotation could not change; typed is the command that ran. The remaining machines
-// must not cause another rotation.
+// goOn returns the command to run for the machines that the rotation could not change. typed is the command that the user ran. If machines were
+// left behind, the command must not start another rotation.
 func (opts *CertsOptions) goOn(typed string) string {
 	if opts.How.Leave {
 		return "paictl cluster certs rotate-ca --catch-up -p " + hint.Quote(opts.Flags.Dir)

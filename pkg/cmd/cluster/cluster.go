@@ -1,7 +1,5 @@
-// Package cluster has the commands "paictl cluster ...", which turn machines into a Kubernetes
-// cluster, and back.
-// In: flags and a configuration folder. Out: the results of pkg/cluster, as progress on
-// stderr and data on stdout.
+// Package cluster contains the commands "paictl cluster ...", which turn machines into a Kubernetes cluster, and back.
+// In: flags and a configuration folder. Out: the results of pkg/cluster, as progress on stderr and data on stdout.
 package cluster
 
 import (

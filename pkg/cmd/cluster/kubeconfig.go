@@ -87,7 +87,7 @@ func kubeconfigRun(ctx context.Context, opts *KubeconfigOptions) error {
 	return nil
 }
 
-// file returns the file that kubectl would also write.
+// file returns the path of the kubeconfig that kubectl would also write to.
 func (opts *KubeconfigOptions) file() string {
 	if opts.File != "" {
 		return opts.File

@@ -28,7 +28,7 @@ type PlanOptions struct {
 type planned struct {
 	Cluster string          `json:"cluster"`
 	Changes []engine.Change `json:"changes"`
-	// Unreachable are hosts that could not be queried: their changes are not known.
+	// Unreachable are the hosts that could not be queried, so that their changes are not known.
 	Unreachable []engine.Failed `json:"unreachable,omitempty"`
 }
 

@@ -53,7 +53,7 @@ A machine that can't be reached is a finding too; if all others pass, the exit c
 	return cmd
 }
 
-// looks lists the checks, each with a description.
+// looks returns the ID and the description of each check.
 func looks() (out [][2]string) {
 	for _, c := range preflight.Checks() {
 		out = append(out, [2]string{c.ID, c.Looks})
@@ -72,7 +72,7 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 	findings, err := cluster.Preflight(ctx, s.Spec, o, opts.Fix)
 	if failed, ok := errors.AsType[*engine.PreflightError](err); ok {
 		findings = failed.Findings
-		// The findings themselves are printed below, each with its remedy.
+		// The findings are printed below, each with its remedy, so the error itself is not printed.
 		err = &cmdutil.CodeError{Err: err, Code: cmdutil.ExitPreflight, Silent: true}
 	}
 	partial, _ := errors.AsType[*engine.PartialError](err)
@@ -88,8 +88,7 @@ func preflightRun(ctx context.Context, opts *PreflightOptions) error {
 	return err
 }
 
-// writeFindings prints the findings and a conclusion. partial names the hosts that could
-// not be checked, if the others passed.
+// writeFindings prints the findings and a conclusion. partial lists the hosts that could not be checked; it is nil if all hosts were checked.
 func writeFindings(opts *PreflightOptions, findings []preflight.Finding, partial *engine.PartialError) error {
 	w := opts.Factory.IO.Out
 	if !opts.Output.Is("table") {

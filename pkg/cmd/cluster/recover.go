@@ -17,7 +17,7 @@ type RecoverOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	// Dead and New replace a machine of the control plane. FromMember makes one member of etcd continue alone.
+	// Dead and New are the machine of the control plane to replace, and its replacement. FromMember is the member of etcd that continues alone.
 	Dead, New, FromMember string
 	Roles                 []string
 	DryRun, Force, Fix    bool

@@ -28,7 +28,7 @@ type StatusOptions struct {
 	Plan    bool
 }
 
-// NewCmdStatus returns "paictl cluster status". runF replaces the run in tests.
+// NewCmdStatus returns "paictl cluster status". Tests pass runF, which replaces the function that runs the command.
 func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
 	opts := &StatusOptions{Factory: f}
 	cmd := &cobra.Command{
@@ -83,7 +83,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 		return werr
 	}
 	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
-		// The text below the table explains the error.
+		// The error itself is not printed, because the text below the table explains it.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err
@@ -165,8 +165,8 @@ func componentTable(st *cluster.Status) cmdutil.Table {
 	return t
 }
 
-// writeCertificates groups certificates by name and day, because the certificates of many machines expire together. Certificates that expire first
-// come first.
+// writeCertificates prints the certificates, grouped by name and day, because the certificates of many machines expire together. The groups that
+// expire first come first.
 func writeCertificates(w io.Writer, out *cmdutil.Output, st *cluster.Status) error {
 	if len(st.Certificates) == 0 {
 		return nil

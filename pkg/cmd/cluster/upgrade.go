@@ -32,10 +32,10 @@ type UpgradeOptions struct {
 	Upgrade       cluster.UpgradeOptions
 }
 
-// backupAge is how old the cluster's last backup may be when an upgrade begins.
+// backupAge is the maximum age of the last backup of the cluster when an upgrade begins.
 const backupAge = 24 * time.Hour
 
-// NewCmdUpgrade returns "paictl cluster upgrade". runF replaces the run in tests.
+// NewCmdUpgrade returns "paictl cluster upgrade". Tests pass runF, which replaces the function that runs the command.
 func NewCmdUpgrade(f *cmdutil.Factory, runF func(context.Context, *UpgradeOptions) error) *cobra.Command {
 	opts := &UpgradeOptions{Factory: f}
 	cmd := &cobra.Command{
@@ -115,7 +115,7 @@ func (opts *UpgradeOptions) check() error {
 	return err
 }
 
-// atOnce parses a number of machines, or a percentage such as 10%, which is at least one machine.
+// atOnce parses a number of machines or a percentage such as 10%. A percentage results in at least one machine.
 func atOnce(text string, of int) (int, error) {
 	digits, part := strings.CutSuffix(text, "%")
 	n, err := strconv.Atoi(digits)
@@ -154,7 +154,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	s.Options.Retry = func([]string) string { return s.Options.Command } // the upgrade continues where it stopped
 	written, begun := false, false
 	opts.Upgrade.Begin = func() error {
-		// Write the release before the first machine is upgraded: otherwise another command would reject the machines.
+		// Write the release before the first machine is upgraded. Otherwise another command would reject machines that were upgraded.
 		if err := s.Release.Write(); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	return err
 }
 
-// Describes the upgrade before it begins.
+// Describes the upgrade to the user before it begins.
 func (opts *UpgradeOptions) tells(from, to string) string {
 	jobs := map[cluster.JobPolicy]string{
 		cluster.JobsWait: "the upgrade waits until their jobs have finished.", cluster.JobsRequeue: "their tasks begin again on other machines.", cluster.JobsStop: "jobs that have tasks there are stopped.",

@@ -1,6 +1,5 @@
-// Package cmdtest runs command lines as a person would type them, for tests.
-// In: txtar scripts in testdata/script. Out: a test per script. Scripts have one additional
-// command, "exits CODE COMMAND ARGS...".
+// Package cmdtest runs command lines in tests as a user would type them.
+// In: txtar scripts in testdata/script. Out: a test per script. Scripts can use an additional command, "exits CODE COMMAND ARGS...".
 package cmdtest
 
 import (
@@ -13,31 +12,31 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// Main makes the test binary serve as paictl in scripts, then runs the tests. The program is an
-// argument because the packages of commands can't import the package that assembles them.
+// Main makes the test binary behave as paictl in scripts, and runs the tests. The function paictl is a parameter, because the packages of the
+// commands can't import the package that assembles the commands.
 func Main(m testscript.TestingM, paictl func()) {
 	testscript.Main(m, map[string]func(){"paictl": paictl})
 }
 
-// Run runs the scripts of testdata/script, each in its own folder and with its own home.
+// Run runs the scripts in testdata/script, each in a separate folder and with a separate home.
 func Run(t *testing.T) {
 	t.Helper()
 	RunIn(t, "testdata/script", nil)
 }
 
-// RunIn runs the scripts of another folder, with further variables in their environment.
+// RunIn runs the scripts in the folder dir. env contains additional environment variables.
 func RunIn(t *testing.T, dir string, env map[string]string) {
 	t.Helper()
 	run(t, testscript.Params{Dir: dir}, env)
 }
 
-// RunFiles runs the given scripts, with further variables in their environment.
+// RunFiles runs the given scripts. env contains additional environment variables.
 func RunFiles(t *testing.T, files []string, env map[string]string) {
 	t.Helper()
 	run(t, testscript.Params{Files: files}, env)
 }
 
-// run runs scripts. The condition [signed-in] holds if the environment names a server.
+// run runs scripts. The condition [signed-in] is true if the environment sets a server.
 func run(t *testing.T, p testscript.Params, env map[string]string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
@@ -64,7 +63,7 @@ func run(t *testing.T, p testscript.Params, env map[string]string) {
 	})
 }
 
-// exits implements "exits CODE COMMAND ARGS...": the command must end with exactly that code.
+// exits implements "exits CODE COMMAND ARGS...". The test fails unless the command exits with this code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND ARGS...")

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// client returns an SSH client for the machines. Its gate rejects scripts that would change the machines.
+// client returns an SSH client for the machines. The client rejects scripts that would change the machines.
 func client(f *cmdutil.Factory, acceptNew bool, timeout time.Duration) *ssh.Client {
 	o := ssh.Options{Gate: ssh.DryRunGate{}, Tracer: ssh.SlogTracer{Log: f.Log}, DialTimeout: timeout, ScriptTimeout: timeout}
 	if acceptNew {

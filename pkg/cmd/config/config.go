@@ -1,5 +1,5 @@
-// Package config has the commands "paictl config ...": generate, check, show and migrate a
-// cluster's configuration, and store it in the cluster.
+// Package config contains the commands "paictl config ...", which generate, check, show and migrate the configuration of a cluster, and store it
+// in the cluster.
 // In: flags, a quick-start file or a configuration folder. Out: files, findings, values.
 package config
 
@@ -33,7 +33,7 @@ push" stores them in the cluster, and "paictl service start" uses that copy.`,
 	return cmd
 }
 
-// addDirFlag adds -p, which all commands on a configuration folder have.
+// addDirFlag adds the flag -p. All commands on a configuration folder have this flag.
 func addDirFlag(cmd *cobra.Command, f *cmdutil.Factory, dir *string) {
 	cmd.Flags().StringVarP(dir, "config-path", "p", ".", "folder with the configuration (setting: config, PAICTL_CONFIG)")
 	_ = cmd.MarkFlagDirname("config-path")

@@ -22,13 +22,13 @@ import (
 // GenerateOptions are the options of "paictl config generate".
 type GenerateOptions struct {
 	IO *iostreams.IOStreams
-	// Dial returns the client for the machines; the command closes it.
+	// Dial returns a client for the machines. The command closes the client.
 	Dial func(acceptNew bool, timeout time.Duration) DialCloser
-	// Open opens a cluster that exists.
+	// Open connects to an existing cluster.
 	Open func(kube.Options) (*kube.Cluster, error)
 
 	QuickStart string
-	// Existing reads an existing cluster instead of a quick-start file.
+	// Existing means that an existing cluster is described, and there is no quick-start file.
 	Existing bool
 	Cluster  kube.Options
 	Masters  []string
@@ -41,7 +41,7 @@ type GenerateOptions struct {
 	Timeout   time.Duration
 }
 
-// DialCloser is an ssh.Dialer. Close ends its connections.
+// DialCloser is an ssh.Dialer whose connections Close closes.
 type DialCloser interface {
 	ssh.Dialer
 	io.Closer
@@ -105,11 +105,11 @@ as in managed clouds, paictl chooses one node, or uses those of --masters.`,
 	return cmd
 }
 
-// usualKubeconfig is the value of --from-kubeconfig if the user doesn't name a file.
+// usualKubeconfig is the value of --from-kubeconfig if the user gives the flag without a file.
 const usualKubeconfig = "usual"
 
-// kubeconfigFile returns the flag's value, or the argument after it: pflag accepts the value of a
-// flag with an optional value only after "=".
+// kubeconfigFile returns the file of --from-kubeconfig. The file may also be the argument after the flag, because pflag accepts an optional
+// value only after "=".
 func kubeconfigFile(flag string, args []string) string {
 	switch {
 	case len(args) > 0:
@@ -120,7 +120,7 @@ func kubeconfigFile(flag string, args []string) string {
 	return flag
 }
 
-// complete checks combinations of flags.
+// complete checks which flags and arguments are given together.
 func (opts *GenerateOptions) complete(cmd *cobra.Command, kubeconfig string, args []string) error {
 	switch {
 	case !opts.Existing && len(args) > 0:
@@ -167,9 +167,8 @@ func generateRun(ctx context.Context, opts *GenerateOptions) error {
 	return nil
 }
 
-// builtImages returns sections of services with the images of a bundle that was built here, because the
-// charts name upstream's images. It ignores a bundle that can't be opened: commands that need the bundle
-// report that.
+// builtImages returns sections of services that refer to the images in a bundle that was built on this machine. Without these sections, the
+// charts use the upstream images. It ignores a bundle that can't be opened, because commands that need the bundle report the error.
 func builtImages(dir string) map[string]map[string]any {
 	b, err := bundle.Open(dir)
 	if err != nil || b.Manifest().Origin != bundle.OriginBuild {
@@ -199,8 +198,8 @@ func generate(ctx context.Context, opts *GenerateOptions, g config.Generation) (
 	return config.Generate(ctx, g)
 }
 
-// progress shows machines as they respond: on a terminal in one line that is rewritten, otherwise only failures (the error lists them again with
-// remedies).
+// progress returns a function that shows on a terminal how many machines have responded, and which machines failed. It returns nil if there is
+// no terminal; the error of the command lists the failures with remedies.
 func progress(io *iostreams.IOStreams) func(done, total int, host string, err error) {
 	if !io.IsErrTTY() {
 		return nil
@@ -216,7 +215,7 @@ func progress(io *iostreams.IOStreams) func(done, total int, host string, err er
 	}
 }
 
-// printFiles writes the files as one stream of YAML documents.
+// printFiles writes the generated files, with secrets masked, as one stream of YAML documents.
 func printFiles(w io.Writer, g *config.Generated) error {
 	files, err := g.Masked(catalogue.SecretPaths(g.Cluster)...)
 	if err != nil {

@@ -56,7 +56,7 @@ func historyRun(ctx context.Context, opts *HistoryOptions) error {
 	return opts.Output.Write(opts.IO.Out, history, t)
 }
 
-// filesOf lists the files of a revision in one cell of a table.
+// filesOf returns the names of the files in a revision as the text of one cell.
 func filesOf(names []string) string {
 	if len(names) == len(config.Files()) {
 		return "all"

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// The charts must accept the sections that are made from the original's.
+// The charts must accept the sections that are migrated from the original's configuration.
 func TestTheChartsTakeMigratedSections(t *testing.T) {
 	for _, name := range []string{"g1", "g2"} {
 		t.Run(name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func pullCopy(ctx context.Context, s *stored, revision int) (*store.Copy, error)
 	return s.At(ctx, revision)
 }
 
-// differ returns the files in the folder that exist and have different content.
+// differ returns the names of the files that exist in the folder dir with different content.
 func differ(dir string, files map[string][]byte) []string {
 	var out []string
 	for _, name := range config.Files() {

@@ -44,7 +44,7 @@ type pushed struct {
 	Context string `json:"context"`
 	Server  string `json:"server"`
 	DryRun  bool   `json:"dryRun,omitempty"`
-	// Revision is the new revision, or the current one if nothing was pushed.
+	// Revision is the new revision. If nothing was pushed, it is the current revision.
 	Revision *store.Revision    `json:"revision,omitempty"`
 	Changes  []store.FileChange `json:"changes"`
 }
@@ -89,13 +89,13 @@ confirmation.`,
 	return cmd
 }
 
-// addFromFlag adds --from, a source of the configuration other than a folder.
+// addFromFlag adds --from, which selects a source other than a configuration folder.
 func addFromFlag(cmd *cobra.Command, from *string) {
 	cmd.Flags().StringVar(from, "from", "", "git::URL//path?ref=REF, or a folder, instead of -p")
 	_ = cmd.MarkFlagDirname("from")
 }
 
-// chooseFolder returns the folder that -p or --from names.
+// chooseFolder returns the folder or source that -p or --from selects.
 func chooseFolder(cmd *cobra.Command, dir, from string) (string, error) {
 	switch {
 	case from == "":
@@ -106,7 +106,7 @@ func chooseFolder(cmd *cobra.Command, dir, from string) (string, error) {
 	return from, nil
 }
 
-// complete checks the flags.
+// complete checks the flags, and completes their values.
 func (o *PushOptions) complete(cmd *cobra.Command) error {
 	for i, name := range o.Only {
 		if o.Only[i] = filepath.Base(name); !slices.Contains(config.Files(), o.Only[i]) {
@@ -154,7 +154,7 @@ func pushRun(ctx context.Context, opts *PushOptions) error {
 	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
-// candidate reads the files to push.
+// candidate reads the files that will be pushed.
 func candidate(opts *PushOptions, folder *source.Folder) (store.Candidate, error) {
 	c := store.Candidate{Dir: folder.Dir, Source: folder.Source, Force: opts.Force, Rename: opts.Rename}
 	var err error
@@ -178,7 +178,7 @@ func candidate(opts *PushOptions, folder *source.Folder) (store.Candidate, error
 	return c, nil
 }
 
-// pushDraft shows the differences, asks for confirmation if necessary, and pushes.
+// pushDraft shows the differences, asks for confirmation if that is necessary, and pushes the configuration.
 func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft, folder *source.Folder) (store.Revision, error) {
 	if d.First() {
 		if err := introduce(ctx, opts, s, d); err != nil {
@@ -194,8 +194,8 @@ func pushDraft(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return s.Push(ctx, d, e)
 }
 
-// introduce shows the cluster that gets its first configuration, and asks whether this is the right cluster, because the cluster itself doesn't
-// know that.
+// introduce describes a cluster that will get its first configuration, and asks whether it is the right cluster. The cluster has no stored name
+// yet that could be compared with the configuration.
 func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft) error {
 	if opts.Yes {
 		return nil
@@ -210,7 +210,7 @@ func introduce(ctx context.Context, opts *PushOptions, s *stored, d *store.Draft
 	return prompt.Confirm(opts.Factory.IO, false, "the first push to a cluster", fmt.Sprintf("Make it the cluster %q?", id))
 }
 
-// describeCluster returns the number of nodes, the names of the first nodes, and the version.
+// describeCluster returns the number of nodes with the names of the first nodes, and the Kubernetes version.
 func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version string, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -248,8 +248,8 @@ func describeCluster(ctx context.Context, c *kube.Cluster) (nodes, version strin
 	return nodes, version, err
 }
 
-// noteBase writes the revision that the folder is now equal to into the folder. After a forced push of some files it isn't equal to the revision:
-// its other files may be older than the cluster's.
+// noteBase writes the number of the new revision into the folder, because the folder is now equal to this revision. It writes nothing after a
+// forced push of some files, because the other files in the folder may be older than those in the cluster.
 func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *store.Draft, r store.Revision) {
 	current := d.First() || c.Base != nil && *c.Base == store.BaseOf(*d.Head)
 	if folder.Source != "" || len(opts.Only) > 0 && !current {
@@ -260,7 +260,7 @@ func noteBase(opts *PushOptions, c store.Candidate, folder *source.Folder, d *st
 	}
 }
 
-// showDraft prints what a push would do.
+// showDraft prints the changes that a push would make.
 func showDraft(io *iostreams.IOStreams, s *stored, output *cmdutil.Output, d *store.Draft) error {
 	if !output.Is("text") {
 		return output.Write(io.Out, pushed{Context: s.cluster.Context, Server: s.cluster.Server, DryRun: true, Revision: d.Head,

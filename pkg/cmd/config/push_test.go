@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// run runs a command line at a terminal, with the input of a user.
+// run runs a command on a terminal. answers is the user's input.
 func run(t *testing.T, answers string, args ...string) (code int, errOut string) {
 	t.Helper()
 	f := cmdutil.New("v0.0.0-test")

@@ -89,7 +89,7 @@ func rollbackRun(ctx context.Context, opts *RollbackOptions) error {
 	return tell(opts.Factory.IO, s, &opts.Output, d, r)
 }
 
-// rollbackMessage returns the message for the history, truncated to the maximum length between two characters.
+// rollbackMessage returns the message for the history. It is truncated to the maximum length, but not within a character.
 func rollbackMessage(opts *RollbackOptions) string {
 	message := fmt.Sprintf("rollback to revision %d", opts.Revision)
 	if opts.Message != "" {

@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the published schemas")
 
-// The schemas with the services' sections; the others are tested in pkg/config.
+// This test covers the schemas that contain the sections of services. pkg/config tests the other schemas.
 func TestPublishedSchemasOfSectionsAreCurrent(t *testing.T) {
 	for _, name := range []string{config.ServicesFile, config.QuickStartSchema} {
 		b, err := config.Schema(name, catalogue.Schemas())

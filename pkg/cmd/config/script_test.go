@@ -26,7 +26,7 @@ func TestScriptsOnAServer(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
 }
 
-// forget removes the configuration that another test left in the server.
+// forget removes the configuration that another test stored in the API server.
 func forget(t *testing.T) {
 	t.Helper()
 	c := kubetest.Start(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// stored is a connection to the configuration in a cluster.
+// stored is a connection to the configuration that a cluster stores.
 type stored struct {
 	*store.Store
 	cluster *kube.Cluster
@@ -30,8 +30,8 @@ func openStored(o kube.Options) (*stored, error) {
 	return &stored{s, c}, nil
 }
 
-// publish writes the comparison of the services with the pushed configuration for readers without access to releases, such as pai-server. If it
-// fails, the push remains valid.
+// publish compares the services with the pushed configuration, and stores the result for programs that can't read releases, such as pai-server.
+// After an error, the push remains valid.
 func (s *stored) publish(ctx context.Context, f *cmdutil.Factory, command string) {
 	p, err := services.Open(s.cluster, "", f.Log)
 	if err == nil {
@@ -42,7 +42,7 @@ func (s *stored) publish(ctx context.Context, f *cmdutil.Factory, command string
 	}
 }
 
-// writeChanges writes diffs for a user. For secrets, it writes only that they differ.
+// writeChanges prints the changes as diffs. For a secret, it prints only that the secret has changed.
 func writeChanges(w io.Writer, changes []store.FileChange) error {
 	for _, c := range changes {
 		if _, err := io.WriteString(w, c.Diff); err != nil {
@@ -57,7 +57,7 @@ func writeChanges(w io.Writer, changes []store.FileChange) error {
 	return nil
 }
 
-// changedFiles lists the names, for a message.
+// changedFiles returns the names of the changed files, separated by commas.
 func changedFiles(changes []store.FileChange) string {
 	var names []string
 	for _, c := range changes {

@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// Cells reads the virtual clusters from the configuration that a cluster stores. It may be newer than the scheduler's
-// configuration, and exists before the scheduler runs.
+// Cells returns the virtual clusters in the configuration that a cluster stores. This configuration may be newer than the configuration of the
+// scheduler, and it exists before the scheduler runs.
 func Cells(ctx context.Context, c kubernetes.Interface) (cell.Config, error) {
 	s := store.New(c)
 	s.SecretPaths, s.Checks = catalogue.SecretPaths, []config.Check{catalogue.Check}
@@ -30,7 +30,7 @@ func Cells(ctx context.Context, c kubernetes.Interface) (cell.Config, error) {
 	return cells, nil
 }
 
-// configured returns a function that lists the virtual clusters of Cells.
+// configured returns a function that reads the virtual clusters with Cells.
 func configured(c kubernetes.Interface) func(context.Context) ([]api.VirtualCluster, error) {
 	return func(ctx context.Context) ([]api.VirtualCluster, error) {
 		cells, err := Cells(ctx, c)

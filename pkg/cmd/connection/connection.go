@@ -1,5 +1,5 @@
 // Package connection chooses how a command connects to a cluster: with a kubeconfig, or through the platform's server if the user is signed in.
-// In: flags, settings, the file of sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
+// In: flags, settings, the file with the user's sign-ins. Out: the server and its user, or nil, which means a kubeconfig.
 package connection
 
 import (
@@ -30,29 +30,29 @@ import (
 	"github.com/openpai/paictl/pkg/services/state"
 )
 
-// Environment variables. The first one can also be set as the setting server.
+// Environment variables that choose a server. The first variable has the same meaning as the setting server.
 const (
 	EnvServer = "PAICTL_SERVER"
 	EnvToken  = "PAICTL_TOKEN"
 	EnvCA     = "PAICTL_CA"
 )
 
-// Connection is a server that the user is signed in to.
+// Connection is a connection to a server where the user is signed in, or to a server inside paictl.
 type Connection struct {
-	// Name is the local name of the cluster, or "" if PAICTL_SERVER names a cluster that isn't stored.
+	// Name is the local name of the cluster. It is "" if PAICTL_SERVER is the address of a cluster that isn't stored.
 	Name   string
 	Server *client.Server
-	// User is the user who has signed in; "" if that isn't known here.
+	// User is the name of the user who has signed in. It is "" if the name isn't known here.
 	User string
-	// Fixed reports whether the requests use PAICTL_TOKEN.
+	// Fixed reports whether requests are authenticated with PAICTL_TOKEN.
 	Fixed bool
-	// Operator reports whether the server runs inside paictl, with the cluster's kubeconfig.
+	// Operator reports whether the server runs inside paictl and uses the cluster's kubeconfig.
 	Operator bool
-	// Cluster is the kubeconfig's, for an operator; otherwise nil.
+	// Cluster is the cluster of the kubeconfig for an operator, and nil otherwise.
 	Cluster *kube.Cluster
 }
 
-// Address returns the address of the cluster, for prompts.
+// Address returns the address of the cluster. Commands show it when they ask questions.
 func (w *Connection) Address() string {
 	if w.Operator {
 		return w.Cluster.Server
@@ -60,8 +60,8 @@ func (w *Connection) Address() string {
 	return w.Server.Host()
 }
 
-// Open returns the server for a command: the server that the user is signed in to, or the server inside paictl if the command uses a kubeconfig. as
-// is the user on whose behalf an operator acts; it may be "".
+// Open returns a connection for a command: to the server where the user is signed in, or to a server inside paictl if the command uses a
+// kubeconfig. In the second case, the operator acts on behalf of the user as, which may be "".
 func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, error) {
 	w, err := Choose(f, k, server)
 	if err != nil || w != nil {
@@ -93,12 +93,12 @@ func Open(f *cmdutil.Factory, k kube.Options, server, as string) (*Connection, e
 	return &Connection{Server: s, Operator: true, Cluster: c}, err
 }
 
-// Store returns the file of sign-ins.
+// Store returns the store of the user's sign-ins, a file in the folder of paictl's settings.
 func Store(f *cmdutil.Factory) login.Store {
 	return login.Store{Path: filepath.Join(f.ConfigHome(), "paictl", "clusters.yaml")}
 }
 
-// AddFlag adds --server.
+// AddFlag adds --server to a command.
 func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
 	cmd.Flags().StringVar(server, "server", "", "cluster where you are signed in: its name or address (default: the setting server, or the one of the last paictl login)")
 	_ = cmd.RegisterFlagCompletionFunc("server", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -106,7 +106,7 @@ func AddFlag(f *cmdutil.Factory, cmd *cobra.Command, server *string) {
 	})
 }
 
-// Names returns the names of the stored clusters.
+// Names returns the names of the clusters where the user has signed in, or nil if the file can't be read.
 func Names(f *cmdutil.Factory) []string {
 	file, err := Store(f).Read()
 	if err != nil {
@@ -115,8 +115,8 @@ func Names(f *cmdutil.Factory) []string {
 	return file.Names()
 }
 
-// Choose returns the server to use, or nil if the command uses a kubeconfig. --kubeconfig and --context have precedence over
-// --server, PAICTL_SERVER, and the cluster of the last sign-in.
+// Choose returns the server to use, or nil if the command uses a kubeconfig. --kubeconfig and --context have precedence, followed by --server,
+// PAICTL_SERVER, and the cluster of the last sign-in.
 func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Connection, error) {
 	if k != (kube.Options{}) {
 		if server != "" {
@@ -150,7 +150,8 @@ func Choose(f *cmdutil.Factory, k kube.Options, server string) (*Connection, err
 	return open(f, name, at, token)
 }
 
-// find returns a cluster by its name or address. It returns nil if neither server nor a current cluster is set.
+// find returns the cluster with the given name or address. If server is empty, it returns the current cluster, or nil if there is no current
+// cluster.
 func find(file *login.File, server string) (name string, at *login.Cluster, err error) {
 	if server == "" {
 		if c := file.Clusters[file.Current]; c != nil {
@@ -183,7 +184,7 @@ func known(file *login.File) string {
 
 const remedyCA = "set " + EnvCA + " to a file with the certificate of the server's authority, in PEM"
 
-// open makes the connection. It uses a second client of the same server to renew tokens, which itself needs no tokens.
+// open connects to a server. Tokens are renewed with a second client of the same server, which itself uses no tokens.
 func open(f *cmdutil.Factory, name string, at *login.Cluster, token string) (*Connection, error) {
 	ca := []byte(at.CA)
 	if file := f.Getenv(EnvCA); file != "" && len(ca) == 0 {

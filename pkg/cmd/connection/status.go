@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// wholeStatus reads the whole state of a cluster.
+// wholeStatus returns an object that reads the whole state of a cluster.
 func wholeStatus(c *kube.Cluster, log *slog.Logger) *status.Shared {
 	return &status.Shared{Open: func() (*status.Follower, error) { return Follow(c, log) }}
 }
 
-// Follow returns a follower of a cluster.
+// Follow returns a follower, which keeps the state of a cluster up to date.
 func Follow(c *kube.Cluster, log *slog.Logger) (*status.Follower, error) {
 	read, err := services.Reader(c, log)
 	if err != nil {

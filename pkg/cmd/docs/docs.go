@@ -1,6 +1,6 @@
-// Package docs is the command "paictl docs".
-// In: the complete tree of commands. Out: the reference of all commands as Markdown, one page for each noun, and as man pages, one for each
-// command.
+// Package docs contains the command "paictl docs".
+// In: the complete tree of commands. Out: the reference of all commands as Markdown, with one page per group of commands, and as man pages, with
+// one page per command.
 package docs
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Options of the commands of "paictl docs".
+// Options are the options of the commands of "paictl docs".
 type Options struct {
 	IO  *iostreams.IOStreams
 	Dir string
 }
 
-// NewCmdDocs returns "paictl docs". Packages ship its output. Operators don't need it.
+// NewCmdDocs returns "paictl docs". Packages of paictl contain its output, and users don't need the command.
 func NewCmdDocs(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "docs",

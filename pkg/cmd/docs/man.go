@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// writeMan writes the man pages of a command and of its subcommands.
+// writeMan writes the man pages of a command and its subcommands. It returns the number of pages.
 func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int, error) {
 	when, err := date(getenv("SOURCE_DATE_EPOCH"), version.Get().Date)
 	if err != nil {
@@ -30,7 +30,7 @@ func writeMan(root *cobra.Command, dir string, getenv func(string) string) (int,
 	return len(files), err
 }
 
-// plain prepares the texts of a tree of commands for the library, which parses them as Markdown: that keeps indentation only
+// plain prepares the texts of a command and its subcommands for the library, which parses the texts as Markdown. Markdown keeps indentation only
 // from four spaces, and removes text that looks like a tag.
 func plain(c *cobra.Command) {
 	lines := strings.Split(c.Long, "\n")
@@ -52,7 +52,7 @@ func plain(c *cobra.Command) {
 	}
 }
 
-// date returns the date of the pages, which depends only on the source, so that builds are reproducible.
+// date returns the date on the pages. The date depends only on the source, so that builds are reproducible.
 func date(epoch, commit string) (time.Time, error) {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Index is the name of the page that links the others.
+// Index is the name of the page with links to the other pages.
 const Index = "README.md"
 
-// Pages returns the reference by file name: a page for each command below root, with all commands below it,
-// and Index. It depends only on the commands, and not on the machine or its user.
+// Pages returns the reference as a map from file names to contents: a page for each command below root, which also describes all its
+// subcommands, and Index. It depends only on the commands, and not on the machine or its user.
 func Pages(root *cobra.Command) map[string]string {
 	out := map[string]string{}
 	var index strings.Builder
@@ -43,15 +43,15 @@ func Pages(root *cobra.Command) map[string]string {
 	return out
 }
 
-// visible returns the subcommands of c for users. It omits "help" and "completion": cobra adds them
-// when a command runs, so that a reference with them would depend on the caller.
+// visible returns the subcommands of c that are intended for users. It omits "help" and "completion", because cobra adds them when a command
+// runs, so that the reference would depend on the caller.
 func visible(c *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(c.Commands()), func(c *cobra.Command) bool {
 		return c.Hidden || c.Deprecated != "" || c.Name() == "help" || !c.HasParent() || c.Name() == "completion" && !c.Parent().HasParent()
 	})
 }
 
-// page returns the reference of a command and of its subcommands.
+// page returns the page for a command and its subcommands.
 func page(noun *cobra.Command) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nUse this page to look up the arguments and flags of `%s`: %s.\n", noun.CommandPath(), noun.CommandPath(), lowerFirst(noun.Short))
@@ -76,7 +76,7 @@ func page(noun *cobra.Command) string {
 	return b.String()
 }
 
-// leaves returns c and its subcommands, as far as they can be run.
+// leaves returns the commands below c that have no visible subcommands, or c itself if it has no visible subcommands.
 func leaves(c *cobra.Command) []*cobra.Command {
 	subs := visible(c)
 	if len(subs) == 0 {
@@ -90,7 +90,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 }
 
 func body(b *strings.Builder, c *cobra.Command) {
-	// A command gets its help flag only when it runs, but the usage line must not depend on whether it has run.
+	// cobra adds the help flag only when a command runs, but the usage line must not depend on whether the command has run.
 	use := c.UseLine()
 	if !strings.HasSuffix(use, "[flags]") && c.LocalNonPersistentFlags().HasAvailableFlags() && !strings.Contains(use, "--") {
 		use += " [flags]"
@@ -114,7 +114,7 @@ func body(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// paragraphs writes a long description. Indented lines become blocks of code.
+// paragraphs writes a long description. Indented lines become code blocks.
 func paragraphs(b *strings.Builder, text string) {
 	if text == "" {
 		return

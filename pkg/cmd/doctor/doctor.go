@@ -1,6 +1,6 @@
-// Package doctor is the command "paictl doctor".
-// In: flags and a configuration folder, a kubeconfig, or both. Out: the findings of pkg/diagnose/doctor, the worst first, on stdout; progress and
-// questions on stderr; an exit code for the severity.
+// Package doctor contains the command "paictl doctor".
+// In: flags and a configuration folder, a kubeconfig, or both. Out: the findings of pkg/diagnose/doctor, the worst first, on stdout; progress
+// and questions on stderr; an exit code that depends on the severity.
 package doctor
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Exit codes of the doctor. Scripts must not mistake a doctor that could not run for a healthy cluster, so that error and mistakes on
+// Exit codes of the doctor. A script must not mistake a doctor that could not run for a healthy cluster, so errors of the doctor and mistakes on
 // the command line have the exit code of problems.
 const (
 	exitWarnings = 1
@@ -39,7 +39,7 @@ type Options struct {
 	EndToEnd   bool
 	List       bool
 	All        bool
-	// Image and JobImage are the images of the doctor's pods and jobs.
+	// Image and JobImage are the images for the pods and jobs that the doctor creates.
 	Image, JobImage string
 
 	dirGiven bool
@@ -114,13 +114,13 @@ func completeChecks(*cobra.Command, []string, string) ([]string, cobra.ShellComp
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// chosen returns the selected checks.
+// chosen returns the checks that the flags select.
 func (opts *Options) chosen() ([]*doctor.Check, error) {
 	checks, unknown := doctor.Select(doctor.Checks(), opts.Only, opts.Skip)
 	if len(unknown) > 0 {
 		return nil, cmdutil.Usagef("there is no check and no group %s (see paictl doctor --list)", strings.Join(unknown, ", "))
 	}
-	// Jobs are run only if the user requested that, together with the other chosen checks.
+	// Checks that run jobs are left out unless a flag requests them. --end-to-end adds them to the checks of --only.
 	jobs := opts.EndToEnd || opts.List
 	for _, c := range doctor.Checks() {
 		jobs = jobs || c.Group == doctor.EndToEnd && (slices.Contains(opts.Only, c.ID) || slices.Contains(opts.Only, c.Group))
@@ -169,7 +169,7 @@ func run(ctx context.Context, opts *Options) error {
 	return verdict(report)
 }
 
-// asProblem assigns the exit code of problems to an error that prevented the doctor from working.
+// asProblem gives the exit code of problems to an error that prevented the doctor from working.
 func (opts *Options) asProblem(ctx context.Context, err error) error {
 	if ctx.Err() != nil || cmdutil.ExitCode(err) != cmdutil.ExitFailure {
 		return err
@@ -177,7 +177,7 @@ func (opts *Options) asProblem(ctx context.Context, err error) error {
 	return &cmdutil.CodeError{Err: err, Code: exitProblems}
 }
 
-// verdict returns the error that sets the exit code. The findings have already been printed.
+// verdict returns an error that sets the exit code. It isn't printed, because the findings have already been printed.
 func verdict(r *doctor.Report) error {
 	switch r.Verdict {
 	case doctor.Problem:
@@ -188,7 +188,7 @@ func verdict(r *doctor.Report) error {
 	return nil
 }
 
-// fix lists the repairs, asks for confirmation, executes them, and runs the checks again.
+// fix lists the possible repairs, asks for confirmation, makes the repairs, and runs the checks again.
 func (opts *Options) fix(ctx context.Context, c *doctor.Cluster, o doctor.Options, report *doctor.Report) error {
 	io := opts.Factory.IO
 	fixes := doctor.Fixes(report)

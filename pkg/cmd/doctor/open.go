@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// open opens the connections to the machines and to the API. The caller must call done at the end.
+// open connects to the machines and to the API server. The caller must call done at the end.
 func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Options, done func(), err error) {
 	done = func() {}
 	c = &doctor.Cluster{Now: time.Now, Image: opts.Image, JobImage: opts.JobImage}
@@ -52,7 +52,7 @@ func (opts *Options) open(ctx context.Context) (c *doctor.Cluster, o doctor.Opti
 	return c, o, done, nil
 }
 
-// hasFolder reports whether there is a configuration folder: a named one, or the current folder.
+// hasFolder reports whether there is a configuration folder. It is the folder that the user gave, or the current folder.
 func (opts *Options) hasFolder() bool {
 	if opts.dirGiven {
 		return true
@@ -61,7 +61,7 @@ func (opts *Options) hasFolder() bool {
 	return err == nil
 }
 
-// openFolder reads the folder. The session is nil if paictl doesn't manage its machines.
+// openFolder reads the configuration folder. The session is nil if paictl doesn't manage the machines.
 func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*session.Session, error) {
 	parsed, found, err := config.LoadReadable(opts.Flags.Dir, catalogue.CheckMachines)
 	if err != nil {
@@ -79,8 +79,8 @@ func (opts *Options) openFolder(ctx context.Context, c *doctor.Cluster) (*sessio
 	return s, nil
 }
 
-// openAPI opens the API that was named, or the API of the folder's machines. If the current kubeconfig leads to another cluster, openAPI doesn't
-// open that cluster's API.
+// openAPI connects to the API server that the flags select, or to the API server of the machines in the folder. If the current kubeconfig leads
+// to another cluster, openAPI doesn't use it.
 func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines engine.Options) (*kube.Cluster, error) {
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || c.Spec == nil {
 		return kube.Open(opts.Kube)
@@ -89,14 +89,14 @@ func (opts *Options) openAPI(ctx context.Context, c *doctor.Cluster, machines en
 	if err == nil {
 		return k, nil
 	}
-	// No master provides a kubeconfig. Use the current one if it leads to the same machines.
+	// No master provides a kubeconfig. Use the current kubeconfig if it leads to the same machines.
 	if k, other := kube.Open(opts.Kube); other == nil && session.LeadsTo(k.Server, c.Spec) {
 		return k, nil
 	}
 	return nil, err
 }
 
-// useAPI opens the clients that the checks use.
+// useAPI creates the clients that the checks use.
 func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	jobs, err := job.New(k)
 	if err != nil {
@@ -107,7 +107,7 @@ func (opts *Options) useAPI(c *doctor.Cluster, k *kube.Cluster) error {
 	return err
 }
 
-// remedyOf returns the remedy of the API's error, such as the list of contexts.
+// remedyOf returns a remedy for an error of the API server. It includes the remedy of the error itself, such as a list of contexts.
 func remedyOf(err error) string {
 	if own := hint.Of(err); own != "" {
 		return own + "; or name a configuration folder with -p DIR"

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// listed is a check as --list prints it.
+// listed is one check in the output of --list.
 type listed struct {
 	ID    string   `json:"id"`
 	Group string   `json:"group"`
@@ -35,7 +35,7 @@ func writeList(w io.Writer, out *cmdutil.Output, checks []*doctor.Check) error {
 	return out.Write(w, all, t)
 }
 
-// writeReport prints the findings: problems first, then warnings, each with its remedy, and then how many checks passed.
+// writeReport prints the findings: first the problems, then the warnings, each with its remedy. At the end it prints how many checks passed.
 func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) error {
 	if !out.IsTable() {
 		return out.Write(w, r, cmdutil.Table{})
@@ -68,7 +68,7 @@ func writeReport(w io.Writer, out *cmdutil.Output, r *doctor.Report, all bool) e
 	return err
 }
 
-// mostSeen is how many characters of an observation are shown: the URL of an API request can be very long.
+// mostSeen limits the length of an observation in characters, because the URL of an API request can be very long.
 const mostSeen = 600
 
 func writeFinding(b *strings.Builder, r *doctor.Result, f doctor.Finding) {
@@ -116,7 +116,7 @@ func checkTable(r *doctor.Report) cmdutil.Table {
 	return t
 }
 
-// summary returns the last lines: how many checks passed, and why others were skipped.
+// summary returns the last lines of the report: how many checks passed, and why other checks were skipped.
 func summary(r *doctor.Report, all bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s passed", plural.Of(r.Counts.OK, "check"))
@@ -127,7 +127,7 @@ func summary(r *doctor.Report, all bool) string {
 	if all {
 		return b.String()
 	}
-	// Print one line for each reason, because most skipped checks have the same one.
+	// Print one line for each reason, because most skipped checks have the same reason.
 	var order []string
 	ids := map[string][]string{}
 	for _, one := range r.Results {

@@ -1,4 +1,4 @@
-// Package group has the commands "paictl group ...", which grant rights to groups of users.
+// Package group contains the commands "paictl group ...", which grant rights to groups of users.
 // In: flags, a kubeconfig. Out: groups with their grants and members, in tables and JSON.
 package group
 

@@ -22,11 +22,11 @@ type PutOptions struct {
 	Output     cmdutil.Output
 	Name       string
 	Make       bool
-	// Change are the changes that the flags request.
+	// Change holds functions that make the changes that the flags request.
 	Change []func(*v1.GroupSpec)
 }
 
-// list describes the three flags for a list of a group: they replace the list, add entries, or remove entries.
+// list describes the three flags for one list of a group. They replace the list, add entries, and remove entries.
 type list struct {
 	flag, usage string
 	replace     func(*v1.GroupSpec, []string) error
@@ -147,7 +147,7 @@ var lists = []list{
 	},
 }
 
-// names returns the flag for a list of names.
+// names returns the description of the flags for a list of names. If known is not nil, only these names are valid.
 func names(flag, usage string, of func(*v1.GroupSpec) *[]string, known []string) list {
 	add := func(g *v1.GroupSpec, v []string) error {
 		for _, name := range v {
@@ -170,7 +170,7 @@ func names(flag, usage string, of func(*v1.GroupSpec) *[]string, known []string)
 	}
 }
 
-// addVCs adds grants. A grant for a virtual cluster that is already granted replaces the old one.
+// addVCs adds grants for virtual clusters to a group. A new grant replaces an old grant for the same virtual cluster.
 func addVCs(g *v1.GroupSpec, values []string) error {
 	for _, text := range values {
 		grant, err := parseGrant(text)

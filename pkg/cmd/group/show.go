@@ -115,7 +115,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return write(opts.Factory, &opts.Output, g)
 }
 
-// write shows one group.
+// write prints one group.
 func write(f *cmdutil.Factory, o *cmdutil.Output, g *user.Group) error {
 	if !o.Is("text") {
 		return o.Write(f.IO.Out, g, cmdutil.Table{})

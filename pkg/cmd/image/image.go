@@ -1,4 +1,4 @@
-// Package image is the command "paictl image": build, push and list paictl's own images.
+// Package image contains the commands "paictl image ...", which build, push and list paictl's own images.
 // In: flags and a configuration. Out: calls of pkg/services/image, and tables.
 package image
 
@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// NewCmdImage returns "paictl image" with its verbs.
+// NewCmdImage returns "paictl image" with its subcommands.
 func NewCmdImage(f *cmdutil.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",
@@ -37,7 +37,7 @@ cluster.docker-registry names in services-configuration.yaml.`,
 	return cmd
 }
 
-// whereFlags choose a registry.
+// whereFlags are the flags that choose a registry.
 type whereFlags struct {
 	Dir      string
 	Registry string
@@ -56,7 +56,7 @@ func (w *whereFlags) add(cmd *cobra.Command) {
 	_ = cmd.MarkFlagDirname("config-path")
 }
 
-// registry returns the destination of images, and the destination's credentials. It returns false if no registry was named.
+// registry returns the destination for images, and its credentials. The third result is false if no registry is given.
 func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Access, bool, error) {
 	d := image.Destination{Registry: w.Registry, Tag: w.Tag, Mirror: w.Mirror}
 	a := image.Access{Insecure: w.Insecure}
@@ -87,7 +87,8 @@ func (w *whereFlags) registry(f *cmdutil.Factory) (image.Destination, image.Acce
 	return d, a, true, nil
 }
 
-// configDir returns the given folder, the folder in paictl's settings, or "".
+// configDir returns the configuration folder that the user gave, otherwise the folder in paictl's settings. It returns "" if there is no folder,
+// or if a flag gives the registry.
 func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 	if w.Dir != "" || w.Registry != "" {
 		return w.Dir, nil
@@ -99,19 +100,19 @@ func (w *whereFlags) configDir(f *cmdutil.Factory) (string, error) {
 	return settings.GetString("config"), nil
 }
 
-// addNamesFlag adds -n, as in the original and in "paictl service".
+// addNamesFlag adds the flag -n. The original paictl and "paictl service" also have this flag.
 func addNamesFlag(cmd *cobra.Command, names *[]string) {
 	cmd.Flags().StringSliceVarP(names, "name", "n", nil, "names, separated by commas; the same as arguments")
 	_ = cmd.RegisterFlagCompletionFunc("name", cobra.FixedCompletions(image.Names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addFromFlag adds --from, the folder with images.
+// addFromFlag adds --from, which selects the folder with images.
 func addFromFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "from", "", "folder with images (default: "+image.DefaultDir+" if it exists, or $PAICTL_BUNDLE, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("from")
 }
 
-// from returns the folder with images: the given one, the output of "image build" in this folder, or the bundle.
+// from returns the folder with images: the given folder, otherwise the output of "image build" in the current folder, otherwise the bundle.
 func from(f *cmdutil.Factory, given string) (string, error) {
 	if given != "" {
 		return given, nil

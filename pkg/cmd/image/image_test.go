@@ -27,7 +27,7 @@ import (
 
 const password = "open-sesame"
 
-// newImages makes a folder with paictl's own images and one of upstream.
+// newImages creates a folder with paictl's own images and one upstream image.
 func newImages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +54,7 @@ func newImages(t *testing.T) string {
 	return dir
 }
 
-// newRegistry returns one on this machine that asks for a login.
+// newRegistry starts a registry on this machine that requires a login, and returns its address.
 func newRegistry(t *testing.T) string {
 	t.Helper()
 	reg := registry.New(registry.Logger(log.New(new(bytes.Buffer), "", 0)))
@@ -70,7 +70,7 @@ func newRegistry(t *testing.T) string {
 	return s.Listener.Addr().String()
 }
 
-// newConfig writes a configuration whose services' images are in the registry.
+// newConfig writes a configuration whose registry is host, and returns its folder.
 func newConfig(t *testing.T, host string) string {
 	t.Helper()
 	quickStart := filepath.Join(t.TempDir(), "quick-start.yaml")
@@ -85,7 +85,7 @@ func newConfig(t *testing.T, host string) string {
 	return dir
 }
 
-// paictl runs "paictl image ARGS" in an empty folder, without the machine's own settings and logins.
+// paictl runs "paictl image" with the given arguments in an empty folder. The settings and logins of this machine are not used.
 func paictl(t *testing.T, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DOCKER_CONFIG"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// listOptions of "paictl image list".
+// listOptions are the options of "paictl image list".
 type listOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -26,7 +26,7 @@ type listOptions struct {
 	Access      image.Access
 }
 
-// listed is one image, for -o json.
+// listed is the output of "list -o json" about one image.
 type listed struct {
 	Name   string `json:"name"`
 	Image  string `json:"image"`
@@ -34,7 +34,7 @@ type listed struct {
 	Bundle bool   `json:"bundle"` // whether the folder contains it
 	Digest string `json:"digest,omitempty"`
 	Size   int64  `json:"size,omitempty"` // bytes, of the file
-	// Target is the image's name in the registry, and Registry the state of that name there.
+	// Target is the name of the image in the registry. Registry is the state of this name in the registry.
 	Target   string      `json:"target,omitempty"`
 	Registry image.State `json:"registry,omitempty"`
 }
@@ -96,7 +96,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	return opts.Output.Write(opts.IO.Out, list, listTable(list, opts.Remote))
 }
 
-// images returns paictl's own images and, if all is set, also the other images of the bundle; b may be nil.
+// images returns paictl's own images and, if all is set, the other images of the bundle. b may be nil.
 func images(b *bundle.Bundle, all bool) []listed {
 	var out []listed
 	for _, o := range image.Owned() {
@@ -118,7 +118,7 @@ func images(b *bundle.Bundle, all bool) []listed {
 	return out
 }
 
-// ask reads the state of an image in the registry. It omits upstream images if no mirror is configured.
+// ask reads the state of an image in the registry. It skips upstream images if no mirror is configured.
 func ask(ctx context.Context, opts *listOptions, l *listed) error {
 	a := bundle.Artifact{Name: l.Name, Image: l.Image, Digest: l.Digest}
 	target, err := opts.Destination.Target(a, l.Own)
@@ -151,5 +151,5 @@ func listTable(list []listed, remote bool) cmdutil.Table {
 	return t
 }
 
-// short returns enough characters of a digest to distinguish images.
+// short returns the beginning of a digest, which is long enough to distinguish images.
 func short(digest string) string { return digest[:min(len(digest), len("sha256:")+12)] }

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// pushOptions of "paictl image push".
+// pushOptions are the options of "paictl image push".
 type pushOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -26,14 +26,14 @@ type pushOptions struct {
 	Access      image.Access
 }
 
-// pushed is one image, for -o json.
+// pushed is the output of "push -o json" about one image.
 type pushed struct {
 	Name   string      `json:"name"`
 	Image  string      `json:"image"`
 	Target string      `json:"target"`
 	Digest string      `json:"digest"`
 	State  image.State `json:"state"`
-	// Found is the digest of another image that has the name in the registry.
+	// Found is the digest of another image that already has the name in the registry.
 	Found string `json:"found,omitempty"`
 }
 
@@ -111,8 +111,8 @@ func pushRun(ctx context.Context, opts *pushOptions) error {
 	return err
 }
 
-// noteVersion prints a note if programs of one version get the tag of another version, because the
-// tag comes from the configuration and the programs come from the bundle.
+// noteVersion prints a note if the tag of the images isn't paictl's version. This can occur because the tag comes from the configuration, and
+// the programs come from the bundle.
 func noteVersion(opts *pushOptions, items []image.Item) {
 	for _, i := range items {
 		if i.Own && opts.Destination.Tag != version.Tag() {
@@ -130,15 +130,14 @@ func report(r image.Result) pushed {
 	return p
 }
 
-// progress returns a function that prints a line per image, and on a terminal a line with the progress while an image
-// is sent.
+// progress returns a function that prints a line per image. On a terminal, it also updates a line with the progress while an image is sent.
 func progress(io *iostreams.IOStreams) func(image.Event) {
 	return func(e image.Event) {
 		line := fmt.Sprintf("[%d/%d] %s", e.N, e.Total, e.Item.Target)
 		if e.State == "" {
 			if io.CanRedraw() {
 				line = fmt.Sprintf("%s  %.1f of %.1f MB", line, float64(e.Sent)/1e6, float64(e.Bytes)/1e6)
-				// If a line wrapped, a part of it would remain above the next one.
+				// Limit the line to the width of the terminal: if the line wrapped, a part of it would remain on the screen.
 				fmt.Fprint(io.Err, "\r\x1b[K", line[max(0, len(line)-io.Width()+1):])
 			}
 			return

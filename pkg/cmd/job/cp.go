@@ -66,7 +66,7 @@ a folder that point outside of it.`,
 	return cmd
 }
 
-// completeCopy completes names of jobs, and files of this machine.
+// completeCopy completes the names of jobs, and the names of files on this machine.
 func (fl *Flags) completeCopy(f *cmdutil.Factory) func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if strings.ContainsAny(word, ":/.") || len(args) > 1 {
@@ -80,7 +80,7 @@ func (fl *Flags) completeCopy(f *cmdutil.Factory) func(*cobra.Command, []string,
 	}
 }
 
-// complete determines which side is in the task.
+// complete determines from the two arguments which side of the copy is in the task.
 func (opts *CopyOptions) complete(source, destination string) error {
 	fromJob, fromPath, from := remote(source)
 	toJob, toPath, to := remote(destination)
@@ -100,8 +100,8 @@ func (opts *CopyOptions) complete(source, destination string) error {
 	return nil
 }
 
-// remote splits NAME:PATH. If the text before the colon has a slash and isn't USER/NAME, the argument is a file on this machine; on Windows, C:\ is
-// also a file on this machine.
+// remote splits NAME:PATH. ok is false if the argument is a file on this machine: if the text before the colon contains a slash and isn't
+// USER/NAME, and on Windows for C:\.
 func remote(s string) (name, at string, ok bool) {
 	name, at, ok = strings.Cut(s, ":")
 	if !ok || name == "" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "/") || strings.Count(name, "/") > 1 || filepath.VolumeName(s) != "" {
@@ -147,7 +147,7 @@ func copyRun(ctx context.Context, opts *CopyOptions) error {
 	return nil
 }
 
-// copier is one copy.
+// copier holds the state of one copy.
 type copier struct {
 	opts   *CopyOptions
 	client *client.Jobs
@@ -166,15 +166,15 @@ func (t *copier) explain(err error) error {
 	return t.client.Explain(fmt.Errorf("copy %s of %s: %w", t.opts.Remote, t.target.Task, err))
 }
 
-// run runs the runtime in the task.
+// run runs paictl's runtime in the task with the given arguments.
 func (t *copier) run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	return t.client.Exec(ctx, t.target, stream.Command{Args: t.target.Runtime(args...), Stdin: in, Stdout: out, Stderr: t.said})
 }
 
-// maxKind is longer than any kind, in bytes.
+// maxKind limits the output of cp-kind, in bytes. Every kind is shorter.
 const maxKind = 64
 
-// kind returns the type of the path in the task.
+// kind returns whether opts.Remote is a file, a folder or another type of file in the task.
 func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	var b bytes.Buffer
 	if err := t.run(ctx, nil, &limited{&b, maxKind}, "cp-kind", t.opts.Remote); err != nil {
@@ -183,7 +183,7 @@ func (t *copier) kind(ctx context.Context) (transfer.Kind, error) {
 	return transfer.Kind(strings.TrimSpace(b.String())), nil
 }
 
-// limited is a writer that fails if more than a number of bytes are written.
+// limited is a writer that fails once more bytes are written than left.
 type limited struct {
 	io.Writer
 	left int
@@ -197,12 +197,12 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Writer.Write(p)
 }
 
-// leftOut prints that a file isn't copied.
+// leftOut prints that a file isn't copied, and why.
 func (t *copier) leftOut(name, why string) {
 	t.opts.Factory.IO.Say("left out: %s", terminal.Line(name+" ("+why+")"))
 }
 
-// fetch copies out of the task.
+// fetch copies files from the task to this machine.
 func (t *copier) fetch(ctx context.Context, kind transfer.Kind) error {
 	switch kind {
 	case transfer.File, transfer.Folder:
@@ -237,7 +237,7 @@ func (t *copier) fetch(ctx context.Context, kind transfer.Kind) error {
 	return err
 }
 
-// send copies into the task.
+// send copies files from this machine into the task.
 func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
 	whole, err := filepath.Abs(t.opts.Local)
 	if err != nil {
@@ -265,7 +265,7 @@ func (t *copier) send(ctx context.Context, kind transfer.Kind) error {
 	return err
 }
 
-// destination returns the target folder and the name in it, by the rules of cp.
+// destination returns the folder that the copy is written to, and the name of the copy in this folder. It follows the rules of cp.
 func destination(to string, kind transfer.Kind, base string, folder bool) (dir, name string) {
 	if kind == transfer.Folder || kind == transfer.None && folder {
 		return to, base

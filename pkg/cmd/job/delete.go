@@ -16,7 +16,7 @@ import (
 // DeleteOptions are the options of "paictl job delete".
 type DeleteOptions struct {
 	Several
-	// History also removes the job from the history.
+	// History means that the job is also removed from the history.
 	History bool
 	Yes     bool
 	Timeout time.Duration
@@ -75,7 +75,7 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	})
 }
 
-// question returns the question for confirmation, which describes the data that is lost.
+// question returns the question that the user must confirm. It describes the data that is lost.
 func (opts *DeleteOptions) question(j *job.Job) string {
 	past := "what the history has of jobs of that name, with their logs? This can't be undone."
 	if !j.Live {

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// withHistory returns a cluster with the job controller's own API over an archive, and its garbage collector.
+// withHistory starts a cluster with the API of the job controller over an archive, and with its garbage collector.
 func withHistory(t *testing.T) (kubeconfig string, store archive.Store, c *job.Client) {
 	t.Helper()
 	cluster := kubetest.Start(t)
@@ -39,7 +39,7 @@ func withHistory(t *testing.T) (kubeconfig string, store archive.Store, c *job.C
 	return kubeconfig, store, c
 }
 
-// saveEnded saves a finished job. n distinguishes jobs of the same name.
+// saveEnded saves a finished job in the archive. n distinguishes jobs with the same name.
 func saveEnded(t *testing.T, store archive.Store, user, name, uid string, n int) {
 	t.Helper()
 	at := metav1.NewTime(time.Date(2026, 3, 1, 12, n, 0, 0, time.UTC))
@@ -51,8 +51,8 @@ func saveEnded(t *testing.T, store archive.Store, user, name, uid string, n int)
 	require.NoError(t, store.SaveLog(t.Context(), api.LogKey{Framework: f.Name, UID: uid, Role: "worker"}, []byte("hello"), false))
 }
 
-// submitted makes a live job; the finalizers of one that is deleted are removed as its controller and the
-// garbage collector do.
+// submitted creates a live job. When the job is deleted, submitted removes its finalizers, as the job controller and the garbage collector do in
+// a cluster.
 func submitted(t *testing.T, c *job.Client, user, name string) {
 	t.Helper()
 	object := v1.ObjectName(user, name)

@@ -85,7 +85,7 @@ func eventTable(j *job.Job, list []api.Event, now time.Time) cmdutil.Table {
 	return t
 }
 
-// shortObject removes the Framework's name, which users don't know, from the name of an object.
+// shortObject removes the name of the Framework from the name of an object, because users don't know the names of Frameworks.
 func shortObject(j *job.Job, object string) string {
 	return strings.Replace(strings.Replace(object, "Framework/"+j.Object, "job", 1), "/"+j.Object+"-", "/", 1)
 }

@@ -41,7 +41,7 @@ func (t *TargetFlags) add(f *cmdutil.Factory, fl *Flags, cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("role", fl.completeRoles(f))
 }
 
-// pick returns the chosen task. If other tasks match as well, it prints on stderr which one was chosen.
+// pick returns the task that the flags choose. If several tasks match, it chooses one and prints its name on stderr.
 func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job) (*job.Target, error) {
 	role, index, err := parseTask(t.Role, t.Task)
 	if err != nil {
@@ -54,7 +54,7 @@ func (t *TargetFlags) pick(ctx context.Context, f *cmdutil.Factory, c *client.Jo
 	return target, err
 }
 
-// pick returns a running task: the task of a role and index, or the first task if the index is -1.
+// pick returns the running task with the given role and index. If the index is -1, it returns the first running task.
 func pick(ctx context.Context, c *client.Jobs, j *job.Job, role string, index int32) (*job.Target, error) {
 	if err := job.CheckRole(j, role); err != nil { // before the cluster is contacted
 		return nil, err
@@ -120,7 +120,8 @@ of the task's program. It needs neither an SSH server nor the address of a machi
 	return cmd
 }
 
-// shellCommand starts the best shell of the image. Many images don't contain the terminal's type.
+// shellCommand returns the command that starts bash if the image contains it, and sh otherwise. The command sets TERM to the type of the
+// terminal, because many images don't set TERM.
 func shellCommand(terminal string) []string {
 	return []string{"sh", "-c", `test -z "$1" || export TERM="$1"; command -v bash >/dev/null && exec bash; exec sh`, "sh", terminal}
 }
@@ -137,7 +138,7 @@ func execRun(ctx context.Context, opts *ExecOptions) error {
 	return opts.run(ctx, c, j, target)
 }
 
-// run runs the command in a task.
+// run runs the command in the given task.
 func (opts *ExecOptions) run(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target) error {
 	io := opts.Factory.IO
 	e := stream.Command{Args: target.Command(opts.Command...), Stdout: io.Out, Stderr: io.Err}
@@ -159,7 +160,7 @@ func (opts *ExecOptions) run(ctx context.Context, c *client.Jobs, j *job.Job, ta
 	return ended(c, j, target, c.Exec(ctx, target, e))
 }
 
-// terminalOf returns the user's terminal.
+// terminalOf returns standard input if it is a terminal, and an error otherwise.
 func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	in, ok := io.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -168,7 +169,7 @@ func terminalOf(io *iostreams.IOStreams) (*os.File, error) {
 	return in, nil
 }
 
-// ended makes the exit code of a command the exit code of the program.
+// ended makes the exit code of a command in the task the exit code of the program.
 func ended(c *client.Jobs, j *job.Job, target *job.Target, err error) error {
 	if exit, ok := errors.AsType[*stream.ExitError](err); ok {
 		return &cmdutil.CodeError{Err: exit, Code: exit.Code, Silent: true}

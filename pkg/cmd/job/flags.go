@@ -16,12 +16,12 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Flags are the flags of all verbs on jobs of a cluster.
+// Flags are the flags that all commands on jobs of a cluster have.
 type Flags struct {
 	Kube kube.Options
-	// Server is the name or address of a cluster that the user is signed in to.
+	// Server is the name or address of a cluster where the user is signed in.
 	Server string
-	// User is the owner of the jobs. If empty, the method user determines the owner.
+	// User is the owner of the jobs. If it is empty, the method user determines the owner.
 	User string
 
 	jobs *client.Jobs // set by the first open
@@ -39,8 +39,8 @@ func (fl *Flags) addConnection(f *cmdutil.Factory, cmd *cobra.Command) {
 	connection.AddFlag(f, cmd, &fl.Server)
 }
 
-// open connects to the jobs of a cluster: through its server if the user has signed in, or with a kubeconfig. It doesn't send a
-// request yet. A command uses one connection for any number of jobs.
+// open connects to the jobs of a cluster: through its server if the user has signed in, otherwise with a kubeconfig. It sends no request yet.
+// Later calls return the same connection.
 func (fl *Flags) open(f *cmdutil.Factory) (*client.Jobs, error) {
 	if fl.jobs != nil {
 		return fl.jobs, nil
@@ -57,7 +57,7 @@ func (fl *Flags) open(f *cmdutil.Factory) (*client.Jobs, error) {
 	return fl.jobs, nil
 }
 
-// user returns the owner of the jobs: --user, the user who has signed in, the setting, or the operating system's user.
+// user returns the owner of the jobs: the value of --user, the user who has signed in, or the result of unsigned, in this order.
 func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
@@ -68,7 +68,7 @@ func (fl *Flags) user(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (
 	return fl.unsigned(f)
 }
 
-// maker returns the owner of a new job. Users who are signed in can't create jobs for other users.
+// maker returns the owner of a new job. It returns an error if a user who is signed in wants to create a job for another user.
 func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) (string, error) {
 	me, err := c.Me(ctx)
 	switch {
@@ -82,7 +82,8 @@ func (fl *Flags) maker(ctx context.Context, f *cmdutil.Factory, c *client.Jobs) 
 	return me, nil
 }
 
-// unsigned returns the owner of the jobs if the user isn't signed in.
+// unsigned returns the owner of the jobs if the user isn't signed in: the value of --user, the setting user, $USER, or the user of the operating
+// system.
 func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	if fl.User != "" {
 		return fl.User, nil
@@ -104,7 +105,7 @@ func (fl *Flags) unsigned(f *cmdutil.Factory) (string, error) {
 	return me.Username, nil
 }
 
-// find connects to the cluster and returns a job.
+// find connects to the cluster, and returns the job with the given name.
 func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*client.Jobs, *job.Job, error) {
 	if _, _, err := protocol.SplitName(name); err != nil {
 		return nil, nil, &cmdutil.UsageError{Err: err}
@@ -121,21 +122,22 @@ func (fl *Flags) find(ctx context.Context, f *cmdutil.Factory, name string) (*cl
 	return c, j, err
 }
 
-// completeJobs completes up to most names of jobs; 0 is any number, and cmdutil.FlagValue the value of a flag.
+// completeJobs completes up to most names of jobs. If most is 0, it completes any number of names; if most is cmdutil.FlagValue, it completes
+// the value of a flag.
 func (fl *Flags) completeJobs(f *cmdutil.Factory, most int) cobra.CompletionFunc {
 	return f.Complete(most, func(ctx context.Context, _ []string) ([]string, error) {
 		return fl.known(ctx, f, false, func(n job.Name) string { return n.Name })
 	})
 }
 
-// completeOwners completes names of people with live jobs, as the value of a flag.
+// completeOwners completes the value of a flag with names of users who have live jobs.
 func (fl *Flags) completeOwners(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
 		return fl.known(ctx, f, true, func(n job.Name) string { return n.User })
 	})
 }
 
-// completeVC completes names of virtual clusters, as the value of a flag.
+// completeVC completes the value of a flag with names of virtual clusters.
 func (fl *Flags) completeVC(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) (out []string, _ error) {
 		c, err := fl.open(f)
@@ -153,7 +155,7 @@ func (fl *Flags) completeVC(f *cmdutil.Factory) cobra.CompletionFunc {
 	})
 }
 
-// completeRoles completes names of task roles of the job that is the first argument, as the value of a flag.
+// completeRoles completes the value of a flag with names of task roles. The job is the first argument of the command.
 func (fl *Flags) completeRoles(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, args []string) ([]string, error) {
 		if len(args) == 0 {
@@ -167,8 +169,8 @@ func (fl *Flags) completeRoles(f *cmdutil.Factory) cobra.CompletionFunc {
 	})
 }
 
-// known returns the results of a function for the names of live jobs, without duplicates. The jobs are the user's, or
-// all.
+// known calls the function of for the name of each live job, and returns its results without duplicates. If all is false, it considers only the
+// jobs of the user.
 func (fl *Flags) known(ctx context.Context, f *cmdutil.Factory, all bool, of func(job.Name) string) (out []string, err error) {
 	c, err := fl.open(f)
 	if err != nil {

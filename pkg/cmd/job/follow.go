@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// exitTimeout is the exit code of a command whose --timeout has expired, as with timeout(1).
+// exitTimeout is the exit code of a command whose --timeout has expired. timeout(1) uses the same code.
 const exitTimeout = 124
 
-// followOptions specify how a job is followed.
+// followOptions determine how a command follows a job.
 type followOptions struct {
 	until   func(job.Phase) bool
 	timeout time.Duration // 0 means no limit
@@ -23,11 +23,11 @@ type followOptions struct {
 	mine    bool          // the job stops with the command, which prints that itself
 }
 
-// errTimeout is the cause of a context that has timed out.
+// errTimeout is the cause of the end of a context if the timeout has expired.
 var errTimeout = errors.New("timeout")
 
-// follow prints each state of a job, and why it stays in a state, until the job finishes or reaches a state that the caller waits for. Ctrl-C stops
-// only the following, not the job.
+// follow prints each state of a job, and why the job stays in a state, until the job finishes or reaches a state that the caller waits for.
+// Ctrl-C ends only follow, not the job.
 func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions) (*job.Detail, error) {
 	waiting := ctx
 	if o.timeout > 0 {
@@ -80,8 +80,8 @@ func follow(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job,
 	return last, err
 }
 
-// left ends a command after Ctrl-C. It prints whether the job continues, and how to follow it
-// again. last is its last known state.
+// left ends a command after Ctrl-C. It prints whether the job continues, and how to follow the job again. last is the last known state of the
+// job.
 func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	goesOn := "continues"
 	if last != nil && (job.Phase(last.State) == job.Stopping || job.Phase(last.State) == job.Deleting) {
@@ -91,8 +91,7 @@ func left(f *cmdutil.Factory, j *job.Job, last *job.Detail) error {
 	return &cmdutil.CodeError{Err: context.Canceled, Code: cmdutil.ExitCancelled, Silent: true}
 }
 
-// progressText describes a state to a user who watches. It contains no durations, because a line is
-// printed for each change.
+// progressText describes the state of a followed job. The text contains no durations, because follow prints a line whenever the text changes.
 func progressText(d *job.Detail, now time.Time) string {
 	text := d.At().Text(now)
 	if job.Phase(d.State) == job.Retry {
@@ -113,7 +112,8 @@ func progressText(d *job.Detail, now time.Time) string {
 	return text
 }
 
-// exitOf returns the exit code of a command that depends on its job: 0, or the job's exit code, limited to 1 to 255.
+// exitOf returns an error with the exit code of a command that follows a job: the exit code of the job, limited to 1 to 255. If the job has
+// succeeded, it returns nil.
 func exitOf(d *job.Detail) error {
 	if job.Phase(d.State) == job.Succeeded {
 		return nil

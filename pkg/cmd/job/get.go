@@ -22,15 +22,15 @@ type GetOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Name    string
-	// AllTasks shows every task of a large job; Config prints the job file instead of the page.
+	// AllTasks prints every task of a large job. Config prints the job file instead of the page about the job.
 	AllTasks, Config bool
 	Output           cmdutil.Output
 }
 
-// maxTasks is how many tasks a page shows. If a job has more tasks, the page shows the tasks that need attention.
+// maxTasks is how many tasks a page shows. If a job has more tasks, the page shows the tasks that need attention first.
 const maxTasks = 40
 
-// maxFaults is the maximum number of tasks with GPU faults that a page names.
+// maxFaults limits the number of tasks with GPU faults that a page lists.
 const maxFaults = 3
 
 // NewCmdGet returns "paictl job get".
@@ -88,7 +88,7 @@ func getRun(ctx context.Context, opts *GetOptions) error {
 	return opts.Output.Write(out, d, cmdutil.Table{Rows: [][]string{{j.Title()}}})
 }
 
-// writePage prints a job for a person.
+// writePage prints a page about a job for a person.
 func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Time, allTasks bool) error {
 	if err := writeHead(out, d, now); err != nil {
 		return err
@@ -117,7 +117,7 @@ func writePage(out io.Writer, output *cmdutil.Output, d *job.Detail, now time.Ti
 	return nil
 }
 
-// writeHead writes the fields of the whole job.
+// writeHead writes the part of the page about the whole job.
 func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	rows := cmdutil.NewRows(out)
 	line := func(what, text string) {
@@ -165,7 +165,7 @@ func writeHead(out io.Writer, d *job.Detail, now time.Time) error {
 	return err
 }
 
-// faults describes the GPU faults of the first failed tasks.
+// faults describes the GPU faults of up to maxFaults failed tasks.
 func faults(tasks []job.Task) []string {
 	var out []string
 	for i := range tasks {
@@ -216,7 +216,7 @@ func askLine(d *job.Detail) string {
 	return text
 }
 
-// stamp formats a time, and how long ago it was.
+// stamp formats a time, followed by how long ago it was. It returns "" if there is no time.
 func stamp(at *time.Time, now time.Time) string {
 	if at == nil || at.IsZero() {
 		return ""
@@ -224,7 +224,8 @@ func stamp(at *time.Time, now time.Time) string {
 	return at.Local().Format(time.DateTime) + " (" + job.Duration(now.Sub(*at)) + " ago)"
 }
 
-// tasksTable returns the tasks of the latest attempt, beginning with the tasks that need attention, and the number of omitted tasks.
+// tasksTable returns a table of the tasks of the latest attempt, and the number of omitted tasks. If tasks are omitted, the tasks that need
+// attention come first. For a job without tasks, it returns a table of its roles.
 func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left int) {
 	if len(d.Tasks) == 0 {
 		t.Header = []string{"ROLE", "TASKS", "IMAGE"}
@@ -249,7 +250,7 @@ func tasksTable(d *job.Detail, now time.Time, all bool) (t cmdutil.Table, left i
 	return t, len(d.Tasks) - len(shown)
 }
 
-// chosen returns the tasks of a large job that a page shows.
+// chosen returns the tasks that the page of a large job shows.
 func chosen(tasks []job.Task) []job.Task {
 	rank := func(p job.Phase) int {
 		switch p {
@@ -286,7 +287,7 @@ func ran(t *job.Task, now time.Time) string {
 	return job.Duration(end.Sub(*t.Run))
 }
 
-// attemptsTable returns the attempts of the whole job.
+// attemptsTable returns a table of the attempts of the whole job.
 func attemptsTable(d *job.Detail) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"ATTEMPT", "STARTED", "RAN", "EXIT", "ENDED BY"}}
 	for i := range d.Attempts {
@@ -306,7 +307,7 @@ func attemptsTable(d *job.Detail) cmdutil.Table {
 	return t
 }
 
-// roleName returns the user's name of a role of the Framework.
+// roleName returns the name in the job file for a role of the Framework.
 func roleName(d *job.Detail, object string) string {
 	for _, r := range d.Roles {
 		if r.Object == object {

@@ -22,10 +22,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// hostileName is also the name that a user has to type to show the job.
+// hostileName is the name of a job with control sequences. Users have to type it to show the job.
 const hostileName = "raw\x1b[2J\x1b]0;name\a\nterm   mallory   running"
 
-// hostileLog is the output of its task: colours, a title, the clipboard, the cursor.
+// hostileLog is the output of the task of this job. It contains colors, and sequences that set the title, write to the clipboard and move the
+// cursor.
 const hostileLog = "\x1b[31mred\x1b[0m 10%\r20%\n\x1b]52;c;ZXZpbA==\a\x1b]0;pwn\a\x1b[2J\x1b[1;1Hdone\n"
 
 // withHostileJob returns a cluster with a job whose texts try to harm users who view the job.

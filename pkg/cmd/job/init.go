@@ -25,11 +25,11 @@ type InitOptions struct {
 	IO      *iostreams.IOStreams
 	Flags   Flags
 	Draft   protocol.Draft
-	// Found means that an image of the cluster is used, because no flag names one.
+	// Found means that the draft uses an image that the cluster's machines already have, because no flag names an image.
 	Found bool
 	File  string
 	Force bool
-	// Ask reports whether to prompt for values that have no flag.
+	// Ask means that the command prompts for values that have no flag.
 	Ask bool
 }
 
@@ -76,7 +76,7 @@ must be pulled. A comment in the file says which.`,
 	return cmd
 }
 
-// heldImages lists the images that the cluster's machines hold.
+// heldImages returns the names of the images that the cluster's machines already have.
 func (fl *Flags) heldImages(ctx context.Context, f *cmdutil.Factory) ([]string, error) {
 	c, err := fl.open(f)
 	if err != nil {
@@ -85,7 +85,7 @@ func (fl *Flags) heldImages(ctx context.Context, f *cmdutil.Factory) ([]string, 
 	return c.Images(ctx)
 }
 
-// completeImages completes an image that the cluster's machines hold.
+// completeImages completes the name of an image that the cluster's machines already have.
 func (fl *Flags) completeImages(f *cmdutil.Factory) cobra.CompletionFunc {
 	return f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) { return fl.heldImages(ctx, f) })
 }
@@ -132,7 +132,7 @@ func initRun(ctx context.Context, opts *InitOptions) error {
 	return nil
 }
 
-// written returns the file of a draft, or an error if it can't be submitted.
+// written returns the job file of a draft. It returns an error if the file couldn't be submitted.
 func written(d *protocol.Draft) ([]byte, error) {
 	text, err := d.Write()
 	if err != nil {
@@ -145,7 +145,7 @@ func written(d *protocol.Draft) ([]byte, error) {
 	return text, nil
 }
 
-// writeNew writes a file. It doesn't overwrite an existing file unless force is set.
+// writeNew writes a new file. It overwrites an existing file only if force is set.
 func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -164,7 +164,7 @@ func writeNew(name string, text []byte, force bool, mode os.FileMode) error {
 	return f.Close()
 }
 
-// ask asks the questions. An empty answer accepts the value in brackets.
+// ask prompts for the values of the draft. An empty answer accepts the value in brackets.
 func ask(opts *InitOptions) error {
 	d := &opts.Draft
 	q := &questions{s: opts.IO, valid: func() error {
@@ -193,8 +193,8 @@ func ask(opts *InitOptions) error {
 	return q.err
 }
 
-// questions asks all questions in order, and stops at the first one that can't be asked. It repeats a question if the answer makes
-// the job invalid.
+// questions asks questions in the order of the calls. After a question that can't be asked, it asks no further questions. It repeats a question
+// if the answer makes the job invalid.
 type questions struct {
 	s     *iostreams.IOStreams
 	valid func() error
@@ -222,7 +222,7 @@ func (q *questions) line(question string, value *string) {
 	}
 }
 
-// fine returns false and prints why if the answer is wrong.
+// fine reports whether the answer is valid, and prints the reason if it isn't.
 func (q *questions) fine() bool {
 	if q.err != nil {
 		return true

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// Ctrl-C on a command that follows a job exits with 130, and says that the job continues.
+// A command that follows a job exits with 130 after Ctrl-C, and prints that the job continues.
 func TestCtrlCEndsTheLookingAndNotTheJob(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)
@@ -39,7 +39,7 @@ func TestCtrlCEndsTheLookingAndNotTheJob(t *testing.T) {
 		"silent": {[]string{"submit", file, "--name", "silent", "--wait"}, "silent"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The command reads pods once it follows.
+			// The command reads the pods as soon as it follows the job.
 			var once sync.Once
 			follows := make(chan struct{})
 			kubeconfig := jobtest.Kubeconfig(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

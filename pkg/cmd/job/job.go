@@ -1,6 +1,5 @@
-// Package job has the commands "paictl job ...", for the daily work of researchers.
-// In: job files, names of jobs, a kubeconfig. Out: jobs in the cluster; tables, pages, sentences and
-// JSON on stdout; progress on stderr.
+// Package job contains the commands "paictl job ...", which researchers use for their daily work.
+// In: job files, names of jobs, a kubeconfig. Out: jobs in the cluster; tables, pages, sentences and JSON on stdout; progress on stderr.
 package job
 
 import (

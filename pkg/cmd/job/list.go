@@ -21,7 +21,7 @@ type ListOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Filter  job.Filter
-	// AllUsers shows jobs of all users.
+	// AllUsers lists the jobs of all users.
 	AllUsers bool
 	Columns  []string
 	Watch    time.Duration
@@ -109,7 +109,7 @@ func (opts *ListOptions) complete(cmd *cobra.Command, states []string, since str
 	return nil
 }
 
-// readSince parses 30m, 12h, 7d, or a date.
+// readSince parses the value of --since: 30m, 12h, 7d, or a date.
 func readSince(text string, now time.Time) (time.Time, error) {
 	return cmdutil.ReadTime("--since", text, now, time.Local)
 }
@@ -153,7 +153,7 @@ func (opts *ListOptions) show(page *job.Page) error {
 	return nil
 }
 
-// nothing explains why a list is empty.
+// nothing returns the text that explains why a list is empty.
 func (opts *ListOptions) nothing() string {
 	o := &opts.Filter
 	if o.Keyword != "" || o.VirtualCluster != "" || len(o.Phases) > 0 || !o.Since.IsZero() {
@@ -165,7 +165,7 @@ func (opts *ListOptions) nothing() string {
 	return fmt.Sprintf("user %s has no jobs; jobs of all users: paictl job list --all-users", o.User)
 }
 
-// column is a column that a list can have.
+// column is one column that the list can show.
 type column struct {
 	name string
 	wide bool // only with -o wide
@@ -199,7 +199,7 @@ func columnNames() []string {
 	return out
 }
 
-// table shows the requested columns, and the user only if there can be several.
+// table returns the requested columns. Without a request, it includes the user only if the list can contain jobs of several users.
 func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
 	var chosen []column
 	switch {
@@ -231,7 +231,7 @@ func (opts *ListOptions) table(page *job.Page, now time.Time) cmdutil.Table {
 	return t
 }
 
-// names returns the names in the form that other commands accept.
+// names returns the names of the jobs in the form that other commands accept.
 func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	for i := range page.Items {
 		name := page.Items[i].Name
@@ -243,7 +243,7 @@ func (opts *ListOptions) names(page *job.Page) (t cmdutil.Table) {
 	return t
 }
 
-// duration returns how long a job has run, including the time between its attempts.
+// duration returns how long a job has run, including the time between its attempts. It returns "-" if the duration isn't known.
 func duration(r *job.Row, now time.Time) string {
 	if r.Started == nil || job.Phase(r.State) == job.Deleted { // when it ended isn't known
 		return "-"
@@ -255,7 +255,7 @@ func duration(r *job.Row, now time.Time) string {
 	return job.Duration(end.Sub(*r.Started))
 }
 
-// amount formats a number that may be unknown or unlimited.
+// amount formats a number with text. It returns "-" for 0, which means that the number is unknown or unlimited.
 func amount(n int64, text func(int64) string) string {
 	if n == 0 {
 		return "-"
@@ -263,7 +263,7 @@ func amount(n int64, text func(int64) string) string {
 	return text(n)
 }
 
-// gpusText formats a number of GPUs that may be unknown.
+// gpusText formats a number of GPUs. It returns "?" for a negative number, which means that the number is unknown.
 func gpusText(n int) string {
 	if n < 0 {
 		return "?"

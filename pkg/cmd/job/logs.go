@@ -25,7 +25,7 @@ type LogsOptions struct {
 	Flags   Flags
 	Name    string
 	Logs    logs.Options
-	// NoPrefix omits the names of tasks; Raw passes all bytes to a terminal.
+	// NoPrefix omits the names of tasks before lines. Raw passes all bytes to a terminal.
 	NoPrefix, Raw bool
 
 	task string
@@ -33,7 +33,7 @@ type LogsOptions struct {
 	tail bool // --tail was given
 }
 
-// severalTail is how many lines of each task are shown by default if there are several tasks.
+// severalTail is how many lines of each task are printed by default if the job has several tasks.
 const severalTail = 200
 
 // NewCmdLogs returns "paictl job logs".
@@ -116,7 +116,7 @@ func (opts *LogsOptions) complete() (err error) {
 	return nil
 }
 
-// parseTask parses --role and --task together. The index is -1 if the flags don't name a task.
+// parseTask parses the values of --role and --task together. The index is -1 if the flags don't choose a task.
 func parseTask(role, task string) (string, int32, error) {
 	if task == "" {
 		return role, -1, nil
@@ -178,11 +178,11 @@ func sayWhy(ctx context.Context, io *iostreams.IOStreams, c *client.Jobs, j *job
 	}, func(error) {}) // Logs reports that the cluster doesn't respond
 }
 
-// palette are colours that can be read on light and dark screens.
+// palette lists the codes of colors that can be read on light and dark screens.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// prefixes returns a function that puts the names of tasks before their lines, on a terminal each in a different
-// colour.
+// prefixes returns a function that returns the prefix for the lines of a task: the name of the task. On a terminal, each task has a different
+// color.
 func prefixes(io *iostreams.IOStreams) func(string) string {
 	return func(task string) string {
 		task = terminal.Line(task)
@@ -195,7 +195,7 @@ func prefixes(io *iostreams.IOStreams) func(string) string {
 	}
 }
 
-// ago writes how long ago something was, in its largest unit.
+// ago formats the time between then and now in its largest unit.
 func ago(now, then time.Time) string {
 	switch d := max(now.Sub(then), 0); {
 	case then.IsZero():

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// megabytes is a flag for memory, as in job files: a number of 1,048,576 bytes, or with a unit such as 16Gi.
+// megabytes is the value of a flag for memory. As in job files, it is a number of megabytes of 1,048,576 bytes; a number with a unit such as
+// 16Gi is also accepted.
 type megabytes int
 
 const memoryUsage = "memory of one task: `MB`, or with a unit such as 16Gi"
@@ -35,7 +36,8 @@ func (m *megabytes) Set(text string) error {
 	return nil
 }
 
-// withUnit parses a size as Kubernetes does, also with the B of bytes: 16Gi, 16GiB, 512M, 1.5G. It rounds up.
+// withUnit parses a size with a unit and returns megabytes, rounded up. It accepts the units of Kubernetes, also followed by B for bytes: 16Gi,
+// 16GiB, 512M, 1.5G.
 func withUnit(text string) (int, error) {
 	q, err := resource.ParseQuantity(strings.TrimSuffix(text, "B"))
 	// Kubernetes also accepts "Gi" without a number, and 500m, which is half a byte.

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// --notify writes the protocol's words into the file, and rejects notices that have no word in the protocol.
+// --notify writes the states of the job protocol into the file, and rejects notices that have no state in the protocol.
 func TestNoticesOfAJob(t *testing.T) {
 	for name, c := range map[string]struct {
 		words []string

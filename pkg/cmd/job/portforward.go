@@ -60,7 +60,7 @@ same number by default; 0 chooses any free port. It ends with the task, or when 
 	return cmd
 }
 
-// splitPort parses [LOCAL:]REMOTE. local is -1 if it is missing.
+// splitPort parses [LOCAL:]REMOTE. local is -1 if LOCAL is missing.
 func splitPort(s string) (local int, remote string, err error) {
 	before, after, two := strings.Cut(s, ":")
 	if !two {
@@ -74,7 +74,7 @@ func splitPort(s string) (local int, remote string, err error) {
 	return local, after, nil
 }
 
-// forwarded is a port that the command listens on.
+// forwarded is a listener whose connections are forwarded to a port of a task.
 type forwarded struct {
 	net.Listener
 	port int
@@ -106,7 +106,7 @@ func portForwardRun(ctx context.Context, opts *PortForwardOptions) error {
 	return opts.forward(ctx, c, j, target, all)
 }
 
-// forward serves ports until ctx ends or the task no longer runs.
+// forward forwards connections until ctx ends or the task no longer runs.
 func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target, all []forwarded) error {
 	io := opts.Factory.IO
 	g, serving := errgroup.WithContext(ctx)
@@ -123,8 +123,8 @@ func (opts *PortForwardOptions) forward(ctx context.Context, c *client.Jobs, j *
 	return nil // Ctrl-C is the usual way to end it
 }
 
-// untilEnd waits until a task no longer runs, and returns why its ports can't be forwarded. This check is needed because a forwarded connection
-// to a failed machine isn't closed otherwise, and the address in the cluster may be reused for another pod.
+// untilEnd waits until a task no longer runs, and returns an error that says why its ports can't be forwarded. Without this check, a connection
+// to a failed machine would stay open, and a new pod with the same address in the cluster could receive the user's connections.
 func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Target) error {
 	var end error
 	err := c.Follow(ctx, j, func(d *job.Detail) bool {
@@ -140,7 +140,7 @@ func untilEnd(ctx context.Context, c *client.Jobs, j *job.Job, target *job.Targe
 	return err
 }
 
-// endOf returns an error if a task or its job has finished, or the task has another pod.
+// endOf returns an error if the job or the task has finished, or if another pod runs the task now.
 func endOf(d *job.Detail, j *job.Job, target *job.Target) error {
 	if phase := job.Phase(d.State); phase.Done() {
 		return hint.Errorf("see why with: paictl job why "+j.Title(), "%s has ended (%s), so that its ports are no longer forwarded", j.Title(), phase)

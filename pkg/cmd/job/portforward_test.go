@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// followed returns a client of a job whose states come one after the other, and whose forwarded ports stay open until their context ends. err comes
-// after the states.
+// followed returns a client of a server where a job has the given states one after the other. The server sends err after the states. Forwarded
+// ports stay open until their context ends.
 func followed(t *testing.T, states []*job.Detail, err *v3.Error) *client.Jobs {
 	t.Helper()
 	mux := http.NewServeMux()

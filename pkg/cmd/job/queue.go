@@ -86,7 +86,7 @@ func queueRun(ctx context.Context, opts *QueueOptions) error {
 	return nil
 }
 
-// queueNames returns each job once, in the order of the list.
+// queueNames returns each waiting job once, in the order of the list.
 func queueNames(waiting *job.WaitingList) (t cmdutil.Table) {
 	seen := map[string]bool{}
 	for i := range waiting.Items {
@@ -98,7 +98,7 @@ func queueNames(waiting *job.WaitingList) (t cmdutil.Table) {
 	return t
 }
 
-// queueTable returns the jobs by virtual cluster, because positions count within each.
+// queueTable returns the waiting jobs grouped by virtual cluster, because each virtual cluster has a separate queue with its positions.
 func queueTable(waiting *job.WaitingList, now time.Time) cmdutil.Table {
 	gangs, host := map[string]int{}, false
 	for i := range waiting.Items {

@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/gangs"
 )
 
-// twoTeams is two machines of two GPUs: one is speech's, one is vision's.
+// twoTeams is the configuration of two machines with two GPUs each. One machine belongs to the virtual cluster speech, the other to vision.
 const twoTeams = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -46,14 +46,14 @@ virtualClusters:
     virtualCells: [{cellType: NODE, cellNumber: 1}]
 `
 
-// gpuScheduler is the core of pai-scheduler on a real API server, without the kube-scheduler around it.
+// gpuScheduler is the core of pai-scheduler without kube-scheduler. It uses a real API server.
 type gpuScheduler struct {
 	t       *testing.T
 	cluster *kube.Cluster
 	api     http.Handler
 }
 
-// noQueue replaces kube-scheduler's queue: no pod is bound.
+// noQueue replaces the queue of kube-scheduler. It never binds a pod.
 type noQueue struct{}
 
 func (noQueue) Activate([]*corev1.Pod)     {}
@@ -91,7 +91,7 @@ func startScheduler(t *testing.T, cluster *kube.Cluster) *gpuScheduler {
 	return &gpuScheduler{t, cluster, b.API()}
 }
 
-// pod makes one pod of a gang, as the job controller does.
+// pod creates one pod of a gang, as the job controller does.
 func (s *gpuScheduler) pod(name, vc string, priority int, group string, pods, gpus int) {
 	s.t.Helper()
 	request := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %d\naffinityGroup:\n  name: %s\n  members: [{podNumber: %d, leafCellNumber: %d}]\n", vc, priority, gpus, group, pods, gpus)
@@ -110,7 +110,7 @@ func (s *gpuScheduler) pod(name, vc string, priority int, group string, pods, gp
 	})
 }
 
-// decided waits until a gang is in a state, for a reason if it waits.
+// decided waits until a gang is in the given state. If the state is waiting, it also checks that there is a reason.
 func (s *gpuScheduler) decided(group, state string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

@@ -10,13 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// reasonEvery is the time between two requests for the reason why a job waits. Each such request causes more work than a check of the job's state.
+// reasonEvery is the time between two requests for the reason why a job waits. Such a request causes more work than reading the state of the
+// job.
 const reasonEvery = 4 * time.Second
 
-// reasonAfter is how long a job must be in a state before the reason is reported.
+// reasonAfter is how long a job must be in a state before the reason for this state is requested.
 const reasonAfter = 2 * time.Second
 
-// reasons reports why a followed job makes no progress, each reason only once.
+// reasons finds out why a followed job makes no progress, and reports each reason only once.
 type reasons struct {
 	now  func() time.Time
 	why  func(context.Context) (*job.Why, error)
@@ -35,7 +36,7 @@ func newReasons(c *client.Jobs, j *job.Job) *reasons {
 	}}
 }
 
-// of returns a reason to report now, or nil if there is no new one.
+// of returns the reason why a job makes no progress. It returns nil if the reason is not known, not new, or if it is too early for a request.
 func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	if r.at != d.State {
 		r.at, r.next = d.State, r.now().Add(reasonAfter)
@@ -59,7 +60,7 @@ func (r *reasons) of(ctx context.Context, d *job.Detail) *job.Why {
 	return w
 }
 
-// pending reports whether a job, or some of its tasks, haven't started.
+// pending reports whether a job, or a part of its tasks, hasn't started.
 func pending(d *job.Detail) bool {
 	begun, total := d.Progress()
 	return unfinished(job.Phase(d.State)) && (job.Phase(d.State) != job.Running || begun < total)
@@ -73,7 +74,7 @@ func unfinished(p job.Phase) bool {
 	return false
 }
 
-// passing matches durations in a sentence, which differ at each check.
+// passing matches durations in a sentence. They differ at each check, so they are ignored when sentences are compared.
 var passing = regexp.MustCompile(`\b(\d+(d|h|m|s))+\b`)
 
 func timeless(sentence string) string { return passing.ReplaceAllString(sentence, "...") }

@@ -82,7 +82,7 @@ func renderRun(ctx context.Context, opts *RenderOptions) error {
 	return opts.write(objects)
 }
 
-// report prints the findings, and returns an error if one of them is an error.
+// report prints the findings. It returns ErrSilent if a finding is an error and not only a warning.
 func report(f *cmdutil.Factory, findings strictyaml.Findings) error {
 	if err := findings.Write(f.IO.Err); err != nil {
 		return err
@@ -125,8 +125,8 @@ func (opts *RenderOptions) options(ctx context.Context) (render.Options, error) 
 	return o, err
 }
 
-// withoutSecrets renders the job with a mask in place of each secret, so that the result can be
-// shown. The text of Secrets isn't encoded in base64.
+// withoutSecrets renders a job with a mask in place of each secret, so that the objects can be printed. The masks in the Secret objects aren't
+// encoded in base64.
 func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) {
 	masked, err := j.WithoutSecrets()
 	if err != nil {
@@ -144,7 +144,7 @@ func withoutSecrets(j *protocol.Job, o render.Options) (*render.Objects, error) 
 		}
 		s.Data = nil
 		if s.Type == corev1.SecretTypeDockerConfigJson {
-			// The login in it is base64-encoded a second time.
+			// The login in this Secret is base64-encoded a second time.
 			s.StringData = map[string]string{corev1.DockerConfigJsonKey: protocol.Masked}
 		}
 	}

@@ -39,7 +39,7 @@ func paictl(t *testing.T, env map[string]string, args ...string) (out, errOut st
 	return stdout.String(), stderr.String(), err
 }
 
-// created notes the Framework that is created through a front, exactly as it is sent.
+// created is a front for the API server. It keeps the Framework that a client creates, exactly as the client sent it.
 type created struct {
 	sync.Mutex
 	framework *v1.Framework

@@ -57,8 +57,8 @@ func retryRun(ctx context.Context, opts *RetryOptions) error {
 	})
 }
 
-// retry retries one job. missing is the error if no job of that name was found: it may be in the short time between the removal of the
-// old Framework and its new one.
+// retry retries one job. missing is the error if no job with the name was found. The job may be missing only for the short time between the
+// removal of its old Framework and the creation of its new Framework.
 func (opts *RetryOptions) retry(ctx context.Context, c *client.Jobs, j *job.Job, missing error) error {
 	if missing == nil && j.Live && !j.State.Done() && j.State != job.Retry {
 		question := fmt.Sprintf("Retry %s, which %s? Its tasks are stopped, and start again from the beginning or their last checkpoint.", j.Title(), j.State.Verb())

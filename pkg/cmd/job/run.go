@@ -20,11 +20,11 @@ type RunOptions struct {
 	Draft   protocol.Draft
 	Command []string
 	Env     []string
-	// Stdin and TTY make the job a session: its task waits, and the command is run in it with "exec".
+	// Stdin and TTY make the job a session: its task only waits, and the command runs in the task as with "exec".
 	Stdin, TTY  bool
 	Detach      bool
 	MaxDuration time.Duration
-	// given reports whether a flag was given. Defaults of other flags depend on the cluster.
+	// given reports whether the user gave a flag. The defaults of the other flags depend on the cluster.
 	given func(flag string) bool
 }
 
@@ -164,7 +164,7 @@ func runRun(ctx context.Context, opts *RunOptions) error {
 	return err
 }
 
-// complete sets values that no flag set.
+// complete sets the values that no flag sets. Its defaults depend on the hardware that the cluster offers.
 func (opts *RunOptions) complete(offer *job.Offer) {
 	d := &opts.Draft
 	d.Role, d.MaxDurationSec = "main", int(opts.MaxDuration/time.Second)
@@ -177,7 +177,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 	cpus, memory := 1.0, 1024
 	if d.GPU > 0 {
 		if c, m := smallest(offer); c > 0 && m > 0 {
-			// Round down, so that it doesn't exceed the share of the GPUs.
+			// Round down, so that the processors don't exceed the share of the GPUs.
 			cpus, memory = math.Floor(c*float64(d.GPU)*10)/10, m*d.GPU
 		}
 	}
@@ -192,7 +192,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 	case opts.session():
 		d.Commands = strings.Split(strings.TrimSpace(holder), "\n")
 	case len(opts.Env) > 0:
-		// A job file has no field for variables.
+		// A job file has no field for environment variables, so the command is run with env.
 		d.Exec = append([]string{"env"}, append(opts.Env, command...)...)
 	default:
 		d.Exec = command
@@ -205,7 +205,7 @@ func (opts *RunOptions) complete(offer *job.Offer) {
 	}
 }
 
-// smallest returns the smallest part of a machine that belongs to one GPU.
+// smallest returns the smallest number of processors and the smallest amount of memory that belong to one GPU on the machines of the cluster.
 func smallest(offer *job.Offer) (cpus float64, memoryMB int) {
 	for _, s := range offer.SKUs {
 		if c := float64(s.MilliCPU) / 1000; cpus == 0 || c < cpus {
@@ -218,7 +218,7 @@ func smallest(offer *job.Offer) (cpus float64, memoryMB int) {
 	return cpus, memoryMB
 }
 
-// nameOf returns the last part of an image's name in the form of a job's name.
+// nameOf converts the last part of an image's name to a valid name of a job.
 func nameOf(image string) string {
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
 	name, _, _ = strings.Cut(name, ":")

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// The scripts need no cluster.
+// These scripts need no cluster.
 func TestScripts(t *testing.T) { cmdtest.Run(t) }
 
 func TestScriptsOnAServer(t *testing.T) {
@@ -76,8 +76,8 @@ func TestScriptsOnAServer(t *testing.T) {
 
 var framework = regexp.MustCompile(`pod=~"([0-9a-f]+)-`)
 
-// prometheus responds to queries about the use of GPUs, in the format of Prometheus' own responses: the last value is 42. Other queries have no
-// series.
+// prometheus responds to queries about the utilization of GPUs in the format of Prometheus; the last value is 42. For other queries it returns
+// no series.
 func prometheus(w http.ResponseWriter, r *http.Request) {
 	query, series := r.FormValue("query"), ""
 	if strings.Contains(query, "DCGM_FI_DEV_GPU_UTIL") {

@@ -18,9 +18,9 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// holder is the program of a session's task. It exits if paictl hasn't written into the file for 2 minutes: otherwise
-// programs that were started over a broken connection would continue to run. If paictl is killed before holder has
-// started, the job waits until it starts, and exits 2 minutes later.
+// holder is the program that runs in the task of a session. It exits if paictl hasn't written into the file for 2 minutes. Otherwise, programs
+// that were started over a broken connection would continue to run. If paictl is killed before holder has started, the job waits until holder
+// starts, and ends 2 minutes later.
 const holder = `
 # Waits for "paictl job run", which writes into this file every 10 seconds, and ends 2 minutes after the last time.
 beat=/dev/shm/.paictl-session
@@ -35,20 +35,20 @@ echo "paictl has not been there for 2 minutes: the session ends"
 exit 1
 `
 
-// keeper waits for holder, reports that it runs, and passes on the lines that paictl writes.
+// keeper waits until holder runs, reports that it runs, and writes the lines that it receives from paictl into the file.
 const keeper = `until test -e /dev/shm/.paictl-session; do sleep 1; done
 echo ready
 while read -r beat; do echo "$beat" >/dev/shm/.paictl-session; done`
 
 const (
 	beatEvery = 10 * time.Second
-	// stopWithin is how long stopping an interrupted session may take.
+	// stopWithin limits the time to stop the job of an interrupted session.
 	stopWithin = 30 * time.Second
 )
 
-// attach submits a session, runs the command in it, and stops it.
+// attach submits the job of a session, runs the command in its task, and stops the job.
 func (opts *RunOptions) attach(ctx context.Context, c *client.Jobs, all []submission) (err error) {
-	// Closing the terminal stops the job, too.
+	// Closing the terminal must stop the job, so SIGHUP ends ctx.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	opts.whole = true
@@ -78,7 +78,7 @@ func (opts *RunOptions) attach(ctx context.Context, c *client.Jobs, all []submis
 	return opts.enter(ctx, c, j)
 }
 
-// enter runs the command in the task, and keeps the session alive until it exits.
+// enter runs the command in the task, and keeps the session alive until the command exits.
 func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) error {
 	j, err := c.Get(ctx, j)
 	if err != nil {
@@ -111,8 +111,8 @@ func (opts *RunOptions) enter(ctx context.Context, c *client.Jobs, j *job.Job) e
 	return e.run(ctx, c, j, target)
 }
 
-// keep writes to the task repeatedly while paictl is running, until ctx ends. It connects again when the connection is lost. It
-// returns an error if the first connection fails.
+// keep writes to the file of the session repeatedly until ctx ends. When the connection is lost, it connects again. It returns an error if the
+// first connection fails.
 func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func()) error {
 	there := false
 	for {
@@ -141,7 +141,7 @@ func keep(ctx context.Context, c *client.Jobs, target *job.Target, ready func())
 	}
 }
 
-// beat writes a different text each time, until writing fails.
+// beat writes the current time to w every 10 seconds, until ctx ends or a write fails.
 func beat(ctx context.Context, w io.Writer) {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -157,7 +157,7 @@ func beat(ctx context.Context, w io.Writer) {
 	}
 }
 
-// writerFunc is a function as a writer.
+// writerFunc is a function that implements io.Writer.
 type writerFunc func(p []byte)
 
 func (f writerFunc) Write(p []byte) (int, error) {
@@ -169,7 +169,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 func (opts *RunOptions) end(ctx context.Context, c *client.Jobs, owner, name string, why error) error {
 	interrupted := ctx.Err() != nil
 	if opts.TTY && !interrupted {
-		// A terminal is closed before the corresponding signal arrives.
+		// The terminal is closed before the signal about this arrives.
 		_, gone := terminalOf(opts.Factory.IO)
 		interrupted = gone != nil
 	}

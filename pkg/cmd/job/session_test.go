@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// A session is a job whose task waits. The test runs the session's commands here.
+// A session is a job whose task only waits. This test runs the commands of the session on this machine.
 func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)
@@ -80,8 +80,8 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 		assert.NotContains(t, text.String(), "continues")
 	}
 
-	// A terminal that is closed while a person works in the task. Only the terminal that controls the program sends a signal, and even this
-	// terminal is gone before its signal arrives.
+	// A terminal is closed while a user works in the task. A program receives a signal only from its controlling terminal, and even this
+	// terminal is gone before the signal arrives.
 	for name, controls := range map[string]bool{"closed": true, "vanished": false} {
 		closed := exec.CommandContext(t.Context(), "paictl", "job", "run", "-it", "busybox", "--name", name, "--", "cat")
 		closed.Env = env
@@ -112,7 +112,7 @@ func TestASessionIsAJobThatEndsWithItsCommand(t *testing.T) {
 	assert.Contains(t, string(out), "bob/hangup already exists\n  -> open a shell in it: paictl job shell hangup")
 }
 
-// waitForJob waits until bob has the job.
+// waitForJob waits until the user bob has a job with the given name.
 func waitForJob(t *testing.T, c *kube.Cluster, name string) *v1.Framework {
 	t.Helper()
 	client, err := job.New(c)
@@ -125,7 +125,7 @@ func waitForJob(t *testing.T, c *kube.Cluster, name string) *v1.Framework {
 	return f
 }
 
-// startJob lets the only task of a job run.
+// startJob creates the pod of the only task of a job, and lets it run.
 func startJob(t *testing.T, c *kube.Cluster, name string) {
 	t.Helper()
 	f := waitForJob(t, c, name)

@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// Several are the common options of verbs on several jobs.
+// Several holds the common options of commands that accept several jobs.
 type Several struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Names   []string
 }
 
-// takes makes a command accept names of jobs.
+// takes makes a command accept the names of one or more jobs, and complete them.
 func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = s.Flags.completeJobs(s.Factory, 0)
@@ -32,7 +32,7 @@ func (s *Several) takes(cmd *cobra.Command, run func(context.Context) error) {
 	s.Flags.add(s.Factory, cmd)
 }
 
-// each calls run for all jobs.
+// each calls run for each job.
 func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jobs, *job.Job) error) error {
 	return eachName(ctx, s.Factory, s.Names, func(name string) error {
 		c, j, err := s.Flags.find(ctx, s.Factory, name)
@@ -43,12 +43,12 @@ func (s *Several) each(ctx context.Context, run func(context.Context, *client.Jo
 	})
 }
 
-// atOnce is how many jobs are changed at a time. A change takes a fraction of a second, because it is read again and
-// recorded.
+// atOnce is how many jobs are changed at the same time. One change takes a fraction of a second, because the changed job is read back and the
+// change is recorded.
 const atOnce = 8
 
-// eachAtOnce changes all jobs, several at a time, and calls finish for each changed job, in the order of their names. It changes no job if a
-// name is invalid.
+// eachAtOnce calls change for several jobs at a time, and calls finish for each changed job, in the order of their names. If a name is invalid,
+// it changes no job.
 func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, *client.Jobs, *job.Job) (job.Phase, error), finish func(context.Context, *client.Jobs, *job.Job, job.Phase) error) error {
 	for _, name := range s.Names {
 		if _, _, err := protocol.SplitName(name); err != nil {
@@ -101,7 +101,7 @@ func (s *Several) eachAtOnce(ctx context.Context, change func(context.Context, *
 	})
 }
 
-// eachName calls run for each name. If there are several, it continues after an error.
+// eachName calls run for each name. If there are several names, it continues after an error.
 func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(string) error) error {
 	failed, last := 0, error(nil)
 	for _, name := range names {
@@ -109,7 +109,7 @@ func eachName(ctx context.Context, f *cmdutil.Factory, names []string, run func(
 		if err == nil {
 			continue
 		}
-		// A mistake on the command line would be the same for all names.
+		// A mistake on the command line is the same for all names, so it is reported only once.
 		if _, usage := errors.AsType[*cmdutil.UsageError](err); usage || len(names) == 1 || ctx.Err() != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ func TestACommandOnManyJobsHasOneClient(t *testing.T) {
 	assert.Same(t, first, second)
 }
 
-// stops returns the number of stop requests on a server that bob is signed in to. The server responds to the requests once all jobs of names are
-// being stopped, and rejects the request for "two".
+// stops starts a server where bob is signed in, and returns the number of stop requests that the server receives. The server responds to the
+// requests only when it has received the requests for all names. It rejects the request for "two".
 func stops(t *testing.T, names ...string) (stopped *atomic.Int32) {
 	t.Helper()
 	stopped = &atomic.Int32{}

@@ -25,16 +25,15 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Source holds the options, besides the file, that determine the objects of a submission. submit and render
-// share its flags.
+// Source holds the options that, besides the job file, determine the objects of a submission. The commands submit and render have these flags.
 type Source struct {
-	// Parameters override the parameters of the files. Name overrides the name of the job; it is only for one file.
+	// Parameters override the parameters of the files. Name overrides the name of the job, and requires that there is only one file.
 	Parameters []string
 	Name       string
-	// Notify are the notices that the file selects; nil leaves its selection unchanged.
+	// Notify replaces the notices that the job file selects. If it is nil, the selection in the file is unchanged.
 	Notify []string
 	Group  string
-	// Code is a folder that is sent with the job.
+	// Code is a folder that is uploaded with the job.
 	Code string
 }
 
@@ -43,7 +42,7 @@ func (s *Source) add(cmd *cobra.Command) {
 	s.addOptions(cmd)
 }
 
-// addText adds the flags that change the text of the file.
+// addText adds the flags that change the text of the job file.
 func (s *Source) addText(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&s.Parameters, "set", nil, "NAME=VALUE: set a parameter of the file to another value; can be repeated")
@@ -52,7 +51,7 @@ func (s *Source) addText(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("notify", cobra.FixedCompletions(slices.Concat(slices.Sorted(maps.Keys(noticeWords)), []string{noNotices}), cobra.ShellCompDirectiveNoFileComp))
 }
 
-// addOptions adds the flags that don't change the text of the file.
+// addOptions adds the flags that don't change the text of the job file.
 func (s *Source) addOptions(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&s.Group, "group", "", "your group, for its quota (default: the setting group)")
@@ -70,16 +69,16 @@ func (s *Source) check() error {
 	return err
 }
 
-// noNotices is the value of --notify that selects none.
+// noNotices is the value of --notify that selects no notices.
 const noNotices = "none"
 
-// noticeWords maps the notices that a job file can select to the protocol's words.
+// noticeWords maps the names of notices to the states that a job file contains for them.
 var noticeWords = map[string]jobv1.NotifyState{
 	string(peoplev1.NoticeStarted): jobv1.NotifyRunning, string(peoplev1.NoticeFinished): jobv1.NotifySucceeded, string(peoplev1.NoticeFailed): jobv1.NotifyFailed,
 	string(peoplev1.NoticeStopped): jobv1.NotifyStopped, string(peoplev1.NoticeRetried): jobv1.NotifyRetried,
 }
 
-// notices parses --notify. It rejects notices that have no word in the job protocol.
+// notices parses the value of --notify. It rejects notices that a job file can't select.
 func (s *Source) notices() (out []jobv1.NotifyState, err error) {
 	for _, word := range s.Notify {
 		state, known := noticeWords[word]
@@ -114,7 +113,7 @@ func (s *Source) group(f *cmdutil.Factory) string {
 	return settings.GetString("group")
 }
 
-// read reads files, and reports all mistakes in all files.
+// read reads and parses job files. It reports all mistakes in all files together.
 func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) {
 	var all []submission
 	for _, name := range files {
@@ -127,7 +126,7 @@ func (s *Source) read(f *cmdutil.Factory, files []string) ([]submission, error) 
 	return parse(f, all...)
 }
 
-// parse parses the texts of jobs, and reports all mistakes in all texts.
+// parse parses the texts of job files. It reports all mistakes in all texts together.
 func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	var findings strictyaml.Findings
 	for i := range all {
@@ -143,7 +142,7 @@ func parse(f *cmdutil.Factory, all ...submission) ([]submission, error) {
 	return all, report(f, findings)
 }
 
-// text returns a file with the changes that the flags request.
+// text returns the text of a job file with the changes that the flags request.
 func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	data, err := readJob(f.IO, name)
 	if err != nil || len(data) > protocol.MaxBytes {
@@ -152,7 +151,7 @@ func (s *Source) text(f *cmdutil.Factory, name string) ([]byte, error) {
 	return s.change(name, data)
 }
 
-// readJob reads one job file; "-" is stdin. It stops reading when a file is too long.
+// readJob reads one job file, or stdin for "-". It stops reading when the file exceeds the maximum length.
 func readJob(s *iostreams.IOStreams, name string) ([]byte, error) {
 	r := s.In
 	if name != "-" {
@@ -170,7 +169,7 @@ func readJob(s *iostreams.IOStreams, name string) ([]byte, error) {
 	return data, nil
 }
 
-// change applies the flags to a job file.
+// change changes the text of a job file as the flags request.
 func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	for _, p := range s.Parameters {
 		parameter, value, _ := strings.Cut(p, "=")
@@ -193,15 +192,16 @@ func (s *Source) change(name string, data []byte) (out []byte, err error) {
 	return data, nil
 }
 
-// defaultCodeURL is the address of the code if the cluster isn't queried.
+// defaultCodeURL is the URL that tasks download the code from if the cluster isn't queried.
 const defaultCodeURL = tasksURL + "/code"
 
-// defaultPeersURL is the URL that tasks get each other's addresses from, if the cluster isn't queried.
+// defaultPeersURL is the URL where tasks look up each other's addresses if the cluster isn't queried.
 const defaultPeersURL = tasksURL + "/peers"
 
 const tasksURL = "http://" + api.Service + "." + kube.SystemNamespace + ".svc.cluster.local/v1"
 
-// pack packs the folder with the job's code and uploads it with send. If send is nil, it isn't uploaded.
+// pack makes an archive of the folder with the job's code, and uploads it with send. If send is nil, the archive isn't uploaded. pack returns
+// nil if the job has no code.
 func (s *Source) pack(ctx context.Context, f *cmdutil.Factory, send func(*code.Archive) (bool, error)) (*job.Code, error) {
 	if s.Code == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 // StopOptions are the options of "paictl job stop".
 type StopOptions struct {
 	Several
-	// All stops all jobs that match the filter; if the filter has no state, it stops the jobs that have not finished.
+	// All stops all jobs that match Filter. If Filter selects no states, it stops the jobs that have not finished.
 	All     bool
 	Filter  job.Filter
 	Yes     bool
@@ -78,7 +78,7 @@ func (opts *StopOptions) check(cmd *cobra.Command, states []string) (err error) 
 	return nil
 }
 
-// chosen reads the jobs that --all selects, and asks whether to stop them.
+// chosen finds the jobs that --all selects, and asks the user whether to stop them.
 func (opts *StopOptions) chosen(ctx context.Context) (err error) {
 	c, err := opts.Flags.open(opts.Factory)
 	if err != nil {

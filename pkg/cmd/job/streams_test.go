@@ -35,8 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/servertest"
 )
 
-// TestScriptsWithTasks has jobs with simulated containers: their programs work on a folder
-// of this machine.
+// TestScriptsWithTasks runs scripts on jobs with simulated containers, whose programs work in a folder of this machine.
 func TestScriptsWithTasks(t *testing.T) {
 	cluster := kubetest.Start(t)
 	jobtest.Prepare(t, cluster)
@@ -77,7 +76,8 @@ func TestScriptsWithTasks(t *testing.T) {
 	})
 }
 
-// makeJob makes a job of bob with two tasks: the first runs in a container, and the second has ended. Without a container neither has begun.
+// makeJob creates a job of bob with two tasks. The first task runs in a container, and the second task has finished. If image is empty, no task
+// has begun.
 func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 	t.Helper()
 	ctx, object := t.Context(), v1.ObjectName("bob", name)
@@ -106,7 +106,7 @@ func makeJob(t *testing.T, c *kube.Cluster, name, image string) {
 	}
 }
 
-// container is the task runs-0, whose files are in a folder.
+// container simulates the container of the task runs-0. Its files are in the folder root.
 type container struct{ root string }
 
 func (c *container) exec(p *jobtest.Process) *metav1.Status {
@@ -148,7 +148,7 @@ func (c *container) exec(p *jobtest.Process) *metav1.Status {
 	return jobtest.Exited(0)
 }
 
-// evil is the output of a task that tries to write elsewhere, by the requested path.
+// evil maps a requested path to the archive that a malicious task sends for it. The archives try to write outside the destination.
 var evil = map[string][]tar.Header{
 	"/up":       {{Name: "../escaped", Typeflag: tar.TypeReg}},
 	"/deep":     {{Name: "deep/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "deep/../../escaped", Typeflag: tar.TypeReg}},
@@ -161,7 +161,7 @@ var evil = map[string][]tar.Header{
 	"/model.pt": {{Name: "model.pt", Typeflag: tar.TypeReg, Mode: 0o644}, {Name: ".bashrc", Typeflag: tar.TypeReg}},
 }
 
-// send continues for long after the bad entry, like a task that tries to fill the disk.
+// send sends the given entries, and then much more data, like a task that tries to fill the disk.
 func send(w io.Writer, headers []tar.Header) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)

@@ -21,25 +21,24 @@ type SubmitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Files   []string
-	// Template is the name of a template, instead of a file.
+	// Template is the name of a template that is submitted instead of a file.
 	Template string
 	Source   Source
 	Submit   job.SubmitOptions
 	Watch    bool
 	Wait     bool
 	Timeout  time.Duration
-	// Sweep has parameters with several values each: one job is submitted per combination.
+	// Sweep holds parameters with several values each. One job is submitted for each combination of values.
 	Sweep []string
 	Yes   bool
-	// After are names of jobs that have to succeed first.
+	// After holds the names of jobs that must succeed before the jobs start.
 	After []string
-	// ClonedFrom is the name of the job that was cloned.
+	// ClonedFrom is the name of the job whose file was cloned.
 	ClonedFrom string
 	Output     cmdutil.Output
-	// aside prints outcomes on stderr. whole makes a submission that isn't interrupted halfway, so that its outcome is
-	// known.
+	// aside means that outcomes are printed on stderr. whole means that a submission isn't interrupted halfway, so that its outcome is known.
 	aside, whole bool
-	// submitted is called for each job that was submitted. It may be nil.
+	// submitted is called after each submitted job. It may be nil.
 	submitted func(context.Context)
 }
 
@@ -113,7 +112,7 @@ start. Files that .gitignore names are not sent. An unchanged folder is sent onl
 	return cmd
 }
 
-// addFlags adds the flags that submit and run share. dryRun describes --dry-run, which prints different things.
+// addFlags adds the flags that submit and run share. dryRun is the help text of --dry-run, which differs between the two commands.
 func (opts *SubmitOptions) addFlags(cmd *cobra.Command, dryRun string) {
 	opts.Flags.add(opts.Factory, cmd)
 	opts.Source.addOptions(cmd)
@@ -156,14 +155,14 @@ func (opts *SubmitOptions) check(cmd *cobra.Command) error {
 	return opts.Source.check()
 }
 
-// submission is a job file during its submission.
+// submission is a job file on its way to the cluster.
 type submission struct {
 	client.Request
 	job     *protocol.Job
 	summary job.Summary
 	outlook *job.Outlook
 	outcome job.Outcome
-	// parameters are the parameters of a job of a sweep that differ from the other jobs'.
+	// parameters are the values that distinguish this job from the other jobs of its sweep.
 	parameters map[string]string
 }
 
@@ -182,7 +181,7 @@ func submitRun(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// submitAll submits the jobs that were read.
+// submitAll submits the jobs that were read, or the jobs of the sweep.
 func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err error) {
 	if len(opts.Sweep) > 0 {
 		if all, err = opts.sweep(&all[0]); err != nil {
@@ -196,7 +195,7 @@ func (opts *SubmitOptions) submitAll(ctx context.Context, all []submission) (err
 	return opts.submit(ctx, c, all)
 }
 
-// submit checks jobs against the cluster, submits them, and follows them if that is requested.
+// submit checks jobs against the cluster, submits them, and follows them if the flags request it.
 func (opts *SubmitOptions) submit(ctx context.Context, c *client.Jobs, all []submission) error {
 	owner, err := opts.Flags.maker(ctx, opts.Factory, c)
 	if err != nil {
@@ -220,7 +219,7 @@ func (opts *SubmitOptions) submit(ctx context.Context, c *client.Jobs, all []sub
 	return nil
 }
 
-// prepare uploads the folder with the jobs' code, and checks the jobs.
+// prepare uploads the folder with the code of the jobs, and checks the jobs.
 func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	folder, err := opts.code(ctx, c, owner)
 	if err != nil {
@@ -245,7 +244,7 @@ func (opts *SubmitOptions) prepare(ctx context.Context, c *client.Jobs, owner st
 	return nil
 }
 
-// code uploads the folder with the job's code to the cluster. It returns nil if the job has no code.
+// code uploads the folder with the code of the jobs to the cluster. It returns nil if the jobs have no code.
 func (opts *SubmitOptions) code(ctx context.Context, c *client.Jobs, owner string) (*job.Code, error) {
 	if opts.Source.Code == "" {
 		return nil, nil
@@ -264,7 +263,7 @@ func (opts *SubmitOptions) code(ctx context.Context, c *client.Jobs, owner strin
 	return opts.Source.pack(ctx, opts.Factory, send)
 }
 
-// follow waits for all jobs concurrently. The command's exit code is the exit code of the first job, in the order of submission, that did not
+// follow waits for all jobs concurrently. The exit code of the command is that of the first job, in the order of submission, that did not
 // succeed.
 func (opts *SubmitOptions) follow(ctx context.Context, c *client.Jobs, owner string, all []submission) error {
 	errs := make([]error, len(all))

@@ -12,18 +12,18 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// sent is one line of "submit -o json".
+// sent is the output of "submit -o json" about one job.
 type sent struct {
 	File string `json:"file"`
 	job.Summary
 	Outcome job.Outcome `json:"outcome"`
-	// Parameters are the parameters of this job of a sweep.
+	// Parameters are the values that distinguish this job from the other jobs of its sweep.
 	Parameters map[string]string `json:"parameters,omitempty"`
-	// Outlook is the result of a dry run: whether the job would start now, and its cost.
+	// Outlook is the result of a dry run: whether the job would start now, and how much it would cost.
 	Outlook *job.Outlook `json:"outlook,omitempty"`
 }
 
-// send submits all jobs. If the server rejects a job, the jobs that were submitted before aren't stopped, and are reported.
+// send submits all jobs. If the server rejects a job, the jobs that were already submitted keep running, and are reported.
 func (opts *SubmitOptions) send(ctx context.Context, c *client.Jobs, all []submission) error {
 	var done []sent
 	var failed error

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// submitTemplate submits the job file of a template, and records that the template was used.
+// submitTemplate submits the job file in a template, and counts this use of the template.
 func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	c, me, err := opts.Flags.openTemplates(ctx, opts.Factory)
 	if err != nil {
@@ -35,14 +35,14 @@ func submitTemplate(ctx context.Context, opts *SubmitOptions) error {
 	return opts.submitAll(ctx, all)
 }
 
-// count records in the template that a job was made from the template. If that fails, the job still exists.
+// count increases the number of jobs that were made from the template. An error is only logged, because the job exists already.
 func (opts *SubmitOptions) count(ctx context.Context, c *client.Server, t *api.Template) {
 	if err := c.UseTemplate(ctx, t.ID); err != nil {
 		opts.Factory.Log.DebugContext(ctx, "count a job that was submitted from a template", "error", err)
 	}
 }
 
-// made calls submitted for a new job.
+// made calls opts.submitted if the outcome is a new job.
 func (opts *SubmitOptions) made(ctx context.Context, outcome job.Outcome) {
 	if opts.submitted != nil && outcome == job.Submitted {
 		opts.submitted(ctx)

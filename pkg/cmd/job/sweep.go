@@ -17,13 +17,13 @@ const (
 	sweepMost = 10_000 // more are a mistake
 )
 
-// axis is one parameter of a sweep and its values.
+// axis is one parameter of a sweep, with its values.
 type axis struct {
 	parameter string
 	values    []string
 }
 
-// readSweep parses NAME=VALUE,VALUE...
+// readSweep parses the values of --sweep, each in the form NAME=VALUE,VALUE...
 func readSweep(texts []string) ([]axis, error) {
 	var out []axis
 	jobs := 1
@@ -52,7 +52,7 @@ func readSweep(texts []string) ([]axis, error) {
 	return out, nil
 }
 
-// sweep returns one job for each combination of values. The last parameter changes first.
+// sweep returns one job for each combination of the values. The value of the last parameter changes first.
 func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 	axes, err := readSweep(opts.Sweep)
 	if err != nil {
@@ -93,7 +93,7 @@ func (opts *SubmitOptions) sweep(base *submission) ([]submission, error) {
 	return parse(opts.Factory, all...)
 }
 
-// inName converts a text to the form of a job's name.
+// inName replaces the characters that are not allowed in the name of a job.
 func inName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -39,7 +39,7 @@ template with this name, and @catalogue/NAME always is. No one can change them: 
 	return cmd
 }
 
-// TemplateFlags are the flags of all verbs on templates.
+// TemplateFlags are the flags that all commands on templates have.
 type TemplateFlags struct{ Flags }
 
 func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
@@ -47,7 +47,7 @@ func (fl *TemplateFlags) add(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&fl.User, "user", "u", "", "with a kubeconfig: your name (default: the setting user, or your login name)")
 }
 
-// openTemplates connects to the templates of a cluster, and returns the person who uses them.
+// openTemplates connects to the templates of a cluster. It also returns the name of the user.
 func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *client.Server, me string, err error) {
 	if w, err := connection.Choose(f, fl.Kube, fl.Server); err != nil {
 		return nil, "", err
@@ -70,10 +70,10 @@ func (fl *Flags) openTemplates(ctx context.Context, f *cmdutil.Factory) (t *clie
 	return w.Server, me, err
 }
 
-// titled returns the title of a template.
+// titled returns the full name of a template: AUTHOR/NAME.
 func titled(t *api.Template) string { return t.Author + "/" + t.Name }
 
-// authorOf splits AUTHOR/NAME. NAME alone is a template of the user.
+// authorOf splits AUTHOR/NAME. If name contains no author, the author is the user.
 func authorOf(name, me string) (author, short string) {
 	if author, short, others := strings.Cut(name, "/"); others {
 		return author, short
@@ -81,8 +81,8 @@ func authorOf(name, me string) (author, short string) {
 	return me, name
 }
 
-// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its id. If the user has no template with this name, it tries the built-in
-// templates.
+// resolveTemplate finds a template by its name, by AUTHOR/NAME, or by its ID. If the user has no template with the name, it searches the
+// built-in templates.
 func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*api.Template, error) {
 	author, short := authorOf(name, me)
 	found, err := t.Templates(ctx, author, short, "")
@@ -103,10 +103,11 @@ func resolveTemplate(ctx context.Context, t *client.Server, me, name string) (*a
 	return nil, hint.Errorf("see: paictl job template list", "there is no template %s/%s", author, short)
 }
 
-// templateID reports whether a text looks like the id of a template.
+// templateID reports whether a text has the form of the ID of a template.
 func templateID(text string) bool { return len(text) == 36 && strings.Count(text, "-") == 4 }
 
-// completeTemplates completes up to most names of templates; 0 is any number, and cmdutil.FlagValue the value of a flag.
+// completeTemplates completes up to most names of templates. If most is 0, it completes any number of names; if most is cmdutil.FlagValue, it
+// completes the value of a flag.
 func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) cobra.CompletionFunc {
 	return f.Complete(most, func(ctx context.Context, _ []string) (out []string, _ error) {
 		t, me, err := fl.openTemplates(ctx, f)
@@ -125,7 +126,7 @@ func (fl *Flags) completeTemplates(f *cmdutil.Factory, most int) cobra.Completio
 	})
 }
 
-// sharedWith describes who may use a template.
+// sharedWith describes the users of a template: "everyone", the names of groups, or "the author".
 func sharedWith(t *api.Template) string {
 	switch {
 	case t.Public:
@@ -136,7 +137,7 @@ func sharedWith(t *api.Template) string {
 	return "the author"
 }
 
-// eachTemplate runs a verb on templates by name.
+// eachTemplate calls run for each template with one of the names.
 func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, names []string, run func(*client.Server, *api.Template) error) error {
 	t, me, err := fl.openTemplates(ctx, f)
 	if err != nil {
@@ -151,7 +152,7 @@ func (fl *TemplateFlags) eachTemplate(ctx context.Context, f *cmdutil.Factory, n
 	})
 }
 
-// sayMasked prints that the secrets of a job file must be filled in before it is submitted.
+// sayMasked prints that the secrets in the job file of a template must be filled in before it is submitted.
 func sayMasked(f *cmdutil.Factory, t *api.Template) {
 	f.IO.Say("its secrets are masked: before you submit it, write them into the file that \"%s\" prints", showConfig(t))
 }

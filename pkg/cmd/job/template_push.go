@@ -21,7 +21,7 @@ type TemplatePushOptions struct {
 	Flags   TemplateFlags
 	File    string
 	Name    string
-	// Set reports whether a flag is given. Fields without a given flag stay unchanged.
+	// Set reports whether the user gave a flag. Fields whose flags weren't given stay unchanged.
 	Set         func(flag string) bool
 	Summary     string
 	Description string
@@ -118,7 +118,7 @@ func templatePushRun(ctx context.Context, opts *TemplatePushOptions) error {
 	return opts.tell(made, "changed", err)
 }
 
-// read returns the job file, and the name of the template.
+// read returns the text of the job file, and the name of the template. Without a file, the text is empty.
 func (opts *TemplatePushOptions) read() (text, name string, err error) {
 	if opts.File == "" {
 		return "", opts.Name, nil
@@ -137,7 +137,7 @@ func (opts *TemplatePushOptions) read() (text, name string, err error) {
 	return string(data), j.Name, nil
 }
 
-// maxDescription is how many bytes of a description are read. The server accepts fewer.
+// maxDescription is how many bytes of a description are read. The server's limit is lower.
 const maxDescription = 1 << 20
 
 func (opts *TemplatePushOptions) describe() (string, error) {
@@ -156,7 +156,7 @@ func (opts *TemplatePushOptions) describe() (string, error) {
 	return string(text), nil
 }
 
-// apply changes a template as the flags request.
+// apply changes the fields of a template that the flags set.
 func (opts *TemplatePushOptions) apply(s *v1.TemplateSpec, description string) {
 	for flag, set := range map[string]func(){
 		"summary":     func() { s.Summary = opts.Summary },

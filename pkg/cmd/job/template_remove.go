@@ -18,7 +18,7 @@ type TemplateNamesOptions struct {
 	Flags   TemplateFlags
 	Names   []string
 	Yes     bool
-	// Undo removes stars.
+	// Undo removes stars instead of adding them.
 	Undo bool
 }
 

@@ -75,7 +75,7 @@ func templateListRun(ctx context.Context, opts *TemplateListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, api.Templates{Items: all}, t)
 }
 
-// changedAt formats the time of a template's last change. A built-in one has no time.
+// changedAt formats the time of the last change to a template. Built-in templates have no such time.
 func changedAt(t *api.Template, layout string) string {
 	if t.BuiltIn {
 		return "built in"
@@ -143,7 +143,7 @@ func templateShowRun(ctx context.Context, opts *TemplateShowOptions) error {
 	return nil
 }
 
-// writeTemplate prints a template for users. The whole template is printed as plain text, because other people wrote it.
+// writeTemplate prints a template for a person. All fields are printed as plain text, because other users may have written them.
 func writeTemplate(out io.Writer, t *api.Template) error {
 	r := cmdutil.NewRows(out)
 	for _, row := range [][2]string{

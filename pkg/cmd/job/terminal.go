@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/stream"
 )
 
-// rawTerminal passes on keys as soon as they are pressed, until restore is called. sizes receives the terminal's
-// size now and whenever it changes.
+// rawTerminal puts a terminal into raw mode, in which it passes on each key immediately, until restore is called. sizes receives the size of the
+// terminal now and after each change.
 func rawTerminal(ctx context.Context, f *os.File) (restore func(), sizes <-chan stream.Size, err error) {
 	fd := int(f.Fd())
 	state, err := term.MakeRaw(fd)

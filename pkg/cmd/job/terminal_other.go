@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// resized calls tell periodically, because this system sends no signal when a terminal's size changes.
+// resized calls tell every second, because this system sends no signal when the size of a terminal changes.
 func resized(ctx context.Context, tell func()) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// resized calls tell whenever the terminal gets another size.
+// resized calls tell whenever the size of the terminal changes.
 func resized(ctx context.Context, tell func()) {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

@@ -116,7 +116,7 @@ func topOnce(ctx context.Context, opts *TopOptions, c *client.Jobs, j *job.Job) 
 
 func cores(n *float64) string { return text(n, "%.2f") }
 
-// text formats a number that may be unknown.
+// text formats a number, or returns "?" if the number is unknown.
 func text(n *float64, format string) string {
 	if n == nil {
 		return "?"

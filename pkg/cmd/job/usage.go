@@ -74,7 +74,7 @@ counted up to the last five minutes. GPU hours are kept longer than the jobs the
 	return cmd
 }
 
-// periods are the dimensions that are times, with their formats.
+// periods maps the dimensions that are times to their formats.
 var periods = map[string]string{api.ByHour: "2006-01-02T15:04Z", api.ByDay: time.DateOnly, api.ByMonth: "2006-01"}
 
 func (opts *UsageOptions) complete(now time.Time) error {
@@ -129,7 +129,7 @@ func usageRun(ctx context.Context, opts *UsageOptions) error {
 	return opts.Output.Write(io.Out, u, opts.table(u))
 }
 
-// dimension returns the value of a row for one of opts.Query.By.
+// dimension returns the value of the dimension by in a row of the result.
 func dimension(by string, i *job.UsageItem) string {
 	switch by {
 	case api.ByVC:
@@ -175,7 +175,7 @@ func (opts *UsageOptions) table(u *job.Usage) cmdutil.Table {
 	return t
 }
 
-// writeCSV writes no total, so that the sum over a column is correct.
+// writeCSV writes the rows as CSV. It writes no row with a total, so that the sum of a column is correct.
 func (opts *UsageOptions) writeCSV(out io.Writer, u *job.Usage) error {
 	w := csv.NewWriter(out)
 	head := append(slices.Clone(opts.Query.By), "gpu_hours", "guaranteed_hours", "opportunistic_hours", "preempted_hours", "failed_hours", "share")

@@ -20,7 +20,7 @@ type ValidateOptions struct {
 	Output cmdutil.Output
 }
 
-// validated is the result for one file.
+// validated is the result of the check of one file.
 type validated struct {
 	File     string    `json:"file"`
 	Valid    bool      `json:"valid"`
@@ -61,7 +61,7 @@ The exit code is 1 if a file is not valid.`,
 	return cmd
 }
 
-// withoutPath returns the text of an error without the file's path, which is shown already.
+// withoutPath returns the text of an error without the path of the file, which the output already contains.
 func withoutPath(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Sprintf("%s: %v", p.Op, p.Err)

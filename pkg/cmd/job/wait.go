@@ -19,7 +19,7 @@ type WaitOptions struct {
 	Factory *cmdutil.Factory
 	Flags   Flags
 	Name    string
-	// For is one of the values in waitFor.
+	// For is one of the values that waitFor returns.
 	For     string
 	Timeout time.Duration
 	Quiet   bool
@@ -27,7 +27,7 @@ type WaitOptions struct {
 
 const forRunning = "running"
 
-// waitFor returns the values of --for, the default first.
+// waitFor returns the allowed values of --for. The first value is the default.
 func waitFor() []string { return []string{"done", forRunning} }
 
 // NewCmdWait returns "paictl job wait".
@@ -84,7 +84,8 @@ func waitRun(ctx context.Context, opts *WaitOptions) error {
 	return tellEnd(ctx, opts.Factory, c, j, d, opts.Quiet)
 }
 
-// tellEnd explains why a job failed, and returns the job's exit code as the command's exit code.
+// tellEnd prints why a job failed, unless quiet is set. It returns an error with the job's exit code, which becomes the exit code of the
+// command.
 func tellEnd(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, d *job.Detail, quiet bool) error {
 	if quiet || job.Phase(d.State) == job.Succeeded {
 		return exitOf(d)

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/logs"
 )
 
-// watch prints the states of a job on stderr and its logs on stdout, until the job finishes. The command then exits with
-// the job's exit code. If several jobs are watched, lines begin with the job's name.
+// watch prints the states of a job on stderr and its logs on stdout, until the job finishes. It returns an error with the job's exit code, which
+// becomes the exit code of the command. If several jobs are watched, each line begins with the name of its job.
 func watch(ctx context.Context, f *cmdutil.Factory, c *client.Jobs, j *job.Job, o followOptions, several bool) error {
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// pipes are connections within the process, so that a bubble of synctest waits for them.
+// pipes listens for connections within the process. A bubble of synctest waits for such connections.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -42,13 +42,13 @@ func (p pipes) Accept() (net.Conn, error) {
 func (pipes) Close() error   { return nil }
 func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// serve returns a client of jobs whose requests mux handles.
+// serve returns a client of jobs. mux handles the requests of the client.
 func serve(t *testing.T, mux *http.ServeMux) *client.Jobs {
 	t.Helper()
 	return serveInside(t, mux, &client.Inside{})
 }
 
-// serveInside returns a client of jobs whose requests mux handles, and which enters tasks with the functions of in.
+// serveInside returns a client of jobs. mux handles the requests of the client, and the functions of in connect to tasks.
 func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jobs {
 	t.Helper()
 	l, srv := pipes{conns: make(chan net.Conn), closed: make(chan struct{})}, &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
@@ -71,7 +71,7 @@ func serveInside(t *testing.T, mux *http.ServeMux, in *client.Inside) *client.Jo
 	return &client.Jobs{Server: s}
 }
 
-// send writes values as lines of JSON.
+// send writes each value as a line of JSON.
 func send[T any](w http.ResponseWriter, values ...T) {
 	for _, v := range values {
 		_ = json.NewEncoder(w).Encode(v) // a client that is gone fails the test itself
@@ -79,12 +79,12 @@ func send[T any](w http.ResponseWriter, values ...T) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// stateOf returns a frame with the state of a job.
+// stateOf returns a frame with the name and the state of a job.
 func stateOf(name string, state job.Phase) v3.Frame {
 	return v3.Frame{Detail: &job.Detail{Row: job.Row{Job: api.Job{User: "ann", Name: name, State: string(state)}}}}
 }
 
-// late is a terminal that shows nothing until the job finishes.
+// late is a terminal that receives no output until the job finishes.
 type late struct {
 	ended chan struct{}
 	out   bytes.Buffer

@@ -60,7 +60,7 @@ func whyRun(ctx context.Context, opts *WhyOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, w, cmdutil.Table{})
 }
 
-// writeWhy prints the reason, the remedies, the facts and the program's last lines.
+// writeWhy prints why a job waits or failed, the remedies, the facts, and the last lines of the program's output.
 func writeWhy(out io.Writer, w *job.Why) {
 	fmt.Fprintln(out, terminal.Line(fmt.Sprintf("%s (%s): %s", w.Job, w.State, w.Sentence)))
 	for _, r := range w.Remedy {

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// enter signs in by the requested method, or otherwise by the method that fits this machine and the server.
+// enter signs in with the requested method. Without a request, it uses a method that works with this terminal and the server.
 func (opts *Options) enter(ctx context.Context, s *client.Server, t *target) (name string, pair *client.Pair, err error) {
 	io := opts.Factory.IO
 	switch {

@@ -1,4 +1,4 @@
-// Package login has the commands "paictl login", "logout" and "whoami", which sign in to the platform's server and show the signed-in user.
+// Package login contains the commands "paictl login", "logout" and "whoami", which sign in to the platform's server and show the signed-in user.
 // In: the address of a server, a user name and a password. Out: tokens in a file of the user, and messages.
 package login
 
@@ -28,7 +28,7 @@ import (
 // Options are the options of "paictl login".
 type Options struct {
 	Factory *cmdutil.Factory
-	// At is the address of a server or the name of a cluster.
+	// At is the address of a server, or the name of a cluster where the user has signed in before.
 	At       string
 	Name     string
 	User     string
@@ -36,10 +36,10 @@ type Options struct {
 	CA       string
 	// Fingerprint is the fingerprint of the CA that signs the server's certificate.
 	Fingerprint string
-	// Device signs in with a browser on another machine. NoBrowser doesn't open a browser on this one.
+	// Device means that the user signs in with a browser on another machine. NoBrowser means that no browser is opened on this machine.
 	Device    bool
 	NoBrowser bool
-	// Open opens an address in the person's browser, and Wait pauses.
+	// Open opens an address in the user's browser. Wait pauses for a duration.
 	Open func(ctx context.Context, address string) error
 	Wait func(context.Context, time.Duration) error
 }
@@ -109,11 +109,11 @@ trust the server's authority, they also set PAICTL_CA to a file with its certifi
 	return cmd
 }
 
-// target is the server that the user signs in to.
+// target is the server where the user signs in.
 type target struct {
 	name string
 	url  *url.URL
-	// known is the server's entry in the file of sign-ins, or nil.
+	// known is the entry of the server in the file with the user's sign-ins. It is nil if the file contains no entry for the server.
 	known *login.Cluster
 }
 
@@ -167,7 +167,7 @@ func loginRun(ctx context.Context, opts *Options) error {
 	return nil
 }
 
-// target finds the server that the user signs in to, and its name.
+// target determines the server where the user signs in, and the name of its cluster.
 func (opts *Options) target(file *login.File) (*target, error) {
 	at := cmp.Or(opts.At, file.Current)
 	if at == "" {
@@ -196,7 +196,8 @@ func (opts *Options) target(file *login.File) (*target, error) {
 	return t, nil
 }
 
-// change makes a cluster the current one, if the user is already signed in there and no other flag is given.
+// change makes a cluster the current cluster if the user is already signed in there, and if no flag requests another sign-in. done reports
+// whether it did so.
 func (opts *Options) change(ctx context.Context, store login.Store, t *target) (done bool, err error) {
 	if opts.At != t.name || t.known == nil || !t.known.Refresh.IsSet() || opts.User != "" || opts.Device || opts.Password || opts.CA != "" || opts.Fingerprint != "" {
 		return false, nil
@@ -218,7 +219,7 @@ func (opts *Options) change(ctx context.Context, store login.Store, t *target) (
 	return true, err
 }
 
-// trust returns the CA that may sign the server's certificate. nil means the system's CAs.
+// trust returns the CA that must have signed the server's certificate. It returns nil if the CAs of the system are used.
 func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error) {
 	if opts.CA != "" {
 		if ca, err = os.ReadFile(opts.CA); err != nil {
@@ -261,7 +262,7 @@ func (opts *Options) trust(ctx context.Context, t *target) (ca []byte, err error
 	return shown.PEM(), nil
 }
 
-// maxPassword is longer than any password, in bytes.
+// maxPassword limits the length of a password that is read, in bytes. Every valid password is shorter.
 const maxPassword = 4 << 10
 
 // ask prompts for the user name and the password.
@@ -300,7 +301,7 @@ func (opts *Options) ask(t *target) (name string, password secret.String, err er
 	return name, password, err
 }
 
-// firstLine returns the first line of a stream, without its line end.
+// firstLine returns the first line of a stream without its line ending.
 func firstLine(r io.Reader) (secret.String, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxPassword+1))
 	if err != nil {

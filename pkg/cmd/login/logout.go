@@ -19,7 +19,7 @@ import (
 type LogoutOptions struct {
 	Factory *cmdutil.Factory
 	Name    string
-	// Forget removes the cluster, in addition to the session.
+	// Forget means that the entry of the cluster is removed too, and not only the session.
 	Forget bool
 }
 

@@ -20,7 +20,7 @@ type WhoamiOptions struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// All lists all clusters that the user is signed in to.
+	// All lists all clusters where the user is signed in.
 	All    bool
 	Output cmdutil.Output
 }
@@ -50,7 +50,7 @@ If you aren't signed in, it shows which kubeconfig "paictl job" uses.
 	return cmd
 }
 
-// known is a cluster in the list of --all.
+// known is the output of "whoami --all -o json" about one cluster.
 type known struct {
 	Name    string `json:"name"`
 	Server  string `json:"server"`
@@ -134,7 +134,7 @@ func tokenLine(t *api.Token, fixed bool) string {
 	return text
 }
 
-// kubeconfig shows which cluster is used if the user isn't signed in.
+// kubeconfig prints the cluster of the kubeconfig, which commands use if the user isn't signed in.
 func (opts *WhoamiOptions) kubeconfig() error {
 	c, err := kube.Open(opts.Kube)
 	if err != nil {
@@ -147,7 +147,7 @@ func (opts *WhoamiOptions) kubeconfig() error {
 	return err
 }
 
-// list shows the clusters that the user is signed in to.
+// list prints the clusters where the user is signed in.
 func (opts *WhoamiOptions) list() error {
 	file, err := connection.Store(opts.Factory).Read()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package metrics prints how an object used its resources over time, for the commands "metrics" of jobs, nodes and virtual clusters.
+// Package metrics prints how an object used its resources over time. The commands "metrics" of jobs, nodes and virtual clusters use it.
 // In: flags, a report of the server. Out: a table with one line per series, and sentences; or JSON.
 package metrics
 
@@ -19,20 +19,21 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// Flags are the flags of a command.
+// Flags are the flags that all "metrics" commands have.
 type Flags struct {
 	Output       cmdutil.Output
 	since, until string
 }
 
-// Add adds the flags to a command. usual describes where the range begins without --since.
+// Add adds the flags to a command. usual is the text in the help about the start of the range without --since.
 func (fl *Flags) Add(cmd *cobra.Command, usual string) {
 	cmd.Flags().StringVar(&fl.since, "since", "", "start: 30m, 6h or 7d before the end, or a date like 2026-01-31 (default: "+usual+")")
 	cmd.Flags().StringVar(&fl.until, "until", "", "end: 30m, 6h or 7d ago, or a date (default: now, or the end of a job)")
 	cmdutil.AddOutputFlag(cmd, &fl.Output, "table", "wide", "json", "yaml")
 }
 
-// Add makes a command print the server's report about its argument, by default for the last hours.
+// Add turns cmd into a command that prints the server's report about the object that its argument names. By default, the report is about the
+// last 6 hours.
 func Add(f *cmdutil.Factory, cmd *cobra.Command, fl *connection.Flags, read func(*client.Server, context.Context, string, metrics.Window) (*metrics.Report, error)) {
 	between := &Flags{}
 	cmd.Args = cobra.ExactArgs(1)
@@ -55,7 +56,7 @@ func Add(f *cmdutil.Factory, cmd *cobra.Command, fl *connection.Flags, read func
 	between.Add(cmd, "6h")
 }
 
-// Window returns the range of time that the flags select.
+// Window returns the time range that the flags select.
 func (fl *Flags) Window(now time.Time) (w metrics.Window, err error) {
 	if w.Until, err = cmdutil.ReadTime("--until", fl.until, now, time.Local); err != nil {
 		return w, err
@@ -77,7 +78,7 @@ func (fl *Flags) Window(now time.Time) (w metrics.Window, err error) {
 	return w, nil
 }
 
-// Write prints a report.
+// Write prints a report in the format that the flags select.
 func (fl *Flags) Write(f *cmdutil.Factory, r *metrics.Report) error {
 	if !fl.Output.IsTable() {
 		return fl.Output.Write(f.IO.Out, r, cmdutil.Table{})
@@ -94,7 +95,7 @@ func (fl *Flags) Write(f *cmdutil.Factory, r *metrics.Report) error {
 	return err
 }
 
-// findings returns the sentences of a report, one per line.
+// findings returns the findings of a report as sentences, one per line.
 func findings(r *metrics.Report) string {
 	var out strings.Builder
 	for _, f := range r.Findings {
@@ -124,7 +125,7 @@ func table(r *metrics.Report) cmdutil.Table {
 	return t
 }
 
-// of returns the name of a series.
+// of returns the name of a series. If the series combines several others, the name includes their number.
 func of(c *metrics.Chart, s *metrics.Series) string {
 	switch {
 	case c.Folded > 0:
@@ -137,7 +138,7 @@ func of(c *metrics.Chart, s *metrics.Series) string {
 	return s.Name
 }
 
-// top returns the value of a full column, which is the same for all lines of a chart.
+// top returns the value that is drawn as a full column. It is the same for all lines of a chart.
 func top(c *metrics.Chart) float64 {
 	if c.Unit == metrics.UnitPercent {
 		return 100
@@ -153,7 +154,7 @@ func top(c *metrics.Chart) float64 {
 	return out
 }
 
-// sums returns the lowest, the mean and the highest value, and the number of values.
+// sums returns the lowest value, the mean, the highest value, and the number of values. It ignores missing values.
 func sums(values []*float64) (low, mean, high float64, n int) {
 	sum := 0.0
 	for _, v := range values {
@@ -171,10 +172,11 @@ func sums(values []*float64) (low, mean, high float64, n int) {
 	return low, mean, high, n
 }
 
-// columns is the width of a line that is drawn.
+// columns is the maximum width of a drawn line.
 const columns = 40
 
-// spark draws values as a line of columns, each the mean of its part of the time. A part without measurements is a space.
+// spark draws values as a line of columns. The height of a column is the mean in its part of the time range. A part without measurements is a
+// space.
 func spark(values []*float64, top float64) string {
 	width := min(columns, len(values))
 	var out strings.Builder

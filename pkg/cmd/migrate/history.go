@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// jobs imports jobs. The database and the cluster are both opened before any change.
+// jobs imports the history of jobs. The database and the cluster are both opened before anything is changed.
 type jobs struct {
 	from  *history.Source
 	to    *job.Client
@@ -26,7 +26,7 @@ type jobs struct {
 	added int             // by this run
 }
 
-// openJobs opens the named database, or returns nil if no database was named.
+// openJobs opens the database that the flags select. It returns nil if they select none.
 func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	if opts.HistoryFrom == "" {
 		return nil, nil
@@ -54,7 +54,7 @@ func openJobs(ctx context.Context, opts *OpenPAIOptions) (*jobs, error) {
 	return &jobs{from: from, to: to, known: known}, nil
 }
 
-// pageJobs is the number of jobs that one request to the history returns.
+// pageJobs limits the number of jobs in one response of the history.
 const pageJobs = 1000
 
 func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
@@ -73,7 +73,7 @@ func knownJobs(ctx context.Context, to *job.Client) (map[string]bool, error) {
 	}
 }
 
-// take imports all jobs, and counts them by person. The report is nil if the program that reads the jobs exited without a report.
+// take imports all jobs, and counts them by user. The report is nil if the program that reads the jobs from the database exits without a report.
 func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user string) bool) (*history.Report, error) {
 	told := progress{io: opts.Factory.IO}
 	o := history.Options{Known: func(uid string) bool { return j.known[uid] }, Told: told.say}
@@ -105,14 +105,14 @@ func (j *jobs) take(ctx context.Context, opts *OpenPAIOptions, here func(user st
 	return report, hint.Wrap(err, remedy)
 }
 
-// close ends the connection to the database, which was only read.
+// close ends the connection to the database. The database was only read.
 func (j *jobs) close() {
 	if j != nil {
 		j.from.Close()
 	}
 }
 
-// progress prints the progress from time to time.
+// progress prints a line about the progress for every 5000 jobs.
 type progress struct {
 	io   *iostreams.IOStreams
 	last int
@@ -128,7 +128,7 @@ func (p *progress) say(done, all int) {
 	p.last = done
 }
 
-// jobRows returns the rows of the table about jobs.
+// jobRows returns rows about the imported jobs, one for each user.
 func jobRows(r *history.Report, dryRun bool) [][]string {
 	added := map[bool]string{false: "added", true: "would be added"}[dryRun]
 	var rows [][]string
@@ -145,7 +145,7 @@ func jobRows(r *history.Report, dryRun bool) [][]string {
 	return append(rows, leftOut(r)...)
 }
 
-// leftOut returns a row for each reason.
+// leftOut returns rows about the jobs that were not imported, one for each reason.
 func leftOut(r *history.Report) [][]string {
 	const named = 3
 	why, count := map[string][]string{}, map[string]int{}

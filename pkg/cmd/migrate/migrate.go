@@ -1,4 +1,4 @@
-// Package migrate has the commands that import users and jobs of other systems.
+// Package migrate contains the commands that import users and jobs from other systems.
 // In: kubeconfigs of both clusters. Out: objects in this cluster, and a report of everything that wasn't imported.
 package migrate
 

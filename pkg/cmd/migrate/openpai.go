@@ -84,14 +84,14 @@ valid here.`,
 	return cmd
 }
 
-// result lists the steps that were done or, in a dry run, would be done.
+// result is the output of "migrate openpai -o json". Items are the steps that were done or, in a dry run, would be done.
 type result struct {
 	DryRun  bool            `json:"dryRun"`
 	Items   []openpai.Step  `json:"items"`
 	History *history.Report `json:"history,omitempty"`
 }
 
-// openDirectory connects to the people of a cluster. It doesn't send a request yet.
+// openDirectory connects to the directory of users in a cluster. It sends no request yet.
 func openDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	c, err := kube.Open(o)
 	if err != nil {
@@ -105,7 +105,7 @@ func openDirectory(o kube.Options) (*kube.Cluster, *people.Directory, error) {
 	return c, d, err
 }
 
-// openpaiRun imports people before jobs, because each job belongs to a person.
+// openpaiRun imports users before jobs, because each job belongs to a user.
 func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	j, err := openJobs(ctx, opts)
 	if err != nil {
@@ -135,7 +135,7 @@ func openpaiRun(ctx context.Context, opts *OpenPAIOptions) error {
 	return errors.Join(opts.show(out), err)
 }
 
-// adds reports whether a person would be added.
+// adds reports whether the import adds the given user.
 func (r *result) adds(user string) bool {
 	return slices.ContainsFunc(r.Items, func(s openpai.Step) bool {
 		return s.Kind == openpai.KindUser && s.Name == user && s.Action == openpai.Add
@@ -179,7 +179,7 @@ func takePeople(ctx context.Context, opts *OpenPAIOptions, to *kube.Cluster, d *
 	return d.Load(ctx)
 }
 
-// words describe the steps that were done or, in a dry run, would be done.
+// words maps the actions of steps to the words in the output. The key of the outer map is true for a dry run.
 var words = map[bool]map[string]string{
 	false: {openpai.Add: "added", openpai.Complete: "completed", openpai.Keep: "stays", openpai.LeaveOut: "left out"},
 	true:  {openpai.Add: "would be added", openpai.Complete: "would be completed", openpai.Keep: "stays", openpai.LeaveOut: "left out"},

@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/test/programs"
 )
 
-// stopping ends PostgreSQL after tests, and removes the built program.
+// stopping stops PostgreSQL after the tests, and removes the program that was built.
 type stopping struct{ testscript.TestingM }
 
 func (s stopping) Run() int {
@@ -44,7 +44,7 @@ func TestWithoutItsProgramTheHistoryIsNotOpened(t *testing.T) {
 	cmdtest.RunFiles(t, []string{"testdata/absent.txtar"}, nil)
 }
 
-// stored makes a Secret as OpenPAI's REST server does.
+// stored creates a Secret in the form that OpenPAI's REST server uses.
 func stored(t *testing.T, namespace, name string, data map[string]string) {
 	t.Helper()
 	core := kubetest.Start(t).Client.CoreV1()

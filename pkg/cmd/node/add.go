@@ -111,7 +111,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 	return err
 }
 
-// planAdd reads the facts of the machines and prepares the new layout.
+// planAdd queries the hardware of the new machines, and prepares the new layout.
 func planAdd(ctx context.Context, s *session.Session, machines []layout.Machine, cells *cells) (*config.LayoutEdit, error) {
 	known := map[string]bool{}
 	for _, m := range s.Config.Layout.MachineList {

@@ -12,16 +12,16 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// cells adjusts virtual clusters when the machines change, and records the changes.
+// cells adapts the virtual clusters when machines are added or removed, and keeps the changes for the output.
 type cells struct {
 	takeFrom string
-	// asks reports whether the command has --take-from.
+	// asks means that the command has the flag --take-from.
 	asks bool
-	// decided means that the change can no longer be rejected, because the machine has already left.
+	// decided means that the change can't be rejected, because the machine has already been removed from the cluster.
 	decided bool
-	// former is the file from before another machine left. It is used again if it fits the current machines.
+	// former is the content of services-configuration.yaml before another machine was removed. It is restored if it fits the current machines.
 	former []byte
-	// changes are lines to display.
+	// changes describes the changes, one per line.
 	changes []string
 }
 
@@ -65,7 +65,7 @@ func (c *cells) settle(before, after *config.Cluster) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// choose explains how to choose the virtual cluster that gives up cells. It returns "" if the error has another cause.
+// choose returns a remedy: how to choose the virtual cluster that gives up cells. It returns "" if the error has another cause.
 func (c *cells) choose(err error) string {
 	e, ok := errors.AsType[*vc.OwnersError](err)
 	switch {
@@ -77,7 +77,7 @@ func (c *cells) choose(err error) string {
 	return fmt.Sprintf("write fewer cells of the type %s for one of them into %s, and run the command again", e.CellType, config.ServicesFile)
 }
 
-// String describes the changes, or returns "".
+// String describes the changes for the user. It returns "" if there are no changes.
 func (c *cells) String() string {
 	if len(c.changes) == 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// folder writes the configuration of a script of this package.
+// folder writes the configuration in the script cells.txtar into a new folder, and returns the folder.
 func folder(t *testing.T) string {
 	t.Helper()
 	script, err := txtar.ParseFile("testdata/script/cells.txtar")

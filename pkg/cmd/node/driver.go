@@ -112,7 +112,7 @@ func driverUpgradeRun(ctx context.Context, opts *DriverUpgradeOptions) error {
 		if edit == nil || edit.Before == opts.To {
 			return nil
 		}
-		// Write the version before the first machine is upgraded: otherwise another command would revert it.
+		// Write the version before the first machine is upgraded. Otherwise another command would revert the upgrade.
 		err := edit.Write()
 		written = err == nil
 		return err

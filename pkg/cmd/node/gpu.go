@@ -103,7 +103,7 @@ func gpuListRun(ctx context.Context, opts *GPUListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, rows, gpuTable(rows))
 }
 
-// gpuTable returns a table, with a column for instances (MIG) if a GPU is configured to be split.
+// gpuTable returns a table of GPUs. It has a column for MIG instances if the configuration splits any of the GPUs.
 func gpuTable(rows []api.GPU) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"NODE", "GPU", "MODEL", "STATE", "REASON"}}
 	split := slices.ContainsFunc(rows, func(r api.GPU) bool { return r.MIG != "" })
@@ -120,7 +120,7 @@ func gpuTable(rows []api.GPU) cmdutil.Table {
 	return t
 }
 
-// instances returns the number of instances into which a GPU is configured to be split, or "".
+// instances returns the number and type of the instances into which the configuration splits a GPU. It returns "" if the GPU isn't split.
 func instances(g *api.GPU) string {
 	if g.MIG == "" {
 		return ""
@@ -192,7 +192,7 @@ func (opts *GPURepairOptions) add(cmd *cobra.Command) {
 	cmdutil.AddOutputFlag(cmd, &opts.Output, "text", "json")
 }
 
-// answerEvery is the time between two checks for the agent's response.
+// answerEvery is the time between two checks whether the agent has responded.
 const answerEvery = 300 * time.Millisecond
 
 func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
@@ -240,7 +240,7 @@ func gpuOrderRun(ctx context.Context, opts *GPURepairOptions) error {
 	return err
 }
 
-// refusedHint returns the hint for errors of the driver. Errors of the agent itself have a hint in their text.
+// refusedHint returns a remedy for an error of nvidia-smi. It returns "" for errors of the agent, whose texts already contain a remedy.
 func refusedHint(message string) string {
 	if strings.HasPrefix(message, "nvidia-smi") {
 		return "if it can't be reset, drain and restart the machine: paictl node drain NODE --reason TEXT (without the service alert-handler: kubectl drain NODE --ignore-daemonsets --delete-emptydir-data)"
@@ -248,7 +248,8 @@ func refusedHint(message string) string {
 	return ""
 }
 
-// awaitAnswer waits for the agent's response. If the agent doesn't see a request in time, it may still execute it a little later.
+// awaitAnswer waits for the agent's response to a request. An agent that wasn't running may execute the request shortly after the wait has
+// ended.
 func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepairOptions, o repair.Request) (repair.Answer, error) {
 	limited, cancel := context.WithTimeoutCause(ctx, opts.Timeout, hint.Errorf(
 		fmt.Sprintf("see whether it runs: paictl service status -n agent; if it is back within %s, it may still execute the order", repair.Valid),
@@ -273,7 +274,7 @@ func awaitAnswer(ctx context.Context, client kubernetes.Interface, opts *GPURepa
 	}
 }
 
-// Returns the name of the user who makes the request, as far as this machine knows it.
+// Returns the name of the user who makes the request, or "" if the name isn't known.
 func who() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -285,7 +286,7 @@ func noNode(name string) error {
 	return hint.Errorf("kubectl get nodes lists them", "the cluster has no node %s", name)
 }
 
-// nodes lists the nodes whose agents have reported GPUs.
+// nodes returns the names of the nodes whose agents have reported GPUs.
 func (opts *GPURepairOptions) nodes(ctx context.Context, _ []string) (out []string, _ error) {
 	c, err := kube.Open(opts.Kube)
 	if err != nil {

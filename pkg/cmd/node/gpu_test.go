@@ -30,7 +30,7 @@ func nodeWith(name, gpus string) corev1.Node {
 	return n
 }
 
-// serve starts an API server with the nodes, and makes KUBECONFIG lead there.
+// serve starts an API server that returns the given nodes, and sets KUBECONFIG to use this server.
 func serve(t *testing.T, nodes ...corev1.Node) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -48,7 +48,7 @@ func serve(t *testing.T, nodes ...corev1.Node) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 }
 
-// list runs "paictl node gpu list".
+// list runs "paictl node gpu list" with the given arguments.
 func list(t *testing.T, args ...string) (out string, err error) {
 	f := cmdutil.New("v1")
 	var stdout bytes.Buffer

@@ -77,7 +77,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 		session.WriteTroubles(opts.Factory.IO.Out, machines)
 	}
 	if partial, ok := errors.AsType[*engine.PartialError](err); ok {
-		// The text below the table explains the error.
+		// The error itself is not printed, because the text below the table explains it.
 		return &cmdutil.CodeError{Err: err, Code: partial.ExitCode(), Silent: true}
 	}
 	return err

@@ -1,7 +1,6 @@
-// Package node has the commands "paictl node ...", for the machines of a cluster.
-// In: flags, host names, and a configuration folder. Out: a changed layout.yaml, and a cluster that
-// is adapted to it; pkg/config and pkg/cluster do the work. Requests to drain a machine are sent to
-// the server.
+// Package node contains the commands "paictl node ...", which manage the machines of a cluster.
+// In: flags, host names, and a configuration folder. Out: a changed layout.yaml, and a cluster that matches the layout; pkg/config and
+// pkg/cluster do the work. Requests to drain a machine are sent to the server.
 package node
 
 import (
@@ -33,7 +32,7 @@ request a change that the service alert-handler makes; administrators who signed
 	return cmd
 }
 
-// converge adapts all machines to the new layout: names in /etc/hosts, labels.
+// converge adapts all machines to the new layout. For example, it updates names in /etc/hosts and labels of nodes.
 func converge(ctx context.Context, s *session.Session, fix bool) error {
 	o := s.Options
 	o.Limit = nil

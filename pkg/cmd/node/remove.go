@@ -127,7 +127,7 @@ func removeRun(ctx context.Context, opts *RemoveOptions) error {
 	return settle(ctx, opts, s, edit)
 }
 
-// show prints the effects of a removal.
+// show prints what a removal would do.
 func (opts *RemoveOptions) show(s *session.Session, names []string, data []cluster.Data, stays string, cells *cells) error {
 	io := opts.Factory.IO
 	if opts.Output.Is("json") {
@@ -138,7 +138,7 @@ func (opts *RemoveOptions) show(s *session.Session, names []string, data []clust
 	return err
 }
 
-// whatStays describes the data that isn't moved, or why that isn't known. It returns "" if no data stays.
+// whatStays describes the data that stays on the removed machines, or returns a warning if the check failed. It returns "" if no data stays.
 func whatStays(data []cluster.Data, err error) string {
 	if err != nil {
 		return fmt.Sprintf("warning: could not check whether services store data on these machines: %v\n", err)
@@ -155,7 +155,7 @@ func whatStays(data []cluster.Data, err error) string {
 	return b.String()
 }
 
-// forget removes one machine from the layout. *edit is the last edit that was written.
+// forget removes one machine from the layout. It sets *edit to the edit that it wrote.
 func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
 	e, err := config.RemoveMachines(dir, []string{host}, cells.rules())
 	if err != nil {
@@ -165,7 +165,7 @@ func forget(edit **config.LayoutEdit, dir, host string, cells *cells) error {
 	return e.Write()
 }
 
-// settle applies the smaller layout to the remaining machines. Only this step needs the bundle.
+// settle applies the smaller layout to the remaining machines. Only this step needs the bundle, so a missing bundle is only a warning.
 func settle(ctx context.Context, opts *RemoveOptions, s *session.Session, edit *config.LayoutEdit) error {
 	if err := s.UseBundle(ctx); err != nil {
 		fmt.Fprintf(opts.Factory.IO.Err, "the names of the removed machines stay in /etc/hosts until the next cluster up: %v\n  -> %s\n", err, hint.Of(err))

@@ -20,14 +20,15 @@ type ReplaceOptions struct {
 	Factory *cmdutil.Factory
 	Flags   session.Flags
 	Output  cmdutil.Output
-	// Dead is a host name of the layout, New an address or NAME=ADDRESS.
+	// Dead is the host name of the dead machine in the layout. New is the new machine: an address or NAME=ADDRESS.
 	Dead, New string
-	// Roles are the roles of the new machine; empty means the roles of the dead machine.
+	// Roles are the roles of the new machine. If Roles is empty, the new machine gets the roles of the dead machine.
 	Roles      []string
 	Fix, Force bool
 }
 
-// Replace removes a machine from the cluster and adds another one with its roles. It doesn't repeat steps that an interrupted run has done.
+// Replace removes a machine from the cluster, and adds another machine with the same roles. After an interrupted run, it skips the steps that
+// are already done.
 func Replace(ctx context.Context, o *ReplaceOptions) error {
 	add := &AddOptions{Factory: o.Factory, Flags: o.Flags, Output: o.Output, Fix: o.Fix, New: config.NewMachines{Hosts: []string{o.New}, Roles: o.Roles, SKU: "auto"}}
 	c, err := config.Load(o.Flags.Dir)
@@ -59,13 +60,13 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	if err := o.try(ctx, add, machines); err != nil {
 		return hint.Wrap(fmt.Errorf("%s: %w; nothing was changed", o.New, err), hint.Of(err))
 	}
-	// The virtual clusters get back the cells of the dead machine, if the new machine has as many.
+	// The virtual clusters get the cells of the dead machine back if the new machine has as many cells.
 	add.cells.former = c.Source(config.ServicesFile)
 	flags := o.Flags
 	flags.Limit = []string{c.Layout.MachineList[dead].Hostname}
 	err = removeRun(ctx, &RemoveOptions{Factory: o.Factory, Flags: flags, Output: o.Output, Force: o.Force, DrainTimeout: drainTimeout, replaced: true})
 	if _, partial := errors.AsType[*engine.PartialError](err); partial {
-		// The machine may already be removed, if only the update of other machines failed.
+		// If only the update of other machines failed, the machine is already removed, and the new machine can be added.
 		if now, lerr := config.Load(o.Flags.Dir); lerr != nil || slices.ContainsFunc(now.Layout.MachineList, func(m layout.Machine) bool { return m.Hostname == flags.Limit[0] }) {
 			return err
 		}
@@ -76,7 +77,7 @@ func Replace(ctx context.Context, o *ReplaceOptions) error {
 	return addRun(ctx, add)
 }
 
-// try checks that the new machine can be added, before the old one is removed.
+// try checks that the new machine can be added. This is done before the old machine is removed.
 func (o *ReplaceOptions) try(ctx context.Context, add *AddOptions, machines []layout.Machine) error {
 	s, err := session.Open(ctx, o.Factory, &o.Flags, session.Needs{Bundle: true, ReadOnly: true, Format: "quiet"})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// requested is the part of the help that the commands share.
+// requested is the part of the help texts that cordon, uncordon, drain and restart share.
 const requested = `
 
 The command makes a request, an action, which the service alert-handler carries out: see "paictl action". Administrators

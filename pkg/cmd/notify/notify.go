@@ -1,4 +1,4 @@
-// Package notify has the commands "paictl notify ...", which let users choose the notices that they get about their jobs.
+// Package notify contains the commands "paictl notify ...", which let users choose the notices that they get about their jobs.
 // In: flags, a sign-in or a kubeconfig, the address of a webhook. Out: the settings, as text or JSON.
 package notify
 
@@ -51,12 +51,12 @@ Without a choice you get "stopping". Administrators can require notices: those c
 	return cmd
 }
 
-// Options are the options that all of these commands have.
+// Options are the options that all commands of this package have.
 type Options struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
 	Output     cmdutil.Output
-	// User is another person, for administrators and operators.
+	// User is the user whose settings are shown or changed. Administrators and operators may choose another user.
 	User string
 }
 
@@ -68,7 +68,7 @@ func (o *Options) addFlags(f *cmdutil.Factory, cmd *cobra.Command) {
 	cmdutil.AddOutputFlag(cmd, &o.Output, "text", "json", "yaml")
 }
 
-// open connects, and returns the name of the person.
+// open connects to the server, and returns the name of the user.
 func (o *Options) open(ctx context.Context) (*client.Server, string, error) {
 	w, err := o.Connection.Open(o.Factory)
 	if err != nil || o.User != "" {
@@ -87,7 +87,7 @@ func (o *Options) open(ctx context.Context) (*client.Server, string, error) {
 	return w.Server, me.Name, nil
 }
 
-// show prints settings.
+// show prints the settings in the format that the flags select.
 func (o *Options) show(n *api.Notifications) error {
 	if !o.Output.Is("text") {
 		return o.Output.Write(o.Factory.IO.Out, n, cmdutil.Table{})
@@ -96,7 +96,7 @@ func (o *Options) show(n *api.Notifications) error {
 	return nil
 }
 
-// write prints settings as a page.
+// write prints the settings as text for a person.
 func write(out io.Writer, n *api.Notifications) {
 	line := func(name, text string) { fmt.Fprintf(out, "%-15s %s\n", name+":", terminal.Line(text)) }
 	line("Person", n.User)
@@ -150,7 +150,7 @@ address of a webhook is never shown.`,
 	return cmd
 }
 
-// run sends one request about the person, and shows the result.
+// run sends one request about the user's settings, and prints the resulting settings.
 func (o *Options) run(ctx context.Context, ask func(*client.Server, context.Context, string) (*api.Notifications, error)) error {
 	s, name, err := o.open(ctx)
 	if err != nil {
@@ -200,7 +200,7 @@ func NewCmdReset(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// errNotSent returns the error of a test message that didn't arrive.
+// errNotSent returns an error about a test message that was not sent or did not arrive.
 func errNotSent(channel, why string) error {
 	return hint.Errorf("an operator looks with: paictl service logs -n alert-handler", "the test message by %s %s", channel, why)
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// server is a pai-server that ann is signed in to.
+// server is a pai-server where the user ann is signed in.
 type server struct {
 	now   api.Notifications
 	asked []string
 	sent  []api.NotificationsChange
-	// looks are the results of the mail, one for each query after the test.
+	// looks holds the results of the test mail. Each query after the test returns the next result.
 	looks []string
 }
 
@@ -148,7 +148,7 @@ func TestNoticesAreTurnedOff(t *testing.T) {
 	assert.Equal(t, "DELETE /api/v3/users/ann/notifications", s.asked[len(s.asked)-1])
 }
 
-// aTest returns the test command without pauses.
+// aTest runs "paictl notify test" without pauses.
 func aTest(t *testing.T, timeout time.Duration) (string, error) {
 	t.Helper()
 	f := cmdutil.New("v1")

@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// SetOptions are the options of "paictl notify set". Fields whose flags aren't given change nothing.
+// SetOptions are the options of "paictl notify set". Settings whose flags aren't given stay unchanged.
 type SetOptions struct {
 	Options
 	Events, Add, Remove []string
 	Wait                time.Duration
 	Mail, WeeklyReport  bool
-	// Webhook is the type of a new webhook. Its address is read from a prompt or from stdin.
+	// Webhook is the type of the new webhook. The address of the webhook is read from a prompt or from stdin.
 	Webhook                     string
 	Stdin, Signed, NoWebhook    bool
 	changed                     func(flag string) bool
@@ -141,7 +141,7 @@ func setRun(ctx context.Context, o *SetOptions) error {
 	return o.show(n)
 }
 
-// change applies the flags to the current settings.
+// change returns the current settings with the changes that the flags request.
 func (o *SetOptions) change(was *api.Notifications) (*api.NotificationsChange, error) {
 	c := &api.NotificationsChange{Events: was.Events, WaitMinutes: was.WaitMinutes, Mail: was.Mail, WeeklyReport: was.WeeklyReport}
 	if o.changed("events") {
@@ -170,8 +170,8 @@ func (o *SetOptions) change(was *api.Notifications) (*api.NotificationsChange, e
 	return c, nil
 }
 
-// webhook reads the address of a webhook, and its secret for signatures. They are never arguments, because other users
-// can see those.
+// webhook reads the address of a webhook, and the secret for its signatures. Neither is a command-line argument, because other users can see
+// arguments.
 func (o *SetOptions) webhook() (address, signing secret.String, err error) {
 	streams := o.Factory.IO
 	read := func(question string) (secret.String, error) {

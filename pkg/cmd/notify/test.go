@@ -18,7 +18,7 @@ import (
 type TestOptions struct {
 	Options
 	Timeout time.Duration
-	// Every is the time between two checks; 0 is a second.
+	// Every is the time between two checks. 0 means one second.
 	Every time.Duration
 }
 
@@ -78,13 +78,13 @@ func (o *TestOptions) run(ctx context.Context) error {
 	return o.report(n)
 }
 
-// settled reports whether the results of a test message are final.
+// settled reports whether the results of a test message will not change any further.
 func settled(n *api.Notifications) bool {
 	final := func(r string) bool { return r != "waiting" && r != "unknown" }
 	return final(n.MailTest) && final(n.WebhookTest)
 }
 
-// report prints the results. The error names a channel that hasn't accepted the message.
+// report prints the results of a test message. It returns an error that lists the channels that haven't accepted the message.
 func (o *TestOptions) report(n *api.Notifications) (failed error) {
 	for _, c := range [][2]string{{"mail", n.MailTest}, {"webhook", n.WebhookTest}} {
 		why := map[string]string{"waiting": "isn't sent yet; it is retried for a day", "unknown": "may have arrived; the server didn't answer", "skipped": "isn't sent: the account has no valid e-mail address",

@@ -11,7 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Confirm asks a yes-or-no question about the named things; --yes means that the answer is yes. The answer no is an error.
+// Confirm asks a yes-or-no question about the given subject, and returns an error if the answer is no. With yes, which is the flag --yes, it
+// doesn't ask.
 func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
 	if yes {
 		return nil
@@ -34,7 +35,8 @@ func Confirm(io *iostreams.IOStreams, yes bool, what, question string) error {
 	}
 }
 
-// Operator returns the user who runs the program, as user@host, for histories. With sudo it is the person, not root.
+// Operator returns the user who runs the program as user@host. Commands record it in histories. With sudo, it is the user who called sudo, not
+// root.
 func Operator() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

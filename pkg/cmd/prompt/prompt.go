@@ -1,6 +1,5 @@
-// Package prompt asks the user at the terminal.
-// In: a question. Out: the answer. Callers check first that the user can be asked
-// (iostreams.CanPrompt).
+// Package prompt asks the user questions on the terminal.
+// In: a question. Out: the answer. Callers must first check that the user can be asked (iostreams.CanPrompt).
 package prompt
 
 import (
@@ -15,21 +14,20 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// ClearLine removes a progress line before a question.
+// ClearLine removes a line of progress before a question is printed.
 const ClearLine = "\r\033[K"
 
-// Person answers questions, one at a time.
+// Person asks the user at the terminal. It asks one question at a time, also if several goroutines use it.
 type Person struct {
 	IO *iostreams.IOStreams
-	// Before is printed before each question, such as ClearLine.
+	// Before is printed before each question. An example is ClearLine.
 	Before string
 
 	mu  sync.Mutex
 	all bool
 }
 
-// ConfirmKey shows an unknown host's key and asks whether it is right. The answer "all" applies to
-// all further hosts.
+// ConfirmKey shows the key of an unknown host, and asks whether the key is correct. The answer "all" also applies to all further hosts.
 func (p *Person) ConfirmKey(host, fingerprint string) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +53,7 @@ func (p *Person) ConfirmKey(host, fingerprint string) (bool, error) {
 	}
 }
 
-// AskSecret asks for a password or passphrase without echo.
+// AskSecret asks for a password or passphrase, and doesn't echo the typed characters.
 func (p *Person) AskSecret(question string) (secret.String, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +63,7 @@ func (p *Person) AskSecret(question string) (secret.String, error) {
 	return secret.String(answer), err
 }
 
-// Line reads one line and not a byte more, because later readers use the same stream.
+// Line reads exactly one line. It doesn't read any byte after the line, because later readers use the same stream.
 func Line(r io.Reader) (string, error) {
 	if b, ok := r.(io.ByteReader); ok {
 		return line(b)

@@ -1,5 +1,4 @@
-// Package report has the command "paictl report", which summarizes how GPUs were allocated, used
-// and lost.
+// Package report contains the command "paictl report", which summarizes how GPUs were allocated, used and lost.
 // In: flags, a sign-in or a kubeconfig. Out: tables, JSON, CSV.
 package report
 
@@ -114,7 +113,7 @@ func (o *Options) run(ctx context.Context) error {
 	return err
 }
 
-// tables writes a table of virtual clusters and one of people, each with its total.
+// tables prints a table of virtual clusters and a table of users, each with a row for the total.
 func (o *Options) tables(out io.Writer, r *report.Report) error {
 	if len(r.VirtualClusters) == 0 {
 		o.Factory.IO.Say("no GPUs were held and no jobs were submitted from %s to %s", r.Since.Format(time.RFC3339), r.Until.Format(time.RFC3339))
@@ -141,7 +140,7 @@ func (o *Options) tables(out io.Writer, r *report.Report) error {
 	return nil
 }
 
-// writeCSV writes no totals, so that the sum over a column of one kind is correct. Unknown figures are empty.
+// writeCSV prints the report as CSV. It prints no totals, so that the sum of a column for one kind is correct. Unknown figures are empty.
 func writeCSV(out io.Writer, r *report.Report) error {
 	w := csv.NewWriter(out)
 	err := w.Write([]string{"kind", "name", "gpu_hours", "guaranteed_hours", "opportunistic_hours", "preempted_hours", "failed_hours", "measured_hours", "used_hours", "idle_hours", "waited_gpu_hours", "longest_wait_hours", "jobs"})

@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// run runs the command on a server that returns a report, and returns the URL of the command's request.
+// run runs "paictl report" against a server that returns the given report. It also returns the URL of the command's request.
 func run(t *testing.T, answer report.Report, args ...string) (out, errOut string, asked *url.URL, err error) {
 	t.Helper()
 	tls := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

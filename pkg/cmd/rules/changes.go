@@ -6,14 +6,15 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// ruleChange is the change of a rule.
+// ruleChange describes how one rule differs between two sets.
 type ruleChange struct {
 	Action string `json:"action"` // added, removed, changed, moved
 	Code   int    `json:"code"`
 	Phrase string `json:"phrase"`
 }
 
-// changes returns the rules that differ: first the rules of after in their order, then the removed rules.
+// changes returns the rules that differ between two sets: first the rules of after that were added, changed or moved, in their order, then the
+// removed rules.
 func changes(before, after *rules.Set) []ruleChange {
 	had := index(before)
 	has := index(after)
@@ -46,7 +47,7 @@ func index(s *rules.Set) map[int]int {
 	return out
 }
 
-// outOfOrder returns the rules that moved: those outside of the longest subsequence in the original order.
+// outOfOrder returns the codes of the rules that moved. These are the rules outside the longest subsequence that is still in the original order.
 func outOfOrder(after *rules.Set, had map[int]int) map[int]bool {
 	var codes, at []int
 	for _, r := range after.Rules {
@@ -54,7 +55,7 @@ func outOfOrder(after *rules.Set, had map[int]int) map[int]bool {
 			codes, at = append(codes, r.Code), append(at, i)
 		}
 	}
-	// Sets are small, so comparing all pairs is fast enough.
+	// Comparing all pairs is fast enough, because sets are small.
 	length, previous := make([]int, len(at)), make([]int, len(at))
 	best := -1
 	for i := range at {

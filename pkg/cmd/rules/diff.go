@@ -116,7 +116,7 @@ func (d *differs) tell(opts *DiffOptions) error {
 	return d.write(opts.IO.Out, opts.IO.Err)
 }
 
-// write prints the diff and, on the other stream, the affected rules.
+// write prints the diff to out, and the list of affected rules to err.
 func (d *differs) write(out, err io.Writer) error {
 	if _, e := io.WriteString(out, d.Diff); e != nil {
 		return e

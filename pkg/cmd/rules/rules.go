@@ -1,6 +1,6 @@
-// Package rules has the commands "paictl rules ...", for the rules that explain failed tasks in the whole cluster.
-// In: files of failure rules, a kubeconfig. Out: findings, differences, the rule that matches a failure;
-// a ConfigMap that takes effect at once, for running jobs too.
+// Package rules contains the commands "paictl rules ...", which show, check and change the rules that explain failed tasks in the whole cluster.
+// In: files of failure rules, a kubeconfig. Out: findings, differences, the rule that matches a failure; a ConfigMap that takes effect at once,
+// for running jobs too.
 package rules
 
 import (
@@ -35,7 +35,7 @@ A pushed set takes effect at once, also for running jobs. A set with a mistake i
 	return cmd
 }
 
-// readFile reads a file of rules, or stdin if the name is "-". It also returns the name for findings.
+// readFile reads a file of rules, or stdin if the name is "-". It also returns the name of the file that findings contain.
 func readFile(in io.Reader, name string) (string, []byte, error) {
 	if name == "-" {
 		data, err := io.ReadAll(io.LimitReader(in, rules.MaxBytes+1))
@@ -53,7 +53,7 @@ func readFile(in io.Reader, name string) (string, []byte, error) {
 	return name, data, err
 }
 
-// load reads and checks a file of rules. It also returns warnings.
+// load reads and checks a file of rules. It also returns the text of the file, and the warnings.
 func load(in io.Reader, name string) (*rules.Set, []byte, strictyaml.Findings, error) {
 	name, data, err := readFile(in, name)
 	if err != nil {
@@ -63,7 +63,7 @@ func load(in io.Reader, name string) (*rules.Set, []byte, strictyaml.Findings, e
 	return set, data, findings, findings.Err()
 }
 
-// unified returns the unified diff of two files.
+// unified returns the unified diff of two texts, or "" if they are equal.
 func unified(from, to string, a, b []byte) string {
 	text, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{ // writing to a strings.Builder doesn't fail
 		A: difflib.SplitLines(string(a)), B: difflib.SplitLines(string(b)), FromFile: from, ToFile: to, Context: 3,
@@ -74,7 +74,7 @@ func unified(from, to string, a, b []byte) string {
 	return text
 }
 
-// completeFile completes the name of one file.
+// completeFile completes the name of one YAML file.
 func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -98,7 +98,8 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return writeRule(opts.IO.Out, r)
 }
 
-// find returns the rule with a code or a phrase, also a phrase that views show. all is the command that shows all rules.
+// find returns the rule with the given code or phrase. The phrase may also have the form that tables and pages show. all is the command that
+// shows all rules; it is part of the remedy.
 func find(set *rules.Set, what, all string) (rules.Rule, error) {
 	if code, err := strconv.Atoi(what); err == nil {
 		r := set.ByCode(code)
@@ -129,7 +130,7 @@ func table(set *rules.Set) cmdutil.Table {
 	return t
 }
 
-// writeRule prints one rule in the form of a file.
+// writeRule prints one rule in the form of a rules file.
 func writeRule(w io.Writer, r rules.Rule) error {
 	text, err := strictyaml.Encode([]rules.Rule{r}, nil)
 	if err != nil {

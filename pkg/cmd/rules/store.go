@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// stored are the rules of a cluster.
+// stored holds the rules of a cluster.
 type stored struct {
 	*kube.Cluster
 	object *corev1.ConfigMap // nil if the cluster uses the built-in rules
@@ -36,7 +36,7 @@ func open(ctx context.Context, o kube.Options) (*stored, error) {
 	return h, nil
 }
 
-// text returns the name and the text of the rules.
+// text returns the name and the text of the cluster's rules. Without stored rules, these are the built-in rules.
 func (h *stored) text() (string, []byte) {
 	if h.object == nil {
 		return rules.File, rules.BuiltinText()
@@ -44,7 +44,7 @@ func (h *stored) text() (string, []byte) {
 	return "rules of the cluster", []byte(h.object.Data[rules.Key])
 }
 
-// put writes a file that was checked. It doesn't overwrite a change that another user made since open.
+// put stores the text of a file that was already checked. It doesn't overwrite a change that another user has made since the rules were read.
 func (h *stored) put(ctx context.Context, text []byte, dryRun bool) error {
 	maps := h.Client.CoreV1().ConfigMaps(kube.SystemNamespace)
 	all := dry(dryRun)
@@ -63,7 +63,7 @@ func (h *stored) put(ctx context.Context, text []byte, dryRun bool) error {
 	return h.explain(err)
 }
 
-// remove restores the built-in rules.
+// remove deletes the stored rules, so that the built-in rules are used again.
 func (h *stored) remove(ctx context.Context, dryRun bool) error {
 	if h.object == nil {
 		return nil

@@ -37,10 +37,10 @@ type tested struct {
 	Reaction string `json:"reaction"`
 	Causer   string `json:"causer"`
 	Reason   string `json:"reason"`
-	// Matched is the fact by which the rule recognized the failure: the text of a log, "exit code N", or a fact. It is empty if no rule matched.
+	// Matched is the reason why the rule matched: a text in a log, "exit code N", or another fact. It is empty if no rule matched.
 	Matched  string   `json:"matched"`
 	Solution []string `json:"solution"`
-	// Report is the termination message that the task would write. It is empty after a success.
+	// Report is the termination message that the task would write. It is empty if the task succeeded.
 	Report string `json:"report"`
 }
 
@@ -109,7 +109,7 @@ func testRun(_ context.Context, opts *TestOptions) error {
 	return t.write(opts.IO.Out)
 }
 
-// readEnd reads the part of a log that is searched.
+// readEnd reads the end of a log, which is the part that rules search.
 func readEnd(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ type ValidateOptions struct {
 	Files  []string
 }
 
-// validated is the output of "validate -o json" for each file.
+// validated is the output of "validate -o json" about one file.
 type validated struct {
 	File     string              `json:"file"`
 	Valid    bool                `json:"valid"`

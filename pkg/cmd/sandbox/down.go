@@ -18,7 +18,7 @@ type DownOptions struct {
 	Dir      string
 	CacheDir string
 	Purge    bool
-	// Hosts are the hosts to remove. If it is empty, all are removed, and the sandbox itself.
+	// Hosts are the hosts to remove. If Hosts is empty, the whole sandbox is removed.
 	Hosts []string
 }
 

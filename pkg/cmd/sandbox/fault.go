@@ -35,18 +35,18 @@ type FaultGPUOptions struct {
 type faulty struct {
 	Node  string `json:"node"`
 	Index int32  `json:"index"`
-	// Fault is nil if the GPU has no fault.
+	// Fault is nil if the GPU is healthy.
 	*gpu.Fault
 }
 
-// mostXID is well above the numbers that NVIDIA uses.
+// mostXID is the highest accepted XID. It is far above the numbers that NVIDIA uses.
 const mostXID = 1000
 
-// fault is a word for a fault of a GPU.
+// fault is one kind of fault that a user can request with a word.
 type fault struct {
 	name, value string // value as written in the help, with its sign
 	what        string
-	// examples are values with their meanings, for completion.
+	// examples holds values and their meanings. Shell completion offers them.
 	examples [][2]string
 	change   func(f *gpu.Fault, xid int)
 }
@@ -75,7 +75,7 @@ func NewCmdFault(f *cmdutil.Factory) *cobra.Command {
 	return cmd
 }
 
-// NewCmdFaultGPU returns "paictl sandbox fault gpu". runF replaces the run in tests.
+// NewCmdFaultGPU returns "paictl sandbox fault gpu". Tests pass runF, which replaces the function that runs the command.
 func NewCmdFaultGPU(f *cmdutil.Factory, runF func(context.Context, *FaultGPUOptions) error) *cobra.Command {
 	opts := &FaultGPUOptions{IO: f.IO}
 	var words [][2]string
@@ -113,7 +113,7 @@ Faults of a GPU add up until "clear"; the last xid replaces earlier ones.`,
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			// A negative number looks like a flag.
+			// The flag parser mistakes a negative number for a flag.
 			if word := "-" + unknown.GetSpecifiedShortnames(); isNumber(word) {
 				return noIndex(word)
 			}
@@ -175,7 +175,7 @@ func writeFault(w io.Writer, of faulty) error {
 	return err
 }
 
-// parseFault returns the function that applies a word of the command line to a GPU.
+// parseFault parses a word of the command line, and returns a function that changes the faults of a GPU accordingly.
 func parseFault(word string) (func(*gpu.Fault), error) {
 	name, value, valued := strings.Cut(word, "=")
 	var names, all []string
@@ -206,8 +206,8 @@ func usage(remedy, format string, args ...any) error {
 	return &cmdutil.UsageError{Err: hint.Errorf(remedy, format, args...)}
 }
 
-// completeFault completes the name of the host and the fault. It doesn't complete GPUs, because their number isn't
-// known.
+// completeFault completes the name of the host, and the words for faults. It doesn't complete the index of the GPU, because the number of GPUs
+// isn't known.
 func completeFault(dir *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var out []string

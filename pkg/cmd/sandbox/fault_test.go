@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// sandboxWithAgent returns the folder of a sandbox that isn't running. An agent has run on its first host.
+// sandboxWithAgent returns the folder of a sandbox that isn't running. On its first host, an agent has run before.
 func sandboxWithAgent(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -126,7 +126,7 @@ func TestFaultIsCompleted(t *testing.T) {
 	}
 }
 
-// parseFault must accept the words of completion, and help must describe them.
+// parseFault must accept the words that completion offers, and the help must describe these words.
 func TestFaultsOfCompletionAndHelpAreThere(t *testing.T) {
 	f, _, _ := testFactory(t)
 	cmd := NewCmdFaultGPU(f, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// simulatedNodes reads the machines of a layout. If the other files of a configuration are beside it, roles are defined by them;
-// otherwise roles are only labels.
+// simulatedNodes reads the machines of a layout. If the folder also contains the file that defines roles, nodes get the labels and taints of
+// their roles. Otherwise they get only the labels and taints in the layout.
 func simulatedNodes(path string) ([]sandbox.Node, error) {
 	dir := filepath.Dir(path)
 	_, err := os.Stat(filepath.Join(dir, config.RolesFile))

@@ -20,10 +20,10 @@ type PowerOptions struct {
 	Hosts   []string
 }
 
-// powerRun runs one of the three verbs.
+// powerRun is the function that runs stop, start or reboot.
 type powerRun func(context.Context, *sandbox.Sandbox, *PowerOptions) error
 
-// NewCmdStop returns "paictl sandbox stop". runF replaces the run in tests.
+// NewCmdStop returns "paictl sandbox stop". Tests pass runF, which replaces the function that runs the command.
 func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) error) *cobra.Command {
 	cmd, opts := newPowerCmd(f, runF, func(ctx context.Context, s *sandbox.Sandbox, o *PowerOptions) error {
 		if o.Unplug {
@@ -37,7 +37,7 @@ func NewCmdStop(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) er
 	return cmd
 }
 
-// NewCmdStart returns "paictl sandbox start". runF replaces the run in tests.
+// NewCmdStart returns "paictl sandbox start". Tests pass runF, which replaces the function that runs the command.
 func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) error) *cobra.Command {
 	cmd, opts := newPowerCmd(f, runF, func(ctx context.Context, s *sandbox.Sandbox, o *PowerOptions) error {
 		if o.NewDisk {
@@ -53,7 +53,7 @@ func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) e
 	return cmd
 }
 
-// NewCmdReboot returns "paictl sandbox reboot". runF replaces the run in tests.
+// NewCmdReboot returns "paictl sandbox reboot". Tests pass runF, which replaces the function that runs the command.
 func NewCmdReboot(f *cmdutil.Factory, runF func(context.Context, *PowerOptions) error) *cobra.Command {
 	cmd, _ := newPowerCmd(f, runF, func(ctx context.Context, s *sandbox.Sandbox, o *PowerOptions) error {
 		for _, name := range o.Hosts {

@@ -1,6 +1,6 @@
-// Package sandbox has the commands "paictl sandbox ...", which make hosts for experiments.
-// In: flags. Out: hosts with their own sshd, systemd and address on this machine, or a Kubernetes
-// API with simulated nodes; pkg/cluster/sandbox does the work.
+// Package sandbox contains the commands "paictl sandbox ...", which create hosts for experiments.
+// In: flags. Out: hosts on this machine, each with a separate sshd, systemd and address, or a Kubernetes API with simulated nodes;
+// pkg/cluster/sandbox does the work.
 package sandbox
 
 import (
@@ -32,7 +32,7 @@ quick-start file for them; or, without root, a Kubernetes API with simulated nod
 	return cmd
 }
 
-// addDirFlag adds --dir. Its default is a system folder for root, and a folder in the home directory for other users.
+// addDirFlag adds --dir. The default is a system folder for root, and a folder in the home directory for other users.
 func addDirFlag(cmd *cobra.Command, f *cmdutil.Factory, dir *string) {
 	cmd.Flags().StringVarP(dir, "dir", "d", defaultDir(os.Geteuid(), f.Getenv), "folder of the sandbox's state")
 	_ = cmd.MarkFlagDirname("dir")
@@ -48,7 +48,7 @@ func defaultDir(uid int, getenv func(string) string) string {
 	return filepath.Join(getenv("HOME"), ".local", "state", "paictl", "sandbox")
 }
 
-// completeHosts completes the names of the sandbox's hosts.
+// completeHosts completes the names of the hosts in the sandbox.
 func completeHosts(dir *string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		s, err := sandbox.Load(*dir, nil)

@@ -23,7 +23,7 @@ type SSHOptions struct {
 	Command []string
 }
 
-// NewCmdSSH returns "paictl sandbox ssh". runF replaces the run in tests.
+// NewCmdSSH returns "paictl sandbox ssh". Tests pass runF, which replaces the function that runs the command.
 func NewCmdSSH(f *cmdutil.Factory, runF func(context.Context, *SSHOptions) error) *cobra.Command {
 	opts := &SSHOptions{IO: f.IO}
 	cmd := &cobra.Command{

@@ -23,7 +23,7 @@ type UpOptions struct {
 	Layout   string
 }
 
-// NewCmdUp returns "paictl sandbox up". runF replaces the run in tests.
+// NewCmdUp returns "paictl sandbox up". Tests pass runF, which replaces the function that runs the command.
 func NewCmdUp(f *cmdutil.Factory, runF func(context.Context, *UpOptions) error) *cobra.Command {
 	opts := &UpOptions{IO: f.IO, Settings: f.Settings}
 	cmd := &cobra.Command{

@@ -22,7 +22,7 @@ type CheckOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
 
-	// Cluster compares the cells with the machines of a cluster, too.
+	// Cluster means that the cells are also compared with the machines of a cluster.
 	Cluster bool
 	Kube    kube.Options
 
@@ -35,11 +35,11 @@ type checked struct {
 	Errors   int                 `json:"errors"`
 	Warnings int                 `json:"warnings"`
 	Findings strictyaml.Findings `json:"findings"`
-	// Machines are differences between machines and their cells, Silent the machines that don't report their GPUs. Both fields are set only if the
-	// cluster was queried.
+	// Machines are the differences between machines and their cells. Silent are the machines that don't report their GPUs. Both fields are set
+	// only if the cluster was queried.
 	Machines []machines.Finding `json:"machines,omitempty"`
 	Silent   []string           `json:"silent,omitempty"`
-	// Division is nil if there are errors.
+	// Division is nil if the configuration contains errors.
 	*sim.Division
 }
 
@@ -103,7 +103,7 @@ func checkRun(ctx context.Context, opts *CheckOptions) error {
 	return err
 }
 
-// ask adds facts from the cluster.
+// ask queries the cluster, and adds the differences between machines and cells to the result.
 func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error {
 	cluster, err := kube.Open(o)
 	if err != nil {
@@ -117,7 +117,7 @@ func (v *checked) ask(ctx context.Context, o kube.Options, c cell.Config) error 
 	return err
 }
 
-// writeMachines prints the differences between machines and their cells.
+// writeMachines prints the differences between machines and their cells, and the machines that don't report their GPUs.
 func writeMachines(opts *CheckOptions, v *checked) {
 	for _, m := range v.Machines {
 		fmt.Fprintf(opts.IO.Out, "%s: %s\n  -> %s\n", m.Node, m.Message, m.Remedy)
@@ -151,7 +151,7 @@ func writeChecked(opts *CheckOptions, v *checked) error {
 	return opts.Output.Write(opts.IO.Out, v, owners(v.Division))
 }
 
-// hardware returns one row per chain and level.
+// hardware returns a table with one row per chain and level.
 func hardware(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"CHAIN", "LEVEL", "CELLS", "GPUS EACH", "GPUS"}}
 	if d.CPUCells > 0 {
@@ -175,7 +175,7 @@ func hardware(d *sim.Division) cmdutil.Table {
 	return t
 }
 
-// owners returns one row per virtual cluster, and one for cells without an owner.
+// owners returns a table with one row per virtual cluster, and one row for cells without an owner.
 func owners(d *sim.Division) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"VIRTUAL CLUSTER", "GPUS", "SHARE"}}
 	if d.CPUCells > 0 {

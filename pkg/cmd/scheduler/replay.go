@@ -20,9 +20,9 @@ import (
 type ReplayOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
-	// Config is a scheduler configuration, or "" if the steps contain one.
+	// Config is the file with the scheduler configuration. It is "" if the steps contain the configuration.
 	Config string
-	// Steps is the file with the steps; "-" is stdin.
+	// Steps is the file with the steps, or "-" for stdin.
 	Steps  string
 	Verify bool
 }

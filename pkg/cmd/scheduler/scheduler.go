@@ -1,7 +1,7 @@
-// Package scheduler has the commands "paictl scheduler ...", which show the effect of dividing a cluster into virtual clusters before it is
+// Package scheduler contains the commands "paictl scheduler ...", which show the effect of dividing a cluster into virtual clusters before it is
 // applied.
-// In: a scheduler configuration, steps or a trace of jobs. Out: findings, the scheduler's response to each step, and the waiting times of the jobs.
-// Except for "check --cluster", it doesn't contact a cluster.
+// In: a scheduler configuration, steps or a trace of jobs. Out: findings, the scheduler's response to each step, and the waiting times of the
+// jobs. Only "check --cluster" contacts a cluster.
 package scheduler
 
 import (

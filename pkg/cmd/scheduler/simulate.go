@@ -27,13 +27,13 @@ type SimulateOptions struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
 	Trace  string
-	// Compare are configurations that are run on the same trace.
+	// Compare are several configurations. The trace is run with each of them.
 	Compare []string
-	// Policies are applied to all virtual clusters, in one run each. If empty, the policies of the configuration are
-	// used.
+	// Policies are scheduling policies. The trace is run with each of them, and all virtual clusters use the policy. If Policies is empty, the
+	// policies in the configuration are used.
 	Policies []string
 	Meter    sim.Meter
-	// Jobs is a CSV file that gets a line for each job. "" means no file.
+	// Jobs is the path of a CSV file for the times of each job. "" means that no file is written.
 	Jobs                string
 	Drain               bool
 	Checkpoint, Restart int // seconds
@@ -42,10 +42,10 @@ type SimulateOptions struct {
 	source source
 }
 
-// simulated is the result of one configuration.
+// simulated is the result of one run of the trace.
 type simulated struct {
 	Config string `json:"config"`
-	// Policy is the policy that all virtual clusters have. "" means the policies of the configuration.
+	// Policy is the policy that all virtual clusters used. "" means that they used the policies in the configuration.
 	Policy string `json:"policy,omitempty"`
 	*sim.Report
 }
@@ -98,7 +98,7 @@ the time that a restart takes.`,
 			if noSpeed {
 				opts.Meter = nil
 			}
-			// A comparison doesn't need the default configuration folder.
+			// A comparison doesn't read the default configuration folder.
 			if len(opts.Compare) > 0 && !cmd.Flags().Changed("config-path") && opts.source.File == "" {
 				opts.source.Dir = ""
 			}
@@ -125,7 +125,7 @@ the time that a restart takes.`,
 
 const recordHeader = "job_id,arrival_s,first_start_s,finish_s,kills,lost_gpu_s"
 
-// writeRecords writes the times of each job. Times of events that didn't happen are empty.
+// writeRecords writes the times of each job into a CSV file. If an event didn't happen, its time is empty.
 func writeRecords(path string, records []sim.Record) error {
 	var b strings.Builder
 	b.WriteString(recordHeader + "\n")
@@ -159,7 +159,7 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 	for _, file := range opts.Compare {
 		sources = append(sources, source{File: file})
 	}
-	// Report all mistakes before the first run, which may take long.
+	// Report all mistakes before the first run, because a run may take long.
 	var runs []attempt
 	for i := range sources {
 		c, err := sources[i].valid()
@@ -197,13 +197,13 @@ func simulateRun(ctx context.Context, opts *SimulateOptions) error {
 	return opts.Output.Write(opts.IO.Out, results, cmdutil.Table{})
 }
 
-// attempt is one run of the trace.
+// attempt is one run of the trace with one configuration.
 type attempt struct {
 	name, policy string
 	config       cell.Config
 }
 
-// title names an attempt for people.
+// title returns the name of an attempt in tables and messages.
 func (a *attempt) title() string {
 	if a.policy == "" {
 		return a.name
@@ -211,7 +211,8 @@ func (a *attempt) title() string {
 	return a.name + " with " + a.policy
 }
 
-// attempts returns the runs of one configuration: with its own policies, or one run for each given policy.
+// attempts returns the runs for one configuration: one run for each given policy, or a run with the policies in the configuration if none is
+// given.
 func attempts(name string, c cell.Config, policies []string) []attempt {
 	if len(policies) == 0 {
 		return []attempt{{name: name, config: c}}
@@ -241,7 +242,7 @@ func readTrace(path string) ([]trace.Job, error) {
 	return jobs, err
 }
 
-// progress counts jobs in one line that is rewritten on a terminal. It returns nil for other outputs.
+// progress returns a function that shows the number of arrived jobs. It updates one line on a terminal. For other outputs, progress returns nil.
 func progress(io *iostreams.IOStreams, name string, several bool) func(arrived, all int) {
 	if !io.CanRedraw() {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// writeSimulated prints three tables: all figures, virtual clusters, sizes of jobs. Several
-// configurations are columns of the first table and neighbouring rows of the others.
+// writeSimulated prints three tables: figures about whole runs, virtual clusters, and job sizes. Several results are columns of the first table,
+// and neighboring rows of the other tables.
 func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	tables := []cmdutil.Table{figures(results), waits(results), localities(results)}
 	for i, t := range tables {
@@ -27,7 +27,7 @@ func writeSimulated(opts *SimulateOptions, results []simulated) error {
 	return nil
 }
 
-// title returns a name for one of several results that distinguishes it from the others.
+// title returns a name for a result that distinguishes it from the other results.
 func (r *simulated) title(all []simulated) string {
 	switch {
 	case r.Policy == "":
@@ -38,7 +38,7 @@ func (r *simulated) title(all []simulated) string {
 	return r.Policy
 }
 
-// figures returns one row per figure.
+// figures returns a table with one row per figure and one column per result.
 func figures(results []simulated) cmdutil.Table {
 	t := cmdutil.Table{Header: []string{"FIGURE"}}
 	for _, r := range results {
@@ -90,7 +90,7 @@ func figures(results []simulated) cmdutil.Table {
 	return t
 }
 
-// completions adds the rows of a run that finished all jobs.
+// completions adds the rows about a run in which all jobs finished.
 func completions(row func(string, func(*sim.Report) string)) {
 	row("work lost by preemptions", func(r *sim.Report) string { return share(r.Completion.LostWork) })
 	row("utilisation without lost work", func(r *sim.Report) string { return share(r.UsefulUtilisation) })
@@ -113,7 +113,7 @@ func completions(row func(string, func(*sim.Report) string)) {
 	}
 }
 
-// codes returns the explanations that occur in any result.
+// codes returns the codes of the reasons for waiting that occur in any result.
 func codes(results []simulated) []string {
 	var out []string
 	for _, r := range results {
@@ -127,7 +127,8 @@ func codes(results []simulated) []string {
 	return out
 }
 
-// grouped returns a table that keeps the rows of all configurations with the same name together, in the order of the first occurrence of each name.
+// grouped returns a table in which the rows with the same name in all results are next to each other. The names are in the order of their first
+// occurrence.
 func grouped(results []simulated, header []string, rows func(*sim.Report) [][]string) cmdutil.Table {
 	t := cmdutil.Table{Header: header}
 	if len(results) > 1 {
@@ -153,7 +154,7 @@ func grouped(results []simulated, header []string, rows func(*sim.Report) [][]st
 	return t
 }
 
-// waits returns one row per virtual cluster.
+// waits returns a table with one row per virtual cluster.
 func waits(results []simulated) cmdutil.Table {
 	header := []string{"VIRTUAL CLUSTER", "GPUS", "JOBS", "WAIT", "MEDIAN", "P99", "GUARANTEED WAIT", "GUARANTEED P99", "WAITING", "PREEMPTED", "WAITED IN QUOTA"}
 	return grouped(results, header, func(r *sim.Report) [][]string {
@@ -167,7 +168,7 @@ func waits(results []simulated) cmdutil.Table {
 	})
 }
 
-// localities returns one row per size of jobs.
+// localities returns a table with one row per job size.
 func localities(results []simulated) cmdutil.Table {
 	return grouped(results, []string{"JOB SIZE", "STARTS", "OPTIMAL", "GPUS WITHIN ONE"}, func(r *sim.Report) [][]string {
 		var out [][]string
@@ -178,7 +179,7 @@ func localities(results []simulated) cmdutil.Table {
 	})
 }
 
-// levels returns the levels of the cells that jobs of one size started in, the most frequent first.
+// levels returns the levels of the cells in which jobs of one size started, beginning with the most frequent level.
 func levels(s sim.Size) string {
 	names := make([]string, 0, len(s.Levels))
 	for name := range s.Levels {

@@ -15,12 +15,12 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// source is the source of a configuration: a file, or a configuration folder.
+// source is where the scheduler configuration comes from: a file or a configuration folder.
 type source struct {
 	File, Dir string
 }
 
-// add adds --config and -p.
+// add adds the flags --config and -p.
 func (s *source) add(cmd *cobra.Command, f *cmdutil.Factory) {
 	cmd.Flags().StringVar(&s.File, "config", "", "scheduler configuration in HiveD's format")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
@@ -44,7 +44,7 @@ func (s *source) add(cmd *cobra.Command, f *cmdutil.Factory) {
 	}
 }
 
-// name returns the name for messages.
+// name returns the name of the file or folder for messages.
 func (s *source) name() string {
 	if s.File != "" {
 		return s.File
@@ -52,7 +52,7 @@ func (s *source) name() string {
 	return s.Dir
 }
 
-// load reads the configuration. Mistakes in it are findings; other failures are an error.
+// load reads the configuration. Mistakes in the configuration are returned as findings, and other failures as an error.
 func (s *source) load() (cell.Config, strictyaml.Findings, error) {
 	if s.File != "" {
 		data, err := readConfig(s.File)
@@ -74,7 +74,7 @@ func (s *source) load() (cell.Config, strictyaml.Findings, error) {
 	return c, findings, nil
 }
 
-// valid returns a configuration, or an error if it has mistakes.
+// valid returns the configuration. It returns an error if the configuration contains mistakes.
 func (s *source) valid() (cell.Config, error) {
 	c, findings, err := s.load()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *source) valid() (cell.Config, error) {
 	return c, findings.Err()
 }
 
-// readConfig reads a file that the operator named.
+// readConfig reads the file that --config selects.
 func readConfig(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

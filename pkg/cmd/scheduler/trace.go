@@ -71,7 +71,7 @@ func traceRun(opts *TraceOptions) error {
 	return nil
 }
 
-// sizes lists the sizes of clusters that traces can be made for.
+// sizes returns the numbers of GPUs that a trace can be generated for, as text.
 func sizes() string {
 	var out []string
 	for _, n := range trace.Sizes() {

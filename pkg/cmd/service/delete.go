@@ -70,8 +70,8 @@ func deleteRun(ctx context.Context, opts *DeleteOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Delete)
 }
 
-// confirm lists everything that will be deleted and asks for the cluster-id. If the cluster has no configuration,
-// it asks for the name of the context.
+// confirm lists everything that will be deleted, and asks the user to type the cluster ID. If the cluster has no configuration, the user must
+// type the name of the context.
 func (opts *DeleteOptions) confirm(d services.Deletion, kubeContext string) error {
 	if opts.Yes {
 		return nil

@@ -23,19 +23,20 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// entrance describes how people reach the server of a cluster.
+// entrance describes how users reach the server of a cluster.
 type entrance struct {
 	// URL is the server's address.
 	URL string
-	// Pages is the address of the pages of other services; "" if the server doesn't proxy them.
+	// Pages is the address of the web pages of other services. It is "" if the server doesn't proxy these pages.
 	Pages string
-	// Fingerprint is the fingerprint of the platform's own CA, which clients don't trust yet. It is "" if the site provides the certificate.
+	// Fingerprint is the fingerprint of the platform's own CA, which clients don't trust yet. It is "" if an administrator provides the
+	// certificate.
 	Fingerprint string
-	// Service is the Service that must get the traffic for this address. It is nil if no forwarding is needed.
+	// Service is the Service that must receive the traffic to the address. It is nil if no forwarding is necessary.
 	Service *corev1.Service
 }
 
-// entrance determines how people reach the server. It returns nil if no server is ready.
+// entrance determines how users reach the server. It returns nil if no server is ready.
 func (c *opened) entrance(ctx context.Context, all []services.Status, d *services.Desired) (*entrance, error) {
 	if !serverReady(all) {
 		return nil, nil
@@ -72,7 +73,7 @@ func serverReady(all []services.Status) bool {
 	})
 }
 
-// asksForServer reports whether names include the server; no names mean all services.
+// asksForServer reports whether the names of a command include the server. Without names, a command works on all services.
 func asksForServer(names, except []string) bool {
 	means := func(some []string) bool {
 		return slices.ContainsFunc(some, func(name string) bool { return catalogue.Resolve(name) == catalogue.ServerService })
@@ -80,8 +81,8 @@ func asksForServer(names, except []string) bool {
 	return !means(except) && (len(names) == 0 || means(names))
 }
 
-// welcome prints how users sign in, after the server has started. If there is no administrator, it creates a link for the first one. The
-// link is a secret: no event of the run contains it.
+// welcome prints how users sign in after the server has started. If there is no administrator, it creates a link, and the first administrator
+// signs in with this link. The link is a secret, so no event of the run contains it.
 func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	all, desired, err := c.Compare(ctx)
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *opened) welcome(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// welcome returns the text about how to sign in. The code is unset if there is an administrator.
+// welcome returns the text that explains how to sign in. code is empty if there is an administrator.
 func (e *entrance) welcome(code secret.String, until time.Time) string {
 	url := cmp.Or(e.URL, "https://ADDRESS") // neither a name nor the address of a machine is known
 	var b strings.Builder
@@ -118,7 +119,7 @@ func (e *entrance) welcome(code secret.String, until time.Time) string {
 	return b.String()
 }
 
-// leads describes the forwarding that has to be set up for the server's Service, if any.
+// leads describes the forwarding that must be set up for the server's Service. It returns "" if no forwarding is necessary.
 func (e *entrance) leads() string {
 	if e.Service == nil {
 		return ""
@@ -140,7 +141,7 @@ func (e *entrance) leads() string {
 	}
 }
 
-// writeEntrance adds to a status how users sign in. It omits this part for users who may not read it.
+// writeEntrance adds a text about how users sign in to the status. It omits the text if the user may not read the configuration.
 func (c *opened) writeEntrance(ctx context.Context, w io.Writer, all []services.Status) error {
 	if !serverReady(all) {
 		return nil

@@ -24,15 +24,15 @@ type Flags struct {
 	Kube   kube.Options
 	Names  []string
 	Except []string
-	// Dir is a configuration folder, or "".
+	// Dir is a configuration folder. It may be "".
 	Dir string
-	// DirGiven means that the folder was given on the command line, not by a setting.
+	// DirGiven means that Dir comes from the command line and not from a setting.
 	DirGiven bool
 
 	command, again string
 }
 
-// add adds the flags that choose a cluster.
+// add adds the flags that choose the cluster, and records the command line.
 func (fl *Flags) add(cmd *cobra.Command) {
 	cmdutil.AddKubeFlags(cmd, &fl.Kube)
 	before := cmd.PreRunE
@@ -46,7 +46,7 @@ func (fl *Flags) add(cmd *cobra.Command) {
 	}
 }
 
-// addNames adds -n, and -x if a command works on several services. Names may also be given without -n.
+// addNames adds -n and, for a command on several services, -x. Names may also be arguments without -n.
 func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
 	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, completeNames
 	cmd.Flags().StringSliceVarP(&fl.Names, "name", "n", nil, names)
@@ -57,7 +57,7 @@ func (fl *Flags) addNames(cmd *cobra.Command, names, except string) {
 	}
 }
 
-// addDir adds -p. Its default comes from the settings.
+// addDir adds -p. The default is the folder in the settings.
 func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
 	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", "", usage)
 	_ = cmd.MarkFlagDirname("config-path")
@@ -78,7 +78,7 @@ func (fl *Flags) addDir(cmd *cobra.Command, f *cmdutil.Factory, usage string) {
 	}
 }
 
-// one returns the name of the service, for commands about one service.
+// one returns the name of the service in a command about exactly one service.
 func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	if len(fl.Names) != 1 {
 		return "", cmdutil.Usagef("name one service (see %s --help)", cmd.CommandPath())
@@ -86,18 +86,18 @@ func (fl *Flags) one(cmd *cobra.Command) (string, error) {
 	return fl.Names[0], nil
 }
 
-// options returns the options of a run, except its sink.
+// options returns the options of a run without the sink.
 func (fl *Flags) options(wait time.Duration) services.Options {
 	return services.Options{Names: fl.Names, Except: fl.Except, Wait: wait, Command: fl.command, Again: fl.again}
 }
 
-// opened is a cluster with the clients for its services.
+// opened is a connection to a cluster and its services.
 type opened struct {
 	*services.Platform
 	cluster *kube.Cluster
 }
 
-// cluster connects to the cluster. It doesn't send a request yet.
+// cluster connects to the cluster of the kubeconfig. It sends no request yet.
 func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
 	c, err := kube.Open(fl.Kube)
 	if err == nil {
@@ -110,7 +110,7 @@ func (fl *Flags) cluster(f *cmdutil.Factory) (*kube.Cluster, error) {
 	return nil, err
 }
 
-// open connects to the cluster. It doesn't send a request yet.
+// open connects to the cluster and its services. It sends no request yet.
 func (fl *Flags) open(f *cmdutil.Factory) (*opened, error) {
 	c, err := fl.cluster(f)
 	if err != nil {
@@ -120,7 +120,8 @@ func (fl *Flags) open(f *cmdutil.Factory) (*opened, error) {
 	return &opened{cluster: c, Platform: p}, err
 }
 
-// Platform returns the services of a cluster. dir is a folder with a configuration to compare, or "".
+// Platform returns the services of a cluster. If dir isn't "", the configuration of the cluster is compared with the configuration in this
+// folder.
 func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platform, error) {
 	p, err := services.Open(c, dir, f.Log)
 	if err != nil {
@@ -133,7 +134,8 @@ func Platform(f *cmdutil.Factory, c *kube.Cluster, dir string) (*services.Platfo
 	return p, nil
 }
 
-// fetcher returns a function for fetching upstream charts, from the bundle if one is set.
+// fetcher returns a function that creates fetchers of upstream charts. A fetcher uses the bundle if the settings or the configuration contain
+// one.
 func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	return func(d *services.Desired) catalogue.Fetcher {
 		o := fetch.Options{Registry: d.Config.Services.Cluster.DockerRegistry, Bundle: d.Config.Kubernetes.Kubernetes.Bundle}
@@ -144,8 +146,8 @@ func fetcher(f *cmdutil.Factory) func(*services.Desired) catalogue.Fetcher {
 	}
 }
 
-// load returns the configuration of the named folder. Without a folder it connects to the cluster and
-// returns the cluster's configuration.
+// load returns the configuration in the folder that the user gave. Without a folder, it connects to the cluster, and returns the configuration
+// that the cluster stores.
 func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desired, *opened, error) {
 	if fl.DirGiven {
 		d, err := services.FromFolder(fl.Dir)(ctx)
@@ -169,7 +171,7 @@ func (fl *Flags) load(ctx context.Context, f *cmdutil.Factory) (*services.Desire
 	return d, &opened{cluster: c}, err
 }
 
-// explain adds a remedy to an error of the API.
+// explain adds a remedy to an error of the Kubernetes API.
 func (c *opened) explain(err error) error {
 	if c == nil {
 		return err
@@ -177,7 +179,7 @@ func (c *opened) explain(err error) error {
 	return c.cluster.Explain(err)
 }
 
-// run executes a run with a progress display, and prints the plan of a dry run.
+// run calls do with a sink that displays the progress, and prints the plan of a dry run.
 func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o services.Options, do func(context.Context, services.Options) error) error {
 	s := &sink{open: func() progress.ServiceRenderer { return progress.OpenServices(ctx, f.IO, format) }}
 	o.Sink = s
@@ -194,8 +196,8 @@ func (c *opened) run(ctx context.Context, f *cmdutil.Factory, format string, o s
 	return err
 }
 
-// completeNames completes the names of the services of this paictl. Listing a cluster's services
-// would need its API.
+// completeNames completes the names of the services that are part of this paictl. It doesn't list the services of the cluster, because it
+// doesn't connect to the API.
 func completeNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	entries, err := fs.ReadDir(templates.Charts(), "charts")
 	if err != nil {

@@ -58,7 +58,7 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, all, t)
 }
 
-// versionOf returns the program's version if it is known, or the chart's.
+// versionOf returns the version of a service's program, or the version of its chart if the former isn't known.
 func versionOf(s services.Description) string {
 	if s.AppVersion != "" {
 		return s.AppVersion

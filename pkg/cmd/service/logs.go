@@ -21,7 +21,7 @@ type LogsOptions struct {
 	Previous bool
 }
 
-// defaultTail is how many lines of each container are shown by default.
+// defaultTail is how many lines of each container are printed by default.
 const defaultTail = 200
 
 // NewCmdLogs returns "paictl service logs".

@@ -40,7 +40,8 @@ func TestScriptsOfAnAdministratorWhoSignedIn(t *testing.T) {
 	forget(t)
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
-	// A start adopts the namespace of jobs, as one that an earlier start has made.
+	// The namespace of jobs must have the annotations that an earlier "service start" would have added, so that the start in the script adopts
+	// it.
 	_, err := c.Client.CoreV1().Namespaces().Patch(t.Context(), kube.JobNamespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"Helm"},`+
 		`"annotations":{"meta.helm.sh/release-name":"cluster-configuration","meta.helm.sh/release-namespace":"pai-system"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
@@ -57,7 +58,7 @@ func TestScriptsOfAnAdministratorWhoSignedIn(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/administrator", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "root", "OPERATOR": kubetest.Kubeconfig(t)})
 }
 
-// forget removes the objects of other tests from the server.
+// forget removes the objects of other tests from the API server.
 func forget(t *testing.T) {
 	t.Helper()
 	c := kubetest.Start(t)

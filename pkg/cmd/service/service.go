@@ -1,7 +1,6 @@
-// Package service has the commands "paictl service ...", for the platform's services on a
-// Kubernetes cluster.
-// In: flags, a kubeconfig, and the configuration that is stored in the cluster. Out: the results of
-// pkg/services, as progress on stderr and data on stdout.
+// Package service contains the commands "paictl service ...", which manage the platform's services on a Kubernetes cluster.
+// In: flags, a kubeconfig, and the configuration that is stored in the cluster. Out: the results of pkg/services, as progress on stderr and data
+// on stdout.
 package service
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// signedIn starts a server, and signs the user in to this server. A nil report means that the user isn't an administrator.
+// signedIn starts a server, and signs the user in there. If report is nil, the user isn't an administrator.
 func signedIn(t *testing.T, report *state.Report) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func signedIn(t *testing.T, report *state.Report) {
 	}
 }
 
-// status runs "paictl service status".
+// status runs "paictl service status" with the given arguments.
 func status(t *testing.T, args ...string) (out, errOut string, err error) {
 	t.Helper()
 	f := cmdutil.New("v1")

@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// sink opens the renderer with the first event: before that, the user may have to confirm, and a live
-// table would overwrite the question. It keeps the planned events of a dry run.
+// sink opens the renderer when it receives the first event. Before that, the user may have to confirm the command, and a live table would
+// overwrite the question. sink also keeps the planned events of a dry run.
 type sink struct {
 	open func() progress.ServiceRenderer
 
@@ -30,7 +30,7 @@ func (s *sink) Emit(e services.Event) {
 	s.renderer.Emit(e)
 }
 
-// close restores the terminal.
+// close closes the renderer, which restores the terminal.
 func (s *sink) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/cmdutil"
 )
 
-// defaultWait is how long a service may take to become ready.
+// defaultWait is how long a command waits for a service to become ready by default.
 const defaultWait = 5 * time.Minute
 
 // StartOptions are the options of "paictl service start".
@@ -22,7 +22,7 @@ type StartOptions struct {
 	KeepFailed bool
 }
 
-// NewCmdStart returns "paictl service start". runF replaces the run in tests.
+// NewCmdStart returns "paictl service start". Tests pass runF, which replaces the function that runs the command.
 func NewCmdStart(f *cmdutil.Factory, runF func(context.Context, *StartOptions) error) *cobra.Command {
 	opts := &StartOptions{Factory: f}
 	cmd := &cobra.Command{

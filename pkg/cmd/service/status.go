@@ -94,7 +94,7 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	return nil
 }
 
-// named returns the named services, or all if there are no names.
+// named returns the services with the given names, or all services if there are no names.
 func named(all []services.Status, names []string) ([]services.Status, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -139,7 +139,7 @@ func writeStatus(w io.Writer, out *cmdutil.Output, all []services.Status, now ti
 	return writeOlder(w, all)
 }
 
-// writeOlder lists services that another version of paictl installed: their charts may differ.
+// writeOlder lists the services that another version of paictl installed, because their charts may differ.
 func writeOlder(w io.Writer, all []services.Status) error {
 	var names, by []string
 	for _, s := range all {
@@ -166,8 +166,8 @@ func writeOlder(w io.Writer, all []services.Status) error {
 	return err
 }
 
-// writeProblems prints one line per problem, with its remedy below. Services that were not started share one line, because in a new cluster no
-// service was started.
+// writeProblems prints each problem on one line, with its remedy on the next line. Services that were not started share one line, because in a
+// new cluster no service was started.
 func writeProblems(w io.Writer, all []services.Status) error {
 	var b strings.Builder
 	for _, s := range all {

@@ -71,7 +71,8 @@ func stopRun(ctx context.Context, opts *StopOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Stop)
 }
 
-// confirm asks before a run that would stop all services, because forgetting a name is enough to request that.
+// confirm asks the user before all services are stopped without --all. This is necessary because a user who forgets the name of a service
+// requests this by mistake.
 func (opts *StopOptions) confirm(kubeContext string) error {
 	if opts.All || opts.DryRun || len(opts.Flags.Names) > 0 {
 		return nil

@@ -33,7 +33,7 @@ Without -p it asks the cluster for its configuration; with -p it reads a folder 
 	return cmd
 }
 
-// addRendered makes a command read the configuration, and call run with one of its services.
+// addRendered makes a command read the configuration, and call run with the service that the command names.
 func addRendered(f *cmdutil.Factory, cmd *cobra.Command, run func(*services.Desired, *catalogue.Service) error) {
 	fl := &Flags{}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -88,7 +88,7 @@ func upgradeRun(ctx context.Context, opts *UpgradeOptions) error {
 	return c.run(ctx, opts.Factory, opts.Output.String(), o, c.Upgrade)
 }
 
-// confirm shows the changes and asks.
+// confirm shows the planned changes, and asks the user to confirm them.
 func (opts *UpgradeOptions) confirm(planned []services.Event, kubeContext string) error {
 	if opts.Yes {
 		return nil

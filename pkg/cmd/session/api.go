@@ -12,15 +12,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// kubeconfigWithin is how long a master may take to send the kubeconfig.
+// kubeconfigWithin limits the time that a master takes to send the kubeconfig.
 const kubeconfigWithin = time.Minute
 
-// silent ignores events.
+// silent is a sink that ignores events.
 type silent struct{}
 
 func (silent) Emit(engine.Event) {}
 
-// MasterKubeconfig opens the API with the kubeconfig of a master of the cluster.
+// MasterKubeconfig connects to the API server with the kubeconfig of one of the cluster's masters.
 func MasterKubeconfig(ctx context.Context, s *engine.Spec, machines engine.Options) (*kube.Cluster, error) {
 	machines.Sink, machines.StepTimeout = silent{}, kubeconfigWithin
 	raw, err := cluster.MasterKubeconfig(ctx, s, machines)
@@ -30,7 +30,7 @@ func MasterKubeconfig(ctx context.Context, s *engine.Spec, machines engine.Optio
 	return kube.FromConfig(raw)
 }
 
-// LeadsTo reports whether an API server's address is one of the cluster's.
+// LeadsTo reports whether the address of an API server belongs to the given cluster.
 func LeadsTo(server string, s *engine.Spec) bool {
 	u, err := url.Parse(server)
 	if err != nil {

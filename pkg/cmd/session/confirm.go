@@ -8,8 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// ConfirmName asks a person to type a name before data is destroyed. --yes confirms without a
-// question; it is required if there is no terminal.
+// ConfirmName asks the user to type a name before data is destroyed. --yes replaces the question. Without a terminal, --yes is required.
 func (s *Session) ConfirmName(what, name string) error {
 	if err := s.CanConfirm(); err != nil || s.flags.Yes {
 		return err
@@ -26,7 +25,7 @@ func (s *Session) ConfirmName(what, name string) error {
 	return nil
 }
 
-// CanConfirm returns an error if ConfirmName could not ask the user.
+// CanConfirm returns an error if ConfirmName couldn't ask the user.
 func (s *Session) CanConfirm() error {
 	if s.flags.Yes || s.f.IO.CanPrompt() {
 		return nil

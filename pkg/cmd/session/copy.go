@@ -14,8 +14,8 @@ import (
 	"github.com/openpai/paictl/pkg/services/catalogue"
 )
 
-// pushedCopy defines how a run compares the cluster's copy of the configuration with the folder. The folder
-// is read at the time of the comparison, because node add and node remove change it.
+// pushedCopy determines how a run compares the configuration that the cluster stores with the folder. The folder is read when they are compared,
+// because "node add" and "node remove" change the folder during the run.
 func pushedCopy(dir string) *engine.Copy {
 	return &engine.Copy{
 		Namespace: kube.SystemNamespace, Name: store.ConfigMapName,

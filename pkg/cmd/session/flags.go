@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Flags are the flags that the commands on machines share.
+// Flags are the flags that all commands on machines share.
 type Flags struct {
 	Dir       string
 	Limit     []string
@@ -32,7 +32,7 @@ type Flags struct {
 	again         func(args []string) string
 }
 
-// AddConfig adds -p, and takes its default from PAICTL_CONFIG or paictl's settings.
+// AddConfig adds -p. The default comes from PAICTL_CONFIG or from paictl's settings.
 func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
 	fl.factory = f
 	cmd.Flags().StringVarP(&fl.Dir, "config-path", "p", ".", "folder with the configuration (setting: config, PAICTL_CONFIG)")
@@ -48,36 +48,36 @@ func (fl *Flags) AddConfig(cmd *cobra.Command, f *cmdutil.Factory) {
 	}
 }
 
-// AddConnection adds the flags for connecting to machines.
+// AddConnection adds the flags that determine how to connect to machines.
 func (fl *Flags) AddConnection(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&fl.Parallel, "parallel", 64, "how many hosts to work on at the same time")
 	cmd.Flags().BoolVar(&fl.AcceptNew, "accept-new-host-keys", false, "accept and remember the keys of hosts not seen before; changed keys are still refused")
 }
 
-// AddPeers adds the flag of commands that copy files of the bundle to machines.
+// AddPeers adds --no-peers, for commands that copy files of the bundle to machines.
 func (fl *Flags) AddPeers(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&fl.NoPeers, "no-peers", false, "send every file from here to each machine, not from machine to machine")
 }
 
-// AddLimit adds --limit.
+// AddLimit adds --limit, which selects machines.
 func (fl *Flags) AddLimit(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&fl.Limit, "limit", nil, "only these machines, by host name or address, separated by commas")
 	_ = cmd.RegisterFlagCompletionFunc("limit", fl.CompleteHosts)
 }
 
-// AddBundle adds --bundle.
+// AddBundle adds --bundle, which selects the folder of the bundle.
 func (fl *Flags) AddBundle(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.Bundle, "bundle", "", "folder of the bundle (default: the configuration's, or "+bundle.DefaultDir+")")
 	_ = cmd.MarkFlagDirname("bundle")
 }
 
-// AddYes adds --yes.
+// AddYes adds --yes. usage is the help text of the flag.
 func (fl *Flags) AddYes(cmd *cobra.Command, usage string) {
 	cmd.Flags().BoolVarP(&fl.Yes, "yes", "y", false, usage)
 }
 
-// complete sets values without a flag from the settings, and records the command line for the retry
-// command in the summary.
+// complete takes values without a flag from the settings, and records the command line. The summary of a run contains this command line, so that
+// the user can repeat the command.
 func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string) error {
 	settings, err := f.Settings()
 	if err != nil {
@@ -103,7 +103,7 @@ func (fl *Flags) complete(cmd *cobra.Command, f *cmdutil.Factory, args []string)
 	return nil
 }
 
-// Typed returns the command line as it would be typed again, without some flags.
+// Typed returns the command line as a user would type it again. It omits the flags in without.
 func Typed(cmd *cobra.Command, args []string, without ...string) string {
 	words := append([]string{cmd.CommandPath()}, quoteAll(args)...)
 	cmd.Flags().Visit(func(fl *pflag.Flag) {
@@ -138,8 +138,7 @@ func quoteAll(ss []string) []string {
 	return out
 }
 
-// bundleDir returns the bundle's folder: from the flag or the setting, from the configuration, or the
-// default, in this order.
+// bundleDir returns the folder of the bundle: from the flag or the setting, otherwise from the configuration, otherwise the default folder.
 func (fl *Flags) bundleDir(c *config.Cluster) string {
 	switch {
 	case fl.Bundle != "":
@@ -150,8 +149,8 @@ func (fl *Flags) bundleDir(c *config.Cluster) string {
 	return bundle.DefaultDir
 }
 
-// newBundle returns the absolute path of the flag's bundle if the configuration names another one, or "" if the configuration needn't
-// change.
+// newBundle returns the absolute path of the bundle that the flag selects, if the configuration contains a different path. Otherwise it returns
+// "", because the configuration needn't change.
 func (fl *Flags) newBundle(c *config.Cluster) string {
 	named := c.Kubernetes.Kubernetes.Bundle
 	if fl.Bundle == "" || named == "" {
@@ -164,7 +163,7 @@ func (fl *Flags) newBundle(c *config.Cluster) string {
 	return given
 }
 
-// CompleteHosts completes host names of the layout, also in comma-separated values.
+// CompleteHosts completes the names of hosts in the layout, also within a comma-separated list.
 func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	dir := fl.Dir
 	if settings, err := fl.factory.Settings(); err == nil && !cmd.Flags().Changed("config-path") && settings.GetString("config") != "" {
@@ -181,13 +180,12 @@ func (fl *Flags) CompleteHosts(cmd *cobra.Command, _ []string, toComplete string
 	return listCompletions(names, toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// CompletePhases completes the phases of "cluster up".
+// CompletePhases completes the names of the phases of "cluster up".
 func CompletePhases(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	return listCompletions(phases.Names(), toComplete), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// listCompletions returns completions for a comma-separated list: the names that it doesn't contain
-// yet.
+// listCompletions completes the last name of a comma-separated list. It offers only names that the list doesn't contain yet.
 func listCompletions(names []string, toComplete string) []string {
 	head, tail := "", toComplete
 	if i := strings.LastIndex(toComplete, ","); i >= 0 {

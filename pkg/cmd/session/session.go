@@ -1,6 +1,6 @@
-// Package session sets up the commands on a cluster's machines.
-// In: flags, settings and a configuration folder. Out: a checked configuration, the bundle, a
-// dialer for the machines, and a renderer that shows progress.
+// Package session prepares the commands that work on the machines of a cluster.
+// In: flags, settings and a configuration folder. Out: a checked configuration, the bundle, a dialer for the machines, and a renderer that shows
+// progress.
 package session
 
 import (
@@ -26,19 +26,19 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// Session is an opened configuration with the connections and options to work on its machines.
+// Session is an opened configuration, with the connections to its machines and the options of the run.
 type Session struct {
 	Config *config.Cluster
 	Spec   *engine.Spec
-	// Options are complete except for values that only the command knows.
+	// Options contains the options of a run. Commands add the values that only they know.
 	Options engine.Options
-	// Dialer is also Options.Dialer.
+	// Dialer connects to the machines. It is the same as Options.Dialer.
 	Dialer ssh.Dialer
-	// Release is the change of the configuration for Needs.Upgrade; otherwise nil.
+	// Release changes the Kubernetes version in the configuration. It is set only if Needs.Upgrade was set.
 	Release *config.VersionEdit
-	// NewBundle is the bundle that Release writes, or "".
+	// NewBundle is the path of the bundle that Release writes into the configuration. It may be "".
 	NewBundle string
-	// Images is the change of the services' images to the images of this paictl, for Needs.Upgrade; otherwise nil.
+	// Images changes the images of services to the images of this paictl. It is set only if Needs.Upgrade was set.
 	Images *config.ServicesEdit
 
 	client     *ssh.Client
@@ -50,25 +50,25 @@ type Session struct {
 	needs      Needs
 }
 
-// Needs are the parts of a session that a command requires.
+// Needs lists the parts of a session that a command requires.
 type Needs struct {
-	// Bundle opens the bundle and checks every file of it that the machines may get.
+	// Bundle opens the bundle, and checks every file in it that machines may receive.
 	Bundle bool
-	// Upgrade uses the bundle's release of Kubernetes instead of the configuration's. The configuration isn't changed
-	// until Session.Release is written.
+	// Upgrade selects the Kubernetes release of the bundle instead of the release in the configuration. The files of the configuration aren't
+	// changed until Session.Release is written.
 	Upgrade bool
-	// ReadOnly closes the gate: commands can't change a machine.
+	// ReadOnly makes the SSH client reject scripts that would change a machine.
 	ReadOnly bool
-	// Reads means that the command only reads: mistakes in the configuration are reported, and the command continues if it can
-	// still find the machines.
+	// Reads means that the command only reads. Mistakes in the configuration are reported, and the command continues if the machines are still
+	// known.
 	Reads bool
-	// Format is "json" for events as JSON lines on stdout; "quiet" shows no events but
-	// warnings and hosts that are set aside; other values show progress to a user, on stderr.
+	// Format determines how events are shown. "json" prints them as JSON lines on stdout. "quiet" prints only warnings and the hosts that are
+	// set aside. Other values show the progress on stderr.
 	Format string
 }
 
-// Open loads and checks the configuration, then the bundle. It doesn't connect yet. The
-// caller closes the session.
+// Open loads and checks the configuration, and opens the bundle if the command needs it. It doesn't connect to the machines yet. The caller must
+// close the session.
 func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session, error) {
 	check := catalogue.Check
 	switch {
@@ -92,7 +92,7 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	if n.Upgrade {
 		warnings = slices.DeleteFunc(warnings, func(f config.Finding) bool { return f.Rule == config.RuleVersion })
 	}
-	// Commands that only read don't print them each time.
+	// Commands that only read don't print the warnings, which would be printed each time.
 	if n.Bundle {
 		if err := warnings.Warnings().Write(f.IO.Err); err != nil {
 			return nil, err
@@ -124,8 +124,8 @@ func Open(ctx context.Context, f *cmdutil.Factory, fl *Flags, n Needs) (*Session
 	return s, s.Use(ctx, c)
 }
 
-// tellMistakes reports the mistakes of a configuration that is only read. If the run compares with the bundle, or repairs machines, mistakes in
-// files other than services-configuration.yaml are an error.
+// tellMistakes prints the mistakes in a configuration that is only read. If the run compares machines with the bundle, or repairs machines,
+// mistakes in files other than services-configuration.yaml are returned as an error.
 func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
 	mistakes := found.Errors()
 	if len(mistakes) == 0 {
@@ -138,7 +138,8 @@ func tellMistakes(f *cmdutil.Factory, n Needs, found config.Findings) error {
 	return mistakes.Write(f.IO.Err)
 }
 
-// images returns the change of the services' configuration to the images of this paictl, which must match the bundle's images.
+// images returns the edit that changes the images of services to the images of this paictl. It returns an error if the bundle contains other
+// versions of these images.
 func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	fields, tag, _, err := catalogue.OtherRelease(c)
 	if err != nil {
@@ -162,8 +163,8 @@ func (s *Session) images(c *config.Cluster) (*config.ServicesEdit, error) {
 	return e, nil
 }
 
-// Use changes the configuration of the session, after it was opened or changed. The connections
-// stay open, but a new progress display begins.
+// Use gives the session another configuration, for example after a command has changed the files. The connections stay open, but a new progress
+// display begins.
 func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	if s.sink != nil {
 		if err := s.sink.Close(); err != nil {
@@ -185,7 +186,7 @@ func (s *Session) Use(ctx context.Context, c *config.Cluster) error {
 	return nil
 }
 
-// UseBundle opens the bundle for a session that was opened without a bundle.
+// UseBundle opens the bundle in a session that was opened without a bundle.
 func (s *Session) UseBundle(ctx context.Context) error {
 	b, err := openBundle(ctx, s.flags.bundleDir(s.Config))
 	if err == nil {
@@ -194,14 +195,14 @@ func (s *Session) UseBundle(ctx context.Context) error {
 	return err
 }
 
-// UpCommand returns the "cluster up" command with the same folders as this command.
+// UpCommand returns the "cluster up" command for the same folders as this command.
 func (s *Session) UpCommand() string { return s.flags.up }
 
-// Again returns the command line as it would be typed again with other arguments.
+// Again returns the command line as a user would type it again with other arguments.
 func (s *Session) Again(args []string) string { return s.flags.again(args) }
 
-// connectWith creates the SSH client. At a terminal, it asks about unknown host keys and for passphrases; otherwise it rejects unknown hosts unless
-// they may be accepted.
+// connectWith creates the SSH client. If there is a terminal, the client asks the user about the keys of unknown hosts, and for passphrases.
+// Otherwise it rejects unknown hosts, unless a flag allows them.
 func (s *Session) connectWith(n Needs) {
 	counter := &ssh.Counter{}
 	o := ssh.Options{Tracer: ssh.Tracers{counter, ssh.SlogTracer{Log: s.f.Log}}}
@@ -221,18 +222,17 @@ func (s *Session) connectWith(n Needs) {
 	s.roundTrips = func(host string) int { return counter.Host(host).RoundTrips }
 }
 
-// Close restores the terminal and ends all connections. It returns the first error of writing the events.
+// Close restores the terminal, and closes all connections. It returns the first error that occurred when events were written.
 func (s *Session) Close() error {
 	err := s.CloseSink()
 	_ = s.client.Close() // the run has ended, and an error would have no effect
 	return err
 }
 
-// CloseSink ends the event stream, so that a command may print its own output.
+// CloseSink ends the progress display, so that the command can print its output.
 func (s *Session) CloseSink() error { return s.sink.Close() }
 
-// openBundle opens the bundle and hashes its artifacts, so that a damaged file is found
-// before a machine is changed.
+// openBundle opens the bundle and verifies the checksums of its artifacts, so that damaged files are found before a machine is changed.
 func openBundle(ctx context.Context, dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -242,7 +242,7 @@ func openBundle(ctx context.Context, dir string) (*bundle.Bundle, error) {
 	return b, b.VerifyArtifacts(ctx, needed)
 }
 
-// owner returns the name of this run for the cluster's lock.
+// owner returns the name of this run in the cluster's lock.
 func owner() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

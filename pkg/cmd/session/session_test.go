@@ -23,13 +23,13 @@ func testFactory(env map[string]string) (*cmdutil.Factory, *strings.Builder) {
 	return &cmdutil.Factory{IO: io, Getenv: func(k string) string { return env[k] }}, &err
 }
 
-// parse runs a command line through the flags of a command like "cluster up".
+// parse parses a command line with the flags of a command like "cluster up".
 func parse(t *testing.T, args ...string) *Flags {
 	t.Helper()
 	return parseIn(t, "", args...)
 }
 
-// parseIn does so where PAICTL_CONFIG names a folder.
+// parseIn does the same as parse, with PAICTL_CONFIG set to a folder.
 func parseIn(t *testing.T, folder string, args ...string) *Flags {
 	t.Helper()
 	f, _ := testFactory(map[string]string{"HOME": t.TempDir(), "PAICTL_CONFIG": folder})
@@ -96,7 +96,7 @@ func TestCompletionGoesOnWithAList(t *testing.T) {
 	assert.Equal(t, []string{"base,join,labels"}, listCompletions(names, "base,join,l"))
 }
 
-// shown is a renderer that records its events.
+// shown is a renderer that records the events that it receives.
 type shown struct {
 	kinds  []string
 	closed bool

@@ -13,8 +13,9 @@ import (
 	"github.com/openpai/paictl/pkg/ui/progress"
 )
 
-// sink opens the renderer when a run has connected to its hosts: before that, the user may have to answer questions about host keys and
-// passphrases, which a live table would overwrite. A run's first event is its start; the second comes after the connections.
+// sink opens the renderer when a run has connected to its hosts. Before that, the user may have to answer questions about host keys and
+// passphrases, which a live table would overwrite. The first event of a run is its start, and the second event comes after the connections are
+// made.
 type sink struct {
 	open  func() progress.Renderer
 	hello func(engine.Event)
@@ -51,7 +52,7 @@ func (s *sink) start() {
 	}
 }
 
-// Close ends the rendering. A run that never connected prints only its start.
+// Close ends the display. If the run never connected to a host, only its start is displayed.
 func (s *sink) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +66,7 @@ func (s *sink) Close() error {
 	return s.renderer.Close()
 }
 
-// hello prints to a terminal that the hosts are being dialled.
+// hello returns a function that prints on a terminal that paictl connects to the hosts.
 func hello(f *cmdutil.Factory, format string) func(engine.Event) {
 	return func(e engine.Event) {
 		if format != "json" && f.IO.IsErrTTY() {
@@ -81,7 +82,7 @@ func (s *Session) renderer(ctx context.Context, format string) progress.Renderer
 	return progress.Open(ctx, s.f.IO, format)
 }
 
-// quiet prints only the events that the command's own output doesn't contain.
+// quiet prints only the events that the output of the command doesn't contain.
 type quiet struct{ w io.Writer }
 
 // Emit implements cluster.Sink.

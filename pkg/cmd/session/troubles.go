@@ -9,8 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// WriteTroubles prints, below a table of machines, the full message and the remedy of each problem.
-// Machines with the same problem share a line.
+// WriteTroubles prints the full message and the remedy of each problem below a table of machines. Machines with the same problem share one line.
 func WriteTroubles(w io.Writer, machines []cluster.MachineStatus) {
 	type trouble struct{ message, hint string }
 	var order []trouble

@@ -22,15 +22,14 @@ const (
 	cursorMark   = "-- cursor: "
 )
 
-// journal reads journals of the machines of a configuration folder. It doesn't prompt, because the view uses the
-// terminal.
+// journal reads the journals of machines in a configuration folder. It never asks the user, because the view uses the terminal.
 type journal struct {
 	dir  string
 	log  *slog.Logger
 	dial ssh.Dialer // nil is the network
 }
 
-// follow writes a machine's journal, and new lines, until ctx ends.
+// follow writes the last lines of a machine's journal, and then all new lines, until ctx ends.
 func (j journal) follow(ctx context.Context, machine string, out io.Writer) error {
 	target, err := j.target(machine)
 	if err != nil {
@@ -88,7 +87,7 @@ func (j journal) target(machine string) (ssh.Target, error) {
 	return ssh.Target{}, hint.Errorf("its machines: paictl node list -p "+hint.Quote(j.dir), "%s is not a machine of the configuration in %s", machine, j.dir)
 }
 
-// cutCursor removes the cursor from the end of journalctl's output. It drops a cursor that a shell could interpret as more than one word.
+// cutCursor removes the cursor from the end of journalctl's output. It returns no cursor if the shell could interpret it as more than one word.
 func cutCursor(out []byte) (lines []byte, cursor string) {
 	at := bytes.LastIndex(out, []byte(cursorMark))
 	if at < 0 || at > 0 && out[at-1] != '\n' {

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// signedInRun shows the cluster to a user who signed in, as far as the user may see it.
+// signedInRun shows the parts of the cluster's state that a signed-in user may see.
 func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connection) error {
 	ask := func(ctx context.Context) (*status.Cluster, error) {
 		c, err := w.Server.Status(ctx)
@@ -37,10 +37,10 @@ func signedInRun(ctx context.Context, opts *StatusOptions, w *connection.Connect
 	return verdict(c)
 }
 
-// pollEvery is how often the server is queried.
+// pollEvery is the time between two queries of the server.
 const pollEvery = 5 * time.Second
 
-// polls reads the model from a server repeatedly.
+// polls queries a server repeatedly, and holds the latest state of the cluster.
 type polls struct {
 	ask     func(context.Context) (*status.Cluster, error)
 	every   time.Duration
@@ -86,7 +86,7 @@ func (p *polls) Run(ctx context.Context) error {
 	}
 }
 
-// stale returns a model for a server that no longer responds.
+// stale returns the last known state of a cluster whose server no longer responds. It marks the data as stale.
 func stale(last *status.Cluster, err error) *status.Cluster {
 	c := *last
 	c.Sources = slices.Clone(last.Sources)

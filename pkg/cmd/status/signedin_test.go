@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// signedIn starts a server, and signs the user in to this server. The server has the state of the cluster, as far as the user may see it.
+// signedIn starts a server that returns seen, the part of the cluster's state that the user may see, and signs the user in there.
 func signedIn(t *testing.T, seen *status.Cluster) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func signedIn(t *testing.T, seen *status.Cluster) {
 	}
 }
 
-// print runs "paictl status".
+// print runs "paictl status" with the given arguments.
 func print(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	f := cmdutil.New("v1")
@@ -79,7 +79,7 @@ func TestAnAdministratorWhoSignedInSeesTheWholeCluster(t *testing.T) {
 	assert.Equal(t, "gpu-1", back.Machines[0].Name)
 }
 
-// cut returns a small cluster as bob sees it.
+// cut returns the state of a small cluster. It contains only the parts that the user bob may see.
 func cut() *status.Cluster {
 	t := &status.Cutter{View: status.View{VC: func(string) bool { return true }, Names: func(user, name string) string {
 		if user != "bob" {

@@ -1,5 +1,5 @@
-// Package status is the command "paictl status", which shows a whole cluster.
-// In: flags and a kubeconfig. Out: the model of pkg/status, as tables, as data, or as a line per change.
+// Package status contains the command "paictl status", which shows the state of a whole cluster.
+// In: flags and a kubeconfig. Out: the model of pkg/status as tables, as JSON or YAML, or as a line per change.
 package status
 
 import (
@@ -26,14 +26,13 @@ type StatusOptions struct {
 	Once    bool
 	Watch   bool
 	All     bool
-	// Dir is the configuration folder that the view needs to read journals of machines, or "".
+	// Dir is the configuration folder. The view needs it to read the journals of machines. It may be "".
 	Dir string
-	// View shows the cluster on a terminal until the user quits. If it is nil, a terminal gets the
-	// tables.
+	// View shows the cluster on a terminal until the user quits. If it is nil, the command prints tables on a terminal too.
 	View func(context.Context, *cmdutil.Factory, Following) error
 }
 
-// NewCmdStatus returns "paictl status". runF replaces the run in tests.
+// NewCmdStatus returns "paictl status". Tests pass runF, which replaces the function that runs the command.
 func NewCmdStatus(f *cmdutil.Factory, runF func(context.Context, *StatusOptions) error) *cobra.Command {
 	opts := &StatusOptions{Factory: f}
 	opts.View = func(ctx context.Context, f *cmdutil.Factory, follower Following) error {
@@ -92,7 +91,7 @@ Exit codes: 0 the cluster is healthy, 3 it isn't, or its health is unknown, 1 it
 	return cmd
 }
 
-// complete takes the folder from the settings if none was named.
+// complete takes the configuration folder from the settings if no flag gives it.
 func (opts *StatusOptions) complete(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("config-path") {
 		return nil
@@ -139,13 +138,13 @@ func statusRun(ctx context.Context, opts *StatusOptions) error {
 	return verdict(c)
 }
 
-// viewed reports whether the user gets the interactive view.
+// viewed reports whether the user gets the interactive view instead of tables.
 func (opts *StatusOptions) viewed() bool {
 	io := opts.Factory.IO
 	return opts.View != nil && !opts.Once && opts.Output.Is("table") && io.IsOutTTY() && io.CanPrompt() && io.CanRedraw()
 }
 
-// errUnhealthy sets the exit code. The tables have already shown why.
+// errUnhealthy sets the exit code. It isn't printed, because the tables have already shown the problems.
 var errUnhealthy = errors.New("the cluster isn't healthy")
 
 func verdict(c *status.Cluster) error {
@@ -155,7 +154,7 @@ func verdict(c *status.Cluster) error {
 	return &cmdutil.CodeError{Err: errUnhealthy, Code: cmdutil.ExitPartial, Silent: true}
 }
 
-// watchRun prints a line per change until ctx ends. Ctrl-C is the usual way to stop it.
+// watchRun prints a line for each change until ctx ends. Users usually stop it with Ctrl-C.
 func watchRun(ctx context.Context, opts *StatusOptions, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -167,7 +166,7 @@ func watchRun(ctx context.Context, opts *StatusOptions, follower Following) erro
 	return err
 }
 
-// firstModel limits the wait for the first model, which later models are compared with.
+// firstModel limits the wait until the first model is complete. Later models are compared with the first model.
 const firstModel = 10 * time.Second
 
 func writeChanges(ctx context.Context, opts *StatusOptions, follower Following) error {

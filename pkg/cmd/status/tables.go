@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// few is how many rows of a kind are shown without --all.
+// few limits the number of rows in a table without --all.
 const few = 20
 
-// Write prints a model in an output format. The format name prints the names of the problems, as kind/name.
+// Write prints a model in the chosen output format. In the format name, it prints each problem as kind/name.
 func Write(w io.Writer, out *cmdutil.Output, c *status.Cluster, all bool) error {
 	if !out.IsTable() {
 		names := cmdutil.Table{}
@@ -39,7 +39,7 @@ func Write(w io.Writer, out *cmdutil.Output, c *status.Cluster, all bool) error 
 	return p.err
 }
 
-// page prints one section after the other, and keeps the first error.
+// page prints sections one after the other, and keeps the first write error.
 type page struct {
 	w   io.Writer
 	out *cmdutil.Output
@@ -55,7 +55,7 @@ func (p *page) line(text string) {
 	}
 }
 
-// table prints a table after a blank line, unless it is empty.
+// table prints a blank line, the table, and the text below. It prints nothing if the table is empty.
 func (p *page) table(t cmdutil.Table, below string) {
 	if len(t.Rows) > 0 {
 		p.line("")
@@ -84,7 +84,7 @@ func place(c *status.Cluster) string {
 	return c.Server + ", Kubernetes " + c.Kubernetes
 }
 
-// summary describes a cluster in one line. It leaves out unknown values.
+// summary describes a cluster in one line. It omits unknown values.
 func summary(c *status.Cluster) string {
 	n := &c.Counts
 	var parts []string
@@ -134,7 +134,7 @@ func (p *page) problems() {
 	}
 }
 
-// staleSince returns the age of a source's data.
+// staleSince returns a text about the age of the data from a source, or "" if the data isn't stale.
 func (p *page) staleSince(name string) string {
 	for i := range p.c.Sources {
 		if s := &p.c.Sources[i]; s.Name == name && s.State == status.StateStale {
@@ -176,7 +176,7 @@ func (p *page) machines() {
 	p.table(t, below)
 }
 
-// roles returns the roles in short form: all begin with the same word.
+// roles lists roles without the prefix that they all share.
 func roles(all []string) string {
 	var out []string
 	for _, r := range all {
@@ -205,7 +205,7 @@ func percent(a status.Amount) string {
 	return fmt.Sprintf("%d%%", 100*a.Used/a.Total)
 }
 
-// trouble lists all problems of a machine and its GPUs, or returns "".
+// trouble returns the problems of a machine and of its GPUs in one text, or "" if there are no problems.
 func trouble(m *status.Machine) string {
 	var out []string
 	if m.State != status.MachineReady && m.Message != "" {
@@ -329,7 +329,7 @@ func (p *page) alerts() {
 	p.table(t, below)
 }
 
-// absent lists the parts that the cluster doesn't have, and how to add them.
+// absent lists the parts that the cluster doesn't have, each with the way to add it.
 func (p *page) absent() {
 	told := map[string]bool{}
 	for i := range p.c.Sources {

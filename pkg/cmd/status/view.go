@@ -20,22 +20,22 @@ import (
 	"github.com/openpai/paictl/pkg/status/view"
 )
 
-// View shows a cluster to a person at a terminal.
+// View is the interactive view of a cluster on a terminal.
 type View struct {
 	Factory *cmdutil.Factory
 	Kube    kube.Options
 	Server  string
-	// Dir is the configuration folder that is needed to read journals of machines, or "".
+	// Dir is the configuration folder, which is needed to read the journals of machines. It may be "".
 	Dir string
 }
 
-// Following is a model of a cluster that Run keeps up to date: *status.Follower, or polls of a server.
+// Following provides a model of a cluster, which Run keeps up to date. The model comes from a *status.Follower, or from polls of a server.
 type Following interface {
 	view.Source
 	Run(ctx context.Context) error
 }
 
-// Run shows the cluster until the user quits, and follows the cluster until then.
+// Run shows the cluster until the user quits, and keeps the model up to date until then.
 func (v *View) Run(ctx context.Context, follower Following) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +82,7 @@ func (v *View) actions(ctx context.Context) (view.Actions, error) {
 	return a, nil
 }
 
-// shellCommand runs "paictl job shell" as a separate process, which uses the terminal alone.
+// shellCommand returns a command that runs "paictl job shell" as a separate process. The process has the terminal for itself.
 func (v *View) shellCommand(ctx context.Context, title, task string) tea.ExecCommand {
 	args := []string{"job", "shell", title}
 	for _, flag := range [][2]string{{"--task", task}, {"--kubeconfig", v.Kube.Kubeconfig}, {"--context", v.Kube.Context}, {"--server", v.Server}} {
@@ -97,7 +97,7 @@ func (v *View) shellCommand(ctx context.Context, title, task string) tea.ExecCom
 	return process{exec.CommandContext(ctx, self, args...)}
 }
 
-// process is a program that uses the terminal while it runs.
+// process is a program that uses the terminal instead of the view while it runs.
 type process struct{ *exec.Cmd }
 
 // SetStdin implements tea.ExecCommand.
@@ -109,8 +109,8 @@ func (p process) SetStdout(w io.Writer) { p.Stdout = w }
 // SetStderr implements tea.ExecCommand.
 func (p process) SetStderr(w io.Writer) { p.Stderr = w }
 
-// Run implements tea.ExecCommand. A shell's exit code is the exit code of its last command, and isn't an error of the view. The output of paictl
-// stays on the screen until a key is pressed.
+// Run implements tea.ExecCommand. The exit code of a shell is the exit code of its last command, so it isn't an error of the view. If the exit
+// code isn't 0, the output stays on the screen until the user presses a key.
 func (p process) Run() error {
 	err := p.Cmd.Run()
 	if p.ProcessState == nil || p.ProcessState.ExitCode() < 0 {

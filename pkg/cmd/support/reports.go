@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/status"
 )
 
-// reports returns the outputs of other commands about the cluster, as JSON.
+// reports returns the reports of the archive that contain the output of other commands, as JSON.
 func (opts *BundleOptions) reports(src support.Sources, platform *services.Platform) []support.Report {
 	out := []support.Report{{
 		Name: "doctor", What: "The findings of \"paictl doctor\", without the checks that start test pods.",
@@ -36,7 +36,7 @@ func (opts *BundleOptions) status(ctx context.Context, src support.Sources) (*st
 	return follower.Once(ctx)
 }
 
-// doctor writes a report of the checks that create no objects: a support bundle doesn't change the cluster.
+// doctor runs the checks of the doctor that create no objects, because a support bundle must not change the cluster.
 func (opts *BundleOptions) doctor(ctx context.Context, src support.Sources, platform *services.Platform) (*doctor.Report, error) {
 	c := &doctor.Cluster{Config: src.Config, Dir: src.Folder, Spec: src.Spec, Kube: src.Cluster, Platform: platform, Now: time.Now}
 	if slices.Contains(opts.Without, support.PartMachines) {

@@ -1,5 +1,5 @@
-// Package support is the command "paictl support-bundle".
-// In: flags, a configuration folder, a kubeconfig. Out: the data that pkg/diagnose/support collected, as one file.
+// Package support contains the command "paictl support-bundle".
+// In: flags, a configuration folder, a kubeconfig. Out: one file with the data that pkg/diagnose/support collects.
 package support
 
 import (
@@ -94,10 +94,10 @@ says what they contain.`,
 	return cmd
 }
 
-// parallel is how many machines are queried at a time; it is limited because their outputs are large.
+// parallel limits the number of machines that are queried at the same time, because their outputs are large.
 const parallel = 8
 
-// check parses the flags with a special format.
+// check returns an error if a flag is not valid. It also parses the values of --job and --max-size.
 func (opts *BundleOptions) check() error {
 	if opts.Since < 0 {
 		return cmdutil.Usagef("--since %s: give how far back logs go, such as 2h", opts.Since)
@@ -122,7 +122,7 @@ func (opts *BundleOptions) check() error {
 	return nil
 }
 
-// minSize is the size of the index and the most important files of an archive, in bytes.
+// minSize is the size in bytes that an archive needs at least for its index and its most important files.
 const minSize = 10_000_000
 
 func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
@@ -159,7 +159,7 @@ func bundleRun(ctx context.Context, opts *BundleOptions) (err error) {
 	return opts.writeFile(ctx, o)
 }
 
-// stream writes the archive to a target that can't be renamed.
+// stream writes the archive to a target that isn't a regular file, such as stdout.
 func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer, o support.Options) error {
 	o.SpoolDir = os.TempDir()
 	ix, err := support.Write(ctx, w, o)
@@ -169,7 +169,7 @@ func (opts *BundleOptions) stream(ctx context.Context, name string, w io.Writer,
 	return err
 }
 
-// writeFile writes the archive beside its target and renames it when it is complete.
+// writeFile writes the archive into a temporary file beside its target, and renames it when the archive is complete.
 func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) error {
 	file := opts.File
 	if info, err := os.Stat(file); file == "" || err == nil && info.IsDir() {
@@ -196,7 +196,7 @@ func (opts *BundleOptions) writeFile(ctx context.Context, o support.Options) err
 	return err
 }
 
-// tell lists the contents of the archive, and the missing data.
+// tell prints what the archive contains, and whether data is missing.
 func (opts *BundleOptions) tell(file string, ix *support.Index) {
 	streams := opts.Factory.IO
 	streams.Say("%s: %s, %s unpacked, %s", file, plural.Of(len(ix.Files), "file"), support.Size(ix.Total()), plural.Of(ix.Redactions(), "secret")+" removed")
@@ -213,7 +213,7 @@ func clusterName(src support.Sources) string {
 	return src.Config.Kubernetes.Kubernetes.ClusterName + "-"
 }
 
-// sources opens all sources. The archive has a note about sources that can't be opened.
+// sources opens all sources of data. If a source can't be opened, the archive contains a note about that.
 func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, done func()) {
 	done = func() {}
 	src.Folder = opts.Flags.Dir
@@ -239,8 +239,8 @@ func (opts *BundleOptions) sources(ctx context.Context) (src support.Sources, do
 	return src, done
 }
 
-// openAPI opens the API that the flags name, or the API of the folder's machines. If the current kubeconfig leads to another cluster, the data of
-// that cluster would mislead readers of the archive.
+// openAPI connects to the API server that the flags select, or to the API server of the machines in the folder. It doesn't use the current
+// kubeconfig if that leads to another cluster, because the data of that cluster would mislead readers of the archive.
 func (opts *BundleOptions) openAPI(ctx context.Context, src *support.Sources) (*kube.Cluster, error) {
 	k, err := kube.Open(opts.Kube)
 	if opts.Kube.Kubeconfig != "" || opts.Kube.Context != "" || src.Spec == nil || err == nil && session.LeadsTo(k.Server, src.Spec) {

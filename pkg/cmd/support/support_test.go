@@ -37,7 +37,7 @@ func paictl(ctx context.Context, args ...string) (code int, out, said string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// The machine of the configuration accepts connections and doesn't respond, so that the command waits.
+// The machine in the configuration accepts connections but doesn't respond, so that the command has to wait.
 func TestNothingIsLeftOfABundleThatIsCancelled(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/q.yaml", []byte("machines: [192.0.2.1]\nssh-password: hunter2-hunter2\n"), 0o600))

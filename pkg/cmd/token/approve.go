@@ -21,7 +21,7 @@ type ApproveOptions struct {
 	Factory *cmdutil.Factory
 	Server  string
 	Code    string
-	// Yes approves without a question. Refuse rejects the program's request.
+	// Yes approves the request of the program without asking the user. Refuse rejects the request.
 	Yes, Refuse bool
 }
 
@@ -79,7 +79,7 @@ func approveRun(ctx context.Context, opts *ApproveOptions) error {
 			return err
 		}
 	}
-	// The session may have been renewed since it was chosen.
+	// The session may have been renewed since the server was chosen, so the file is read again.
 	file, err := connection.Store(opts.Factory).Read()
 	if err != nil {
 		return err

@@ -69,10 +69,10 @@ The token is valid until it is revoked. With --expires it ends by itself.`,
 	return cmd
 }
 
-// maxDays is a hundred years.
+// maxDays is the longest lifetime of a token in days. It is about a hundred years.
 const maxDays = 36500
 
-// parseLife parses 12h or 90d. An empty text means that the token doesn't expire.
+// parseLife parses the lifetime of a token, such as 12h or 90d. An empty text means that the token doesn't expire.
 func parseLife(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

@@ -67,7 +67,7 @@ that were opened with them end.
 	return cmd
 }
 
-// maxToken is larger than any token, in bytes.
+// maxToken limits the number of bytes that are read from stdin. Every token is shorter.
 const maxToken = 8192
 
 func revokeRun(ctx context.Context, opts *RevokeOptions) error {

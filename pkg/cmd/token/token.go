@@ -1,5 +1,4 @@
-// Package token has the commands "paictl token ...", for the tokens that programs send to the server instead of a
-// password.
+// Package token contains the commands "paictl token ...", which manage the tokens that programs send to the server instead of a password.
 // In: flags, a kubeconfig. Out: a token, shown once; lists of tokens without their values.
 package token
 
@@ -37,13 +36,13 @@ person. With a kubeconfig they are about everyone's.`,
 	return cmd
 }
 
-// tokens are the tokens of a cluster's server.
+// tokens gives access to the tokens on a cluster's server.
 type tokens struct {
 	server   *client.Server
 	operator bool
 }
 
-// open connects to the tokens of a cluster. as is the user for whom an operator creates a token; it may be "".
+// open connects to the server of a cluster. as is the user for whom an operator creates a token. It may be "".
 func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 	w, err := connection.Open(f, fl.Kube, fl.Server, as)
 	if err != nil {
@@ -52,7 +51,7 @@ func open(f *cmdutil.Factory, fl connection.Flags, as string) (*tokens, error) {
 	return &tokens{w.Server, w.Operator}, nil
 }
 
-// create creates an application token for a person, or for the person who has signed in if user is empty.
+// create creates an application token for a user. If user is empty, the token is for the user who has signed in.
 func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.IssuedToken, error) {
 	switch {
 	case t.operator && user == "":
@@ -69,7 +68,8 @@ func (t *tokens) create(ctx context.Context, user string, n api.NewToken) (*api.
 	return t.server.NewToken(ctx, n)
 }
 
-// list returns a person's tokens. If user is empty, it returns the tokens of the signed-in user, or everyone's tokens with a kubeconfig.
+// list returns the tokens of a user. If user is empty, it returns the tokens of the signed-in user, or the tokens of all users with a
+// kubeconfig.
 func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, error) {
 	out, err := t.server.TokenRecords(ctx, user, t.operator && user == "")
 	if err != nil {
@@ -78,10 +78,10 @@ func (t *tokens) list(ctx context.Context, user string) ([]api.TokenRecord, erro
 	return out.Items, nil
 }
 
-// errNone is returned if no token has the id.
+// errNone is the error if there is no token with the given ID.
 var errNone = errors.New("there is no such token")
 
-// revoke revokes a token by its id, if it belongs to the person; an empty user means any person.
+// revoke revokes the token with the given ID. If user isn't empty, the token must belong to this user.
 func (t *tokens) revoke(ctx context.Context, user, id string) error {
 	if user != "" {
 		all, err := t.list(ctx, user)

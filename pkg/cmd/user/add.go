@@ -67,7 +67,8 @@ person, who then owns these jobs, and the folders of that name on storages. Old 
 	return cmd
 }
 
-// withAdministrators adds a group of administrators to groups, unless they contain one already.
+// withAdministrators adds a group whose members are administrators to the names of groups. If such a group is among the names, it returns them
+// unchanged.
 func withAdministrators(ctx context.Context, p *People, names []string) ([]string, error) {
 	groups, err := p.Groups(ctx)
 	if err != nil {
@@ -90,7 +91,7 @@ func withAdministrators(ctx context.Context, p *People, names []string) ([]strin
 	return append(slices.Clone(names), name), nil
 }
 
-// added is the output of -o json. It contains the password if paictl generated it.
+// added is the output of "user add -o json". It contains the password if paictl has generated the password.
 type added struct {
 	*User
 	Password string `json:"password,omitempty"`
@@ -102,7 +103,7 @@ func addRun(ctx context.Context, opts *AddOptions) error {
 		return err
 	}
 	n := opts.User
-	// Report a wrong name before asking for a password.
+	// Report an invalid name before the password is asked for.
 	for _, err := range p.Check(ctx, []people.NewUser{n}) {
 		if err != nil {
 			return err

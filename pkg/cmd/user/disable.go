@@ -48,7 +48,7 @@ func newCmdDisable(f *cmdutil.Factory, disable bool) *cobra.Command {
 	return cmd
 }
 
-// each changes each user, and continues after an error.
+// each calls do for each user, and continues after an error.
 func each(ctx context.Context, f *cmdutil.Factory, o connection.Flags, names []string, do func(context.Context, *People, string) (string, error)) error {
 	p, err := Open(f, o)
 	if err != nil {

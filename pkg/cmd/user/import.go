@@ -65,7 +65,7 @@ passwords for them and writes them into that file, which only you can read.`,
 	return cmd
 }
 
-// maxImport is the maximum size of a file: enough for more people than a cluster has.
+// maxImport is the maximum size of a file in bytes. A file of this size contains more users than any cluster has.
 const maxImport = 16 << 20
 
 func importRun(ctx context.Context, opts *ImportOptions) error {
@@ -127,13 +127,13 @@ func (opts *ImportOptions) read() ([]byte, error) {
 	return data, err
 }
 
-// row is one person of a file.
+// row is one row of a file, which describes one user.
 type row struct {
 	line int
 	user people.NewUser
 }
 
-// columns are the columns that a file may have.
+// columns maps the names of the columns that a file may have to functions that set the corresponding field.
 var columns = map[string]func(*people.NewUser, string){
 	"name":        func(n *people.NewUser, s string) { n.Name = s },
 	"email":       func(n *people.NewUser, s string) { n.Email = s },
@@ -142,7 +142,7 @@ var columns = map[string]func(*people.NewUser, string){
 	"password":    func(n *people.NewUser, s string) { n.Password = secret.String(s) },
 }
 
-// parseCSV reads a file strictly: an unknown field is an error with its line. Errors never contain a password.
+// parseCSV parses a file strictly. Unknown columns and other mistakes are errors with the number of the line. Errors never contain a password.
 func parseCSV(file string, data []byte) ([]row, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // as spreadsheets begin a file
 	r := csv.NewReader(bytes.NewReader(data))
@@ -202,7 +202,7 @@ func checkHead(file string, head []string) error {
 	return nil
 }
 
-// csvError converts an error of encoding/csv to one that doesn't quote the file.
+// csvError converts an error of encoding/csv to an error that doesn't contain text of the file.
 func csvError(file string, err error) error {
 	if p, ok := errors.AsType[*csv.ParseError](err); ok {
 		return hint.Errorf("write fields with quotes or commas as \"...\", and a quote in them twice", "%s: line %d, column %d: %w", file, p.Line, p.Column, p.Err)
@@ -210,7 +210,7 @@ func csvError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// check finds all mistakes, and separates new users from those who already exist.
+// check finds all mistakes, and returns the new users and the names of users who already exist.
 func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (todo []row, known []string, err error) {
 	users := make([]people.NewUser, len(rows))
 	for i := range rows {
@@ -250,8 +250,8 @@ func (opts *ImportOptions) check(ctx context.Context, p *People, rows []row) (to
 	return todo, known, nil
 }
 
-// makePasswords generates missing passwords, and writes them to a file before a user is added: if the run is killed, no
-// password is lost.
+// makePasswords generates the missing passwords, and writes them to a file before the first user is added. If the run is killed, no password is
+// lost.
 func (opts *ImportOptions) makePasswords(todo []row) error {
 	if opts.Passwords == "" {
 		return nil

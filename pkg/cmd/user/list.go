@@ -77,7 +77,7 @@ func state(u *User) string {
 	return "enabled"
 }
 
-// listed returns names as one cell of a table.
+// listed returns names as the text of one cell.
 func listed(names []string) string { return cmp.Or(strings.Join(names, ", "), "-") }
 
 func vcs(grants []v1.VCGrant, all bool) string {

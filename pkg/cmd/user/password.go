@@ -15,7 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// passwordFlags define the source of a password. It is never an argument, because other users can see arguments.
+// passwordFlags are the flags that determine where a password comes from. The password is never a command-line argument, because other users can
+// see arguments.
 type passwordFlags struct {
 	Stdin, Generate, None bool
 }
@@ -29,7 +30,7 @@ func (o *passwordFlags) add(cmd *cobra.Command, none bool) {
 	}
 }
 
-// check returns an error for contradictory flags.
+// check returns an error if more than one source of the password is chosen.
 func (o *passwordFlags) check() error {
 	n := 0
 	for _, set := range []bool{o.Stdin, o.Generate, o.None} {
@@ -43,10 +44,10 @@ func (o *passwordFlags) check() error {
 	return nil
 }
 
-// maxPassword is longer than any password, in bytes.
+// maxPassword limits the length of a password that is read, in bytes. Every valid password is shorter.
 const maxPassword = 4096
 
-// get returns the password for a person; it is unset with --no-password.
+// get returns the new password of the user name. It is empty with --no-password.
 func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.String, error) {
 	switch {
 	case o.None:
@@ -65,7 +66,7 @@ func (o *passwordFlags) get(streams *iostreams.IOStreams, name string) (secret.S
 	return o.ask(streams, name)
 }
 
-// readLine reads a password up to the end of the line, and no byte more, because another password may follow.
+// readLine reads a password up to the end of the line. It doesn't read any byte after the line, because another password may follow.
 func readLine(r io.Reader) (secret.String, error) {
 	var line []byte
 	for one := make([]byte, 1); len(line) < maxPassword; {
@@ -81,7 +82,7 @@ func readLine(r io.Reader) (secret.String, error) {
 	return secret.String(strings.TrimSuffix(string(line), "\r")), nil
 }
 
-// old reads the user's current password.
+// old reads the current password of the user.
 func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error) {
 	switch {
 	case o.Stdin:
@@ -92,7 +93,7 @@ func (o *passwordFlags) old(streams *iostreams.IOStreams) (secret.String, error)
 	return (&prompt.Person{IO: streams}).AskSecret("Your current password")
 }
 
-// ask prompts for a password twice, until both are equal and strong enough.
+// ask asks for a password twice, and repeats this until both are equal and strong enough.
 func (o *passwordFlags) ask(streams *iostreams.IOStreams, name string) (secret.String, error) {
 	person := &prompt.Person{IO: streams}
 	for {

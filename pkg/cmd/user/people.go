@@ -15,21 +15,21 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// The types that -o json prints.
+// The types of the output of -o json.
 type (
-	// User is a person.
+	// User is one user of the cluster.
 	User = api.User
-	// Group is a group.
+	// Group is a group of users.
 	Group = api.Group
 )
 
-// People are the people of a cluster, as its server shows them.
+// People gives access to the users and groups of a cluster through its server.
 type People struct {
 	server   *client.Server
 	operator bool
 }
 
-// Open connects to the people of a cluster. It doesn't send a request yet.
+// Open connects to the server that manages the users of a cluster. It sends no request yet.
 func Open(f *cmdutil.Factory, fl connection.Flags) (*People, error) {
 	w, err := fl.Open(f)
 	if err != nil {
@@ -38,7 +38,7 @@ func Open(f *cmdutil.Factory, fl connection.Flags) (*People, error) {
 	return &People{w.Server, w.Operator}, nil
 }
 
-// Me returns the person who has signed in; "" with a kubeconfig.
+// Me returns the name of the user who has signed in. With a kubeconfig, it returns "".
 func (p *People) Me(ctx context.Context) (string, error) {
 	if p.operator {
 		return "", nil
@@ -50,7 +50,7 @@ func (p *People) Me(ctx context.Context) (string, error) {
 	return me.Name, nil
 }
 
-// printed returns a person without the version of the object, which only changes need.
+// printed returns a user without the Spec field, which is needed only for changes.
 func printed(u *User, err error) (*User, error) {
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func printed(u *User, err error) (*User, error) {
 	return u, nil
 }
 
-// Users returns all people.
+// Users returns all users.
 func (p *People) Users(ctx context.Context) ([]User, error) {
 	all, err := p.server.Users(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *People) Users(ctx context.Context) ([]User, error) {
 	return all.Items, nil
 }
 
-// User returns a person.
+// User returns the user with the given name.
 func (p *People) User(ctx context.Context, name string) (*User, error) {
 	return printed(p.server.User(ctx, name))
 }
@@ -81,7 +81,7 @@ func newOne(n people.NewUser) api.NewUser {
 		Password: n.Password.Reveal(), TakeOverHistory: n.TakeOver}
 }
 
-// exists converts the error for a name that is already used to people.ErrExists.
+// exists converts the server's error about an existing name to people.ErrExists. It returns other errors unchanged.
 func exists(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok && e.Body.Code == client.CodeUserExists {
 		return hint.Wrap(&existsError{err: e}, hint.Of(err))
@@ -89,16 +89,16 @@ func exists(err error) error {
 	return err
 }
 
-// existsError is a people.ErrExists with the server's text.
+// existsError is a people.ErrExists whose text comes from the server.
 type existsError struct{ err *client.Error }
 
 func (e *existsError) Error() string { return e.err.Error() }
 func (e *existsError) Unwrap() error { return e.err }
 
-// Is implements errors.Is.
+// Is reports whether target is people.ErrExists. errors.Is calls it.
 func (*existsError) Is(target error) bool { return target == people.ErrExists }
 
-// Check returns the mistakes of several new people, before any of them is added.
+// Check checks several new users before any of them is added. The result contains an error or nil for each user.
 func (p *People) Check(ctx context.Context, users []people.NewUser) []error {
 	out := make([]error, len(users))
 	for i := range users {
@@ -113,13 +113,13 @@ func (p *People) Check(ctx context.Context, users []people.NewUser) []error {
 	return out
 }
 
-// Add adds a person.
+// Add adds a user. It returns people.ErrExists if the name is already used.
 func (p *People) Add(ctx context.Context, n people.NewUser) (*User, error) {
 	u, err := printed(p.server.AddUser(ctx, newOne(n)))
 	return u, exists(err)
 }
 
-// again is how often a change is repeated after a conflict.
+// again is how often a change is repeated after a conflict with another change.
 const again = 5
 
 func conflicts(err error) bool {
@@ -127,7 +127,7 @@ func conflicts(err error) bool {
 	return ok && e.Body.Code == client.CodeConflict
 }
 
-// Update changes a person. change may be called more than once.
+// Update changes a user. It may call change more than once.
 func (p *People) Update(ctx context.Context, name string, change func(*v1.UserSpec) error) (*User, error) {
 	for try := 0; ; try++ {
 		was, err := p.server.User(ctx, name)
@@ -148,12 +148,12 @@ func (p *People) Update(ctx context.Context, name string, change func(*v1.UserSp
 	}
 }
 
-// SetPassword sets a password. People who set their own must give the old one.
+// SetPassword sets the password of a user. Users who change their password must give the old password.
 func (p *People) SetPassword(ctx context.Context, name string, old, password secret.String) error {
 	return p.server.PutPassword(ctx, name, old, password)
 }
 
-// Remove removes a person.
+// Remove removes a user.
 func (p *People) Remove(ctx context.Context, name string) error {
 	return p.server.RemoveUser(ctx, name)
 }
@@ -167,13 +167,13 @@ func (p *People) Groups(ctx context.Context) ([]Group, error) {
 	return all.Items, nil
 }
 
-// Group returns a group.
+// Group returns the group with the given name.
 func (p *People) Group(ctx context.Context, name string) (*Group, error) {
 	return p.server.Group(ctx, name)
 }
 
-// ChangeGroup creates a group if isNew is set; the group must not exist then. Otherwise it changes an existing group. change may
-// be called more than once.
+// ChangeGroup changes an existing group, or creates a group if isNew is set. In the latter case, the group must not exist yet. It may call
+// change more than once.
 func (p *People) ChangeGroup(ctx context.Context, name string, isNew bool, change func(*v1.GroupSpec) error) (*Group, error) {
 	for try := 0; ; try++ {
 		c := api.GroupChange{Spec: v1.GroupSpec{Name: name}}

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) { cmdtest.Run(t) }
 
-// The scripts share one cluster, and begin with one that doesn't know people: they run by name.
+// The scripts share one cluster and run in alphabetical order. The first script needs a cluster without users.
 func TestScriptsOnAServer(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
 }

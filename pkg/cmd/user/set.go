@@ -16,7 +16,7 @@ type SetOptions struct {
 	Factory    *cmdutil.Factory
 	Connection connection.Flags
 	Name       string
-	// Email and DisplayName are nil if they don't change. Groups is used only if SetGroups is set.
+	// Email and DisplayName are nil if they stay unchanged. Groups is used only if SetGroups is set.
 	Email, DisplayName *string
 	Groups             []string
 	SetGroups          bool

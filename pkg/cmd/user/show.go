@@ -88,7 +88,7 @@ func showRun(ctx context.Context, opts *ShowOptions) error {
 	return r.Flush()
 }
 
-// Grant describes the grants in a virtual cluster.
+// Grant describes in words the rights that a group grants in a virtual cluster.
 func Grant(g v1.VCGrant) string {
 	parts := []string{"submit"}
 	if g.SeeJobs {

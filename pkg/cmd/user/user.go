@@ -1,6 +1,5 @@
-// Package user has the commands "paictl user ...", for the people of a cluster.
-// In: flags, a kubeconfig, passwords from the terminal or stdin. Out: people, in tables and JSON; generated passwords, shown
-// once.
+// Package user contains the commands "paictl user ...", which manage the users of a cluster.
+// In: flags, a kubeconfig, passwords from the terminal or stdin. Out: users, in tables and JSON; generated passwords, shown once.
 package user
 
 import (
@@ -35,7 +34,8 @@ kubeconfig they work without the server, so you can use them to regain access if
 	return cmd
 }
 
-// CompleteUsers completes up to most names of people; 0 is any number, and cmdutil.FlagValue the value of a flag.
+// CompleteUsers completes up to most names of users. If most is 0, it completes any number of names; if most is cmdutil.FlagValue, it completes
+// the value of a flag.
 func CompleteUsers(f *cmdutil.Factory, o *connection.Flags, most int) cobra.CompletionFunc {
 	return connection.Complete(f, o, most, (*client.Server).Users, func(all *api.Users) (out []string) {
 		for i := range all.Items {
@@ -45,7 +45,7 @@ func CompleteUsers(f *cmdutil.Factory, o *connection.Flags, most int) cobra.Comp
 	})
 }
 
-// CompleteGroups completes up to most names of groups, as CompleteUsers does.
+// CompleteGroups completes up to most names of groups. It treats most as CompleteUsers does.
 func CompleteGroups(f *cmdutil.Factory, o *connection.Flags, most int) cobra.CompletionFunc {
 	return connection.Complete(f, o, most, (*client.Server).Groups, func(all *api.Groups) (out []string) {
 		for i := range all.Items {

@@ -62,8 +62,8 @@ func listRun(ctx context.Context, opts *ListOptions) error {
 	return opts.Output.Write(opts.Factory.IO.Out, s, listTable(s, opts.Output.Is("name")))
 }
 
-// listTable returns a row for each virtual cluster, and one for each deleted virtual cluster that gangs still name.
-// It has columns for CPU cells if there are any.
+// listTable returns a row for each virtual cluster, and a row for each deleted virtual cluster that gangs still use. It has columns for CPU
+// cells if the cluster has CPU cells.
 func listTable(s *state, names bool) cmdutil.Table {
 	all := s.Items
 	if !names {
@@ -94,7 +94,7 @@ func listTable(s *state, names bool) cmdutil.Table {
 	return t
 }
 
-// cpuText formats a virtual cluster's CPU cells in one column: "30: 4 used, 25 free, 1 bad".
+// cpuText formats the CPU cells of a virtual cluster as the text of one cell: "30: 4 used, 25 free, 1 bad".
 func (s *state) cpuText(c cell.CPUStats) string {
 	out := fmt.Sprint(c.Guaranteed)
 	if !s.Running || c == (cell.CPUStats{}) {
@@ -110,7 +110,7 @@ func (s *state) cpuText(c cell.CPUStats) string {
 	return out
 }
 
-// figures formats numbers that are known only if the scheduler runs.
+// figures formats numbers. It returns "-" for each number if the scheduler doesn't run, because the numbers are not known then.
 func (s *state) figures(numbers ...int) []string {
 	out := make([]string, len(numbers))
 	for i, n := range numbers {

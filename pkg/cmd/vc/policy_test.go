@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// The question before a change must show the policy, also if cells change too, or if the virtual cluster is new.
+// The question before a change must show the policy, also if the cells change as well, or if the virtual cluster is new.
 func TestAPolicyIsToldBesideCells(t *testing.T) {
 	more, fresh := owner("a", 24, 3), owner("b", 8, 1)
 	more.Policy, fresh.Policy = "fewer-kills", "start-now"

@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) { cmdtest.Run(t) }
 func TestScriptsOnAServer(t *testing.T) {
 	c := kubetest.Start(t)
 	require.NoError(t, c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-	// A job waits in vision; no scheduler runs that could say so.
+	// A job waits in the virtual cluster vision, but no scheduler runs that could report the job.
 	pods := c.Client.CoreV1().Pods("vc-jobs")
 	_, err := c.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "vc-jobs"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestScriptsOnAServer(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/server", map[string]string{"KUBECONFIG": kubetest.Kubeconfig(t)})
 }
 
-// TestScriptsOfWhoHasSignedIn has a server that shows a person one virtual cluster of two.
+// TestScriptsOfWhoHasSignedIn uses a server that shows the user one of two virtual clusters.
 func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)
@@ -74,7 +74,7 @@ func TestScriptsOfWhoHasSignedIn(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/signed", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "bob"})
 }
 
-// TestScriptsOfAnAdministratorWhoHasSignedIn has a scheduler whose responses don't depend on the configuration.
+// TestScriptsOfAnAdministratorWhoHasSignedIn uses a scheduler whose responses don't depend on the configuration.
 func TestScriptsOfAnAdministratorWhoHasSignedIn(t *testing.T) {
 	c := kubetest.Start(t)
 	empty := func() { // Prepare creates the scheduler's ConfigMap again
@@ -99,7 +99,7 @@ func TestScriptsOfAnAdministratorWhoHasSignedIn(t *testing.T) {
 	cmdtest.RunIn(t, "testdata/administrator", map[string]string{"XDG_CONFIG_HOME": home, "PAICTL_SERVER": "root", "OPERATOR": kubetest.Kubeconfig(t)})
 }
 
-// TestScriptsOfWhoHasSignedInWithoutAScheduler has a cluster with a configuration of the scheduler, and no scheduler.
+// TestScriptsOfWhoHasSignedInWithoutAScheduler uses a cluster that stores a configuration of the scheduler, but runs no scheduler.
 func TestScriptsOfWhoHasSignedInWithoutAScheduler(t *testing.T) {
 	c := kubetest.Start(t)
 	servertest.Prepare(t, c)

@@ -21,18 +21,17 @@ type SetOptions struct {
 	Factory *cmdutil.Factory
 	Flags   connection.Flags
 	Output  cmdutil.Output
-	// Requests are made from the flags and the file, one for each virtual cluster.
+	// Requests are the requested changes, one for each virtual cluster. They come from the flags and the file.
 	Requests []vc.Request
 	Message  string
 	DryRun   bool
 	Yes      bool
-	// Force allows the change even if jobs run in a virtual cluster that is deleted or loses all cells. The jobs
-	// continue.
+	// Force allows a change even if jobs run in a virtual cluster that is deleted or loses all cells. These jobs continue to run.
 	Force bool
 	Wait  time.Duration
 }
 
-// setFlags are the flags as they were given.
+// setFlags holds the values of the flags before they are parsed.
 type setFlags struct {
 	cells, pin, unpin    []string
 	perUser, perGroup    int
@@ -117,7 +116,7 @@ func (s *setFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&s.delete, "delete", false, "remove the virtual cluster if it has no jobs (see --force)")
 }
 
-// complete converts flags to requests.
+// complete converts the flags and the file to requests.
 func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []string) error {
 	help := cmd.CommandPath() + " --help"
 	switch {
@@ -150,7 +149,7 @@ func (opts *SetOptions) complete(cmd *cobra.Command, flags *setFlags, args []str
 	return opts.define(defined, r, given, args, help)
 }
 
-// define converts definitions in a file to requests.
+// define converts the definitions in a file to requests, combined with the request of the flags.
 func (opts *SetOptions) define(defined map[string]vc.Definition, r vc.Request, given bool, args []string, help string) error {
 	one, single := defined[""]
 	switch {

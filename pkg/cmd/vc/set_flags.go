@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// maxFile is the maximum size of a definition that is read from stdin.
+// maxFile is the maximum number of bytes that are read from stdin.
 const maxFile = 1 << 20
 
 func readAll(r io.Reader) ([]byte, error) {
@@ -26,7 +26,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// request converts the flags to a request. given reports whether they request anything.
+// request converts the flags to a request. given reports whether the flags request any change.
 func (s *setFlags) request(help string) (r vc.Request, given bool, err error) {
 	r = vc.Request{Pin: s.pin, Unpin: s.unpin, Policy: s.policy, TakeFrom: s.takeFrom, Delete: s.delete}
 	if s.policy != "" && !slices.Contains(cell.PolicyNames(), s.policy) {
@@ -76,7 +76,7 @@ func pairs(flag string, list []string, help string) (map[string]*int, error) {
 	return out, nil
 }
 
-// pair parses NAME=N; the number of NAME=default is nil.
+// pair parses NAME=N. For NAME=default, the number is nil.
 func pair(flag, text, help string) (string, *int, error) {
 	at := strings.LastIndex(text, "=")
 	if at <= 0 {

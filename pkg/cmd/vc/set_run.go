@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// pollEvery is how often the scheduler is queried until it uses the new configuration.
+// pollEvery is the time between two checks whether the scheduler uses the new configuration.
 const pollEvery = 300 * time.Millisecond
 
 func setRun(ctx context.Context, opts *SetOptions) error {
@@ -57,7 +57,7 @@ func setRun(ctx context.Context, opts *SetOptions) error {
 	return opts.tell(out)
 }
 
-// preview shows the changes to the user.
+// preview shows the changes to the user before they are made.
 func (opts *SetOptions) preview(out *vc.Outcome) error {
 	if !opts.Output.Is("text") {
 		return nil
@@ -82,7 +82,7 @@ func (opts *SetOptions) preview(out *vc.Outcome) error {
 	return writeValidation(w, out.Effect)
 }
 
-// await waits until the scheduler uses a change.
+// await waits until the scheduler uses the changed configuration.
 func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outcome) error {
 	if opts.Wait == 0 || !out.Installed || out.Note != "" || out.Effect == nil {
 		return nil
@@ -107,7 +107,7 @@ func (opts *SetOptions) await(ctx context.Context, c *client.Jobs, out *vc.Outco
 	return nil
 }
 
-// message returns the message for the history.
+// message returns the message of the new revision in the history.
 func (opts *SetOptions) message(o *vc.ChangeSet) string {
 	if opts.Message != "" {
 		return opts.Message
@@ -116,7 +116,7 @@ func (opts *SetOptions) message(o *vc.ChangeSet) string {
 	return text[:min(len(text), store.MaxMessage)]
 }
 
-// tell reports the result.
+// tell prints the result of the change.
 func (opts *SetOptions) tell(out *vc.Outcome) error {
 	io := opts.Factory.IO
 	if !opts.Output.Is("text") {

@@ -28,7 +28,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// cluster is an API server with ConfigMaps, a scheduler that works with its ConfigMap, and a job controller that stores the audit. It has no other objects.
+// cluster simulates an API server with ConfigMaps, a scheduler that reads its ConfigMap, and a job controller that stores audit records. The API
+// server has no other objects.
 type cluster struct {
 	mu      sync.Mutex
 	objects map[string]*corev1.ConfigMap
@@ -37,7 +38,7 @@ type cluster struct {
 	problem string // the scheduler rejects the configuration
 }
 
-// newCluster makes a cluster, makes KUBECONFIG lead there, and pushes a configuration with three machines of eight GPUs.
+// newCluster starts a cluster, sets KUBECONFIG to use it, and pushes a configuration with three machines of eight GPUs each.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{objects: map[string]*corev1.ConfigMap{schedulerconfig.ConfigMap: {Data: map[string]string{schedulerconfig.ConfigMapKey: "{}"}}}}
@@ -114,13 +115,13 @@ func (c *cluster) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// owners returns the virtual clusters of a configuration of the scheduler.
+// owners returns the virtual clusters in a configuration of the scheduler.
 func owners(text string) []api.VirtualCluster {
 	parsed, _ := schedulerconfig.Parse("", []byte(text))
 	return vc.Configured(parsed)
 }
 
-// validation compares a configuration with the configuration of the running scheduler.
+// validation returns the virtual clusters that differ between a configuration and the configuration of the running scheduler.
 func (c *cluster) validation(text string) api.Validation {
 	before := map[string]*api.VirtualCluster{}
 	for _, v := range owners(c.objects[schedulerconfig.ConfigMap].Data[schedulerconfig.ConfigMapKey]) {
@@ -135,7 +136,7 @@ func (c *cluster) validation(text string) api.Validation {
 	return out
 }
 
-// set runs "paictl vc set".
+// set runs "paictl vc set" with the given arguments.
 func set(t *testing.T, args ...string) (out, errOut string, err error) {
 	f := cmdutil.New("v1")
 	var stdout, stderr bytes.Buffer

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// tellState prints notes in addition to the numbers.
+// tellState prints notes about the state of the scheduler, which explain the numbers.
 func tellState(io *iostreams.IOStreams, s *state) {
 	if !s.Running {
 		io.Say("%s: this is what the configuration says", s.Note)
@@ -25,7 +25,7 @@ func tellState(io *iostreams.IOStreams, s *state) {
 	}
 }
 
-// cellsText lists the cells that a virtual cluster owns: 2 x 8x-a100, pinned special.
+// cellsText lists the cells that a virtual cluster owns, for example "2 x 8x-a100, pinned special".
 func cellsText(v *api.VirtualCluster) string {
 	var parts []string
 	for _, c := range v.Cells {
@@ -37,7 +37,7 @@ func cellsText(v *api.VirtualCluster) string {
 	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
-// policyText returns the name of a policy, and its description.
+// policyText returns the name of a policy, followed by its description.
 func policyText(name string) string {
 	name = cell.PolicyName(name)
 	for _, p := range cell.Policies {
@@ -85,7 +85,7 @@ func levelsText(levels []cell.LevelCount) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeFields writes aligned lines of a name and a value.
+// writeFields writes one line for each field, with aligned values.
 func writeFields(w io.Writer, fields [][2]string) error {
 	width := 0
 	for _, f := range fields {
@@ -99,7 +99,7 @@ func writeFields(w io.Writer, fields [][2]string) error {
 	return nil
 }
 
-// writeValidation prints the effect of a change on gangs.
+// writeValidation prints the effects of a change on virtual clusters and gangs.
 func writeValidation(w io.Writer, v *api.Validation) error {
 	var b strings.Builder
 	for _, p := range v.Problems {
@@ -147,7 +147,7 @@ func also(text string) string {
 	return "; " + text
 }
 
-// limits lists the changes of the quota and the policy.
+// limits describes the changes to the quota and to the policy of a virtual cluster.
 func limits(before, after *api.VirtualCluster) string {
 	var parts []string
 	if a, b := quotaText(before.Quota), quotaText(after.Quota); a != b {
@@ -166,7 +166,7 @@ func owned(v *api.VirtualCluster) string {
 	return fmt.Sprintf("%s (%s)", cellsText(v), amounts(v))
 }
 
-// amounts formats the GPUs and the CPU cells of a virtual cluster.
+// amounts formats the number of GPUs and of CPU cells that a virtual cluster owns.
 func amounts(v *api.VirtualCluster) string {
 	switch {
 	case v.CPUCells() == 0:

@@ -93,7 +93,7 @@ func validateRun(ctx context.Context, opts *ValidateOptions) error {
 	return opts.tell(result, found, asked)
 }
 
-// load reads the configuration from the folder, or from the cluster.
+// load reads the configuration from the folder. Without a folder, it reads the configuration that the cluster stores.
 func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Cluster, error) {
 	if opts.Dir != "" {
 		return config.Load(opts.Dir)
@@ -102,7 +102,7 @@ func (opts *ValidateOptions) load(ctx context.Context, c *cluster) (*config.Clus
 	return held, err
 }
 
-// ask queries the scheduler. If no scheduler responds, the note says so.
+// ask sends the configuration to the scheduler, which returns its effects. If no scheduler runs, the note reports that.
 func ask(ctx context.Context, c *cluster, text []byte) (result *api.Validation, note string, err error) {
 	result, err = c.scheduler.Validate(ctx, text)
 	if errors.Is(err, vc.ErrNotRunning) {

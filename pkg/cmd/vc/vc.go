@@ -1,6 +1,6 @@
-// Package vc has the commands "paictl vc ...", for virtual clusters, which divide the GPUs between teams.
-// In: flags, a kubeconfig or a sign-in, the configuration that is stored in the cluster, the running scheduler.
-// Out: tables and JSON on stdout; a new revision of the configuration that takes effect at once.
+// Package vc contains the commands "paictl vc ...", which manage virtual clusters. Virtual clusters divide the GPUs between teams.
+// In: flags, a kubeconfig or a sign-in, the configuration that is stored in the cluster, the running scheduler. Out: tables and JSON on stdout;
+// a new revision of the configuration that takes effect at once.
 package vc
 
 import (
@@ -46,14 +46,14 @@ After "paictl login", "vc list", "vc show" and "vc metrics" show those that you 
 	return cmd
 }
 
-// cluster is a connection to a cluster, its stored configuration and its scheduler.
+// cluster is a connection to a cluster, to its stored configuration, and to its scheduler.
 type cluster struct {
 	*kube.Cluster
 	store     *store.Store
 	scheduler *vc.Scheduler
 }
 
-// openJobs connects to the cluster's server, or to the server inside paictl with a kubeconfig. It doesn't send a request yet.
+// openJobs connects to the server of the cluster, or to the server inside paictl if the command uses a kubeconfig. It sends no request yet.
 func openJobs(f *cmdutil.Factory, fl *connection.Flags) (*client.Jobs, error) {
 	w, err := fl.Open(f)
 	if err != nil {
@@ -62,7 +62,7 @@ func openJobs(f *cmdutil.Factory, fl *connection.Flags) (*client.Jobs, error) {
 	return &client.Jobs{Server: w.Server, Name: w.User}, nil
 }
 
-// open connects to the cluster. It doesn't send a request yet.
+// open connects to the cluster of the kubeconfig. It sends no request yet.
 func open(o kube.Options) (*cluster, error) {
 	c, err := kube.Open(o)
 	if err != nil {
@@ -73,14 +73,14 @@ func open(o kube.Options) (*cluster, error) {
 	return &cluster{Cluster: c, store: s, scheduler: vc.NewScheduler(c.Client)}, nil
 }
 
-// state is the known state of all virtual clusters.
+// state is the state of all virtual clusters, as far as it is known.
 type state struct {
-	// Running reports whether the scheduler responded. Otherwise Items come from the configuration.
+	// Running reports whether the scheduler responded. If it is false, Items come from the configuration.
 	Running bool `json:"running"`
 	v3.VirtualClusters
 }
 
-// look reads the virtual clusters.
+// look reads the state of the virtual clusters.
 func look(ctx context.Context, c *client.Jobs) (*state, error) {
 	all, err := c.VirtualClusters(ctx)
 	if err != nil {
@@ -89,7 +89,7 @@ func look(ctx context.Context, c *client.Jobs) (*state, error) {
 	return &state{Running: all.Note == "", VirtualClusters: *all}, nil
 }
 
-// completeNames completes up to most names of virtual clusters that the user may read.
+// completeNames completes up to most names of virtual clusters that the user may see.
 func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.CompletionFunc {
 	return f.Complete(most, func(ctx context.Context, _ []string) (out []string, _ error) {
 		all, err := known(ctx, f, fl)
@@ -100,7 +100,7 @@ func completeNames(f *cmdutil.Factory, fl *connection.Flags, most int) cobra.Com
 	})
 }
 
-// completeCells completes TYPE= of --cells: for an operator with all types, otherwise with the types that virtual clusters own.
+// completeCells completes TYPE= in the value of --cells. An operator is offered all types, other users the types that virtual clusters own.
 func completeCells(f *cmdutil.Factory, fl *connection.Flags) cobra.CompletionFunc {
 	words := f.Complete(cmdutil.FlagValue, func(ctx context.Context, _ []string) ([]string, error) {
 		types, err := cellTypes(ctx, f, fl)

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// verification is the result of --verify.
+// verification is the output of "version --verify -o json".
 type verification struct {
 	Release string            `json:"release"`
 	Time    time.Time         `json:"time"`
@@ -29,7 +29,7 @@ type verification struct {
 	Files   []release.Verdict `json:"files"`
 }
 
-// newest is the result of --check.
+// newest is the output of "version --check -o json".
 type newest struct {
 	Version string    `json:"version"`
 	Newest  string    `json:"newest"`

@@ -1,6 +1,6 @@
-// Package version is the command "paictl version".
-// In: nothing, or files and the checksums of a release. Out: the version of this paictl, the result of a comparison with the
-// released files, or the newest release.
+// Package version contains the command "paictl version".
+// In: nothing, or files and the checksums of a release. Out: the version of this paictl, the result of a comparison with the released files, or
+// the newest release.
 package version
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Options of "paictl version".
+// Options are the options of "paictl version".
 type Options struct {
 	IO     *iostreams.IOStreams
 	Output cmdutil.Output
@@ -32,7 +32,7 @@ type Options struct {
 	Address   string
 }
 
-// NewCmdVersion returns "paictl version". runF replaces the run in tests.
+// NewCmdVersion returns "paictl version". Tests pass runF, which replaces the function that runs the command.
 func NewCmdVersion(f *cmdutil.Factory, runF func(context.Context, *Options) error) *cobra.Command {
 	opts := &Options{IO: f.IO, Program: os.Executable}
 	cmd := &cobra.Command{
@@ -79,7 +79,7 @@ than this program. No other command looks for releases.`,
 	return cmd
 }
 
-// complete rejects flags without effect, and reads the address from the settings.
+// complete rejects flags that have no effect, and takes the address of releases from the settings.
 func (o *Options) complete(f *cmdutil.Factory, cmd *cobra.Command) error {
 	if o.Verify && o.Check {
 		return cmdutil.Usagef("give --verify or --check")
@@ -119,7 +119,7 @@ func versionRun(ctx context.Context, opts *Options) error {
 	return opts.Output.Write(opts.IO.Out, b, cmdutil.Table{})
 }
 
-// Line returns the version as one line of text, also for "paictl --version".
+// Line returns the version as one line of text. "paictl --version" prints the same line.
 func Line() string {
 	b := version.Get()
 	return fmt.Sprintf("paictl %s (%s, %s), Kubernetes %s", b.Version, b.Platform, b.Go, b.Kubernetes)

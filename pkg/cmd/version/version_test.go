@@ -21,7 +21,8 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// paictl runs "paictl version ARGS" as the given program with the given built-in public key.
+// paictl runs "paictl version" with the given arguments. running is the path of the running program, and key is the public key that is built
+// into the program.
 func paictl(t *testing.T, running, key string, env map[string]string, args ...string) (out string, err error) {
 	t.Helper()
 	was := release.PublicKey
@@ -55,7 +56,7 @@ func TestTheRunningProgramIsVerified(t *testing.T) {
 	assert.Contains(t, out, "ok       "+running+" is "+thisProgram()+" of "+version.Version)
 	assert.Contains(t, out, "signed   with the key "+r.Key)
 
-	// The file is a program of the release, but not the expected program.
+	// The file isn't the expected program of the release.
 	require.NoError(t, os.WriteFile(running, []byte("other"), 0o600))
 	out, err = paictl(t, running, r.Key, nil, "--verify")
 	require.ErrorContains(t, err, "1 of 1 file didn't match the release "+version.Version)

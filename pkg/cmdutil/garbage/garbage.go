@@ -1,9 +1,9 @@
-// Package garbage delays the first collection of garbage of a short program.
+// Package garbage delays the first garbage collection of a short program.
 //
-// Packages allocate some megabytes when the program starts, and most of this memory stays in use. With Go's default, the collector runs several
-// times during the start and frees little. Go initializes packages in the order of their import paths, after their imports. This package imports
-// only package runtime, so that it is initialized before libraries: package runtime/debug, which has the public function, is initialized after most
-// libraries.
+// Packages allocate some megabytes when the program starts, and most of this memory stays in use. With Go's default, the garbage collector runs
+// several times during the start and frees little memory. Go initializes packages in the order of their import paths, after their imports. This
+// package imports only package runtime, so that it is initialized before libraries. It can't use runtime/debug, which exports the function
+// SetGCPercent, because that package is initialized after most libraries.
 package garbage
 
 import (
@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// byDefault is Go's percentage, unless GOGC is set.
+	// byDefault is the percentage that Go uses unless GOGC is set.
 	byDefault = 100
-	// atStart makes the first collection begin at 32 MiB, eight times the default.
+	// atStart delays the first collection until the heap has 32 MiB, which is eight times the default.
 	atStart = 800
-	// afterwards is for programs that run longer: fewer collections than by default, and up to three times the memory in use.
+	// afterwards is the percentage after the first collection. Programs that run longer have fewer collections than by default, and need up to
+	// three times the memory in use.
 	afterwards = 200
 )
 
 func init() { start() }
 
-// start sets the percentages, unless the user has set another one.
+// start sets the percentages, unless the user has set another percentage in GOGC.
 func start() {
 	if was := setGCPercent(atStart); was != byDefault {
 		setGCPercent(was)
@@ -31,15 +32,15 @@ func start() {
 	untilFirst(atStart, afterwards)
 }
 
-// setGCPercent returns the function that debug.SetGCPercent calls.
+// setGCPercent sets the percentage, and returns the previous percentage. debug.SetGCPercent calls this function.
 //
 //go:linkname setGCPercent runtime/debug.setGCPercent
 func setGCPercent(percent int32) int32
 
-// mark is an object that nothing refers to, so that the first collection removes it.
+// mark is an object without references, so that the first collection removes it.
 type mark struct{ _ [64]byte }
 
-// untilFirst sets the percentage until the first collection, and the percentage for later collections.
+// untilFirst sets the percentage to first. After the first collection, it sets the percentage to then.
 func untilFirst(first, then int32) {
 	setGCPercent(first)
 	runtime.AddCleanup(new(mark), func(percent int32) { setGCPercent(percent) }, then)

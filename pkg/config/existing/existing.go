@@ -1,6 +1,6 @@
 // Package existing reads the properties of a Kubernetes cluster that paictl did not install.
-// In: a connection, which may have little more permission than to read the nodes. Out: the values that pkg/config needs to generate a
-// configuration. Values that the API doesn't report, or that this user may not read, are empty.
+// In: a connection whose user needs permission only to read nodes. Out: the values that pkg/config needs to generate a configuration. A value is
+// empty if the API doesn't report it, or if the user may not read it.
 package existing
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// pageSize bounds one response of the API: some 10 MiB of nodes.
+// pageSize limits the number of nodes in one response of the API. 500 nodes are some 10 MiB.
 const pageSize = 500
 
-// Read reads the cluster. It fails only if the nodes cannot be listed.
+// Read reads the properties of the cluster. It returns an error only if the nodes cannot be listed.
 func Read(ctx context.Context, c *kube.Cluster) (config.Existing, error) {
 	e := config.Existing{Server: c.Server}
 	if entry := c.Raw.Contexts[c.Context]; entry != nil {
@@ -59,7 +59,8 @@ func nodes(ctx context.Context, client kubernetes.Interface) ([]corev1.Node, err
 	}
 }
 
-// release returns the API server's release. If that isn't known, it returns a kubelet's, which is never newer.
+// release returns the Kubernetes release of the API server. If this release isn't known, it returns the release of a kubelet, which is never
+// newer.
 func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	if v, err := client.Discovery().ServerVersion(); err == nil && v.GitVersion != "" {
 		return v.GitVersion
@@ -72,7 +73,7 @@ func release(client kubernetes.Interface, nodes []corev1.Node) string {
 	return ""
 }
 
-// kubeadmConfiguration holds the fields of kubeadm's ClusterConfiguration that are used here.
+// kubeadmConfiguration contains the needed fields of kubeadm's ClusterConfiguration.
 type kubeadmConfiguration struct {
 	ClusterName string `yaml:"clusterName"`
 	Networking  struct {
@@ -82,7 +83,7 @@ type kubeadmConfiguration struct {
 	} `yaml:"networking"`
 }
 
-// readKubeadm reads the ConfigMap that kubeadm creates in its clusters.
+// readKubeadm reads the values in the ConfigMap that kubeadm creates in its clusters. It changes nothing if the ConfigMap can't be read.
 func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Existing) {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil {
@@ -98,7 +99,7 @@ func readKubeadm(ctx context.Context, client kubernetes.Interface, e *config.Exi
 	}
 }
 
-// serviceRange returns the range that Kubernetes 1.33 and later report.
+// serviceRange returns the range of service addresses, which Kubernetes 1.33 and later report. It returns "" if the range isn't known.
 func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 	r, err := client.NetworkingV1().ServiceCIDRs().Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -112,7 +113,7 @@ func serviceRange(ctx context.Context, client kubernetes.Interface) string {
 
 var corednsDomain = regexp.MustCompile(`(?m)^\s*kubernetes\s+([a-z0-9]([a-z0-9.-]*[a-z0-9])?)[\s{]`)
 
-// dnsDomain returns the domain of CoreDNS.
+// dnsDomain returns the cluster domain in the configuration of CoreDNS, or "" if the domain isn't known.
 func dnsDomain(ctx context.Context, client kubernetes.Interface) string {
 	m, err := client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
 	if err != nil {

@@ -16,18 +16,19 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Public is the cluster's configuration without its secrets, for programs that may not read them.
+// Public is the configuration in a cluster without its secrets. It is for programs that may not read secrets.
 type Public struct {
 	Revision Revision
-	// Cluster has a reference in place of each secret.
+	// Cluster is the configuration with a reference in place of each secret.
 	Cluster *config.Cluster
-	// Files are the files in the ConfigMap.
+	// Files are the texts of the files in the ConfigMap.
 	Files map[string][]byte
 
 	objects *objects
 }
 
-// Public returns the current configuration without its secrets, which it doesn't read. Without a configuration the error is ErrNone.
+// Public returns the current configuration without its secrets. It doesn't read any secret. If the cluster has no configuration, it returns
+// ErrNone.
 func (s *Store) Public(ctx context.Context) (*Public, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -64,8 +65,8 @@ func publicOf(cm *corev1.ConfigMap) (*Public, error) {
 	return p, nil
 }
 
-// Amend returns a draft with another text of one file, which must have the same secrets. The configuration was checked when it was pushed, so Amend
-// only returns findings that are new.
+// Amend returns a draft with a new text for one file. The new text must contain the same secrets. Amend returns only new findings as errors,
+// because the configuration was already checked when it was pushed.
 func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	if n := bytes.Count(p.Files[name], []byte(referenceText)); bytes.Count(text, []byte(Reference)) != n || bytes.Count(text, []byte(referenceText)) != n {
 		return nil, hint.Errorf("change it in a folder: paictl config pull -o DIR, then: paictl config push -p DIR", "the change of %s concerns its secrets", name)
@@ -85,7 +86,7 @@ func (s *Store) Amend(p *Public, name string, text []byte) (*Draft, error) {
 	return d, nil
 }
 
-// added returns the findings that weren't among the earlier findings. Their lines may have moved.
+// added returns the findings in after that are not in before. It ignores positions, because lines may have moved.
 func added(before, after config.Findings) config.Findings {
 	type finding struct {
 		file, field, rule, message string

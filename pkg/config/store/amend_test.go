@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/store"
 )
 
-// withoutSecrets returns a client of the same objects that may not read secrets.
+// withoutSecrets returns a client for the same objects that isn't allowed to read Secrets.
 func withoutSecrets(client *fake.Clientset) *fake.Clientset {
 	out := fake.NewClientset()
 	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {

@@ -11,21 +11,21 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// BaseFile is the file in a folder that contains the revision that the folder is based on.
+// BaseFile is the name of the file that stores the base of a folder.
 const BaseFile = ".paictl-revision"
 
-// Base is the revision that was last equal to a folder: a pull wrote it into the folder, or a push created it from the folder.
+// Base is the revision that a folder is based on. At the time of the last pull or push, the folder was equal to this revision.
 type Base struct {
 	ClusterID string `yaml:"cluster-id"`
 	Revision  int    `yaml:"revision"`
-	// UID is the UID of the cluster's configuration: two clusters may have one cluster-id.
+	// UID is the UID of the configuration in the cluster, because two clusters may have the same cluster ID.
 	UID string `yaml:"configuration"`
 }
 
-// BaseOf returns the base of a folder that is equal to the revision.
+// BaseOf returns the base of a folder whose files are equal to the revision r.
 func BaseOf(r Revision) Base { return Base{r.ClusterID, r.Number, r.UID} }
 
-// ReadBase reads the base of a folder; nil if the folder doesn't have one.
+// ReadBase reads the base of a folder. It returns nil if the folder has no base.
 func ReadBase(dir string) (*Base, error) {
 	path := filepath.Join(dir, BaseFile)
 	b, err := os.ReadFile(path)
@@ -42,12 +42,12 @@ func ReadBase(dir string) (*Base, error) {
 	return &base, nil
 }
 
-// Bytes returns the content of a BaseFile.
+// Bytes returns the content of the file BaseFile.
 func (b Base) Bytes() ([]byte, error) {
 	return strictyaml.Encode(b, strictyaml.Comments{"": "The revision of the cluster's configuration that this folder is based on. Written by paictl."})
 }
 
-// Write writes the base into a folder, atomically.
+// Write writes the base into a folder atomically.
 func (b Base) Write(dir string) error {
 	data, err := b.Bytes()
 	if err != nil {

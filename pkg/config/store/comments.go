@@ -10,15 +10,14 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// minSecret is the minimum length of secrets that are searched for in comments: shorter secrets occur in every text.
+// minSecret is the minimum length of a secret that is searched for in comments. Shorter secrets would be found in almost every text.
 const minSecret = 4
 
-// commented is a comment that looks like an entry that was commented out: "# password: x".
+// commented matches a comment that looks like an entry that was commented out, such as "# password: x".
 var commented = regexp.MustCompile(`^[#\s-]*([A-Za-z0-9_.-]+)[ \t]*:[ \t]+(\S.*?)[ \t\r]*$`)
 
-// commentSpans finds secrets in comments: values that are in use, and entries that were commented out and
-// look secret. It may take a "#" inside a value for a comment. If a part of a value is removed by that,
-// verify finds it.
+// commentSpans finds secrets in comments: values of secrets that are in use, and commented-out entries that look secret. It may mistake a "#"
+// inside a value for a comment. If that removes a part of the value, verify detects it.
 func commentSpans(text []byte, taken []span, secrets []found) []span {
 	if bytes.IndexByte(text, '#') < 0 {
 		return nil
@@ -48,8 +47,8 @@ func commentSpans(text []byte, taken []span, secrets []found) []span {
 	return out
 }
 
-// byBeginning indexes secrets by their first minSecret bytes, since a layout may have thousands.
-// The longest comes first, because one secret may be the beginning of another.
+// byBeginning maps the first minSecret bytes of secrets to the secrets. The map makes the search fast, since a layout may contain thousands of
+// secrets. Longer secrets come first, because a secret may be the beginning of a longer one.
 func byBeginning(secrets []found) map[string][]found {
 	out := map[string][]found{}
 	for _, s := range secrets {
@@ -63,7 +62,7 @@ func byBeginning(secrets []found) map[string][]found {
 	return out
 }
 
-// inComment returns the secrets in one comment that begins at the offset.
+// inComment returns the secrets in one comment. at is the offset of the comment in the text.
 func inComment(comment []byte, at int, values map[string][]found) []span {
 	if m := commented.FindSubmatchIndex(comment); m != nil {
 		key, value := string(comment[m[2]:m[3]]), string(comment[m[4]:m[5]])
@@ -84,7 +83,7 @@ func inComment(comment []byte, at int, values map[string][]found) []span {
 	return out
 }
 
-// saysSomething reports whether a commented value is more than a placeholder.
+// saysSomething reports whether the value of a commented-out entry is more than a placeholder.
 func saysSomething(value string) bool {
 	switch value {
 	case `""`, "''", "~", "null", "{}", "[]", "|", ">", "true", "false", "...":
@@ -93,7 +92,7 @@ func saysSomething(value string) bool {
 	return !strings.HasPrefix(value, "<") && !strings.HasPrefix(value, "*")
 }
 
-// isProse reports whether a comment is a sentence, "Secret: kept apart from the values", and not an entry.
+// isProse reports whether a comment is a sentence, such as "Secret: kept apart from the values", and not an entry.
 func isProse(key, value string) bool {
 	return key[0] >= 'A' && key[0] <= 'Z' && len(strings.Fields(value)) > 2
 }

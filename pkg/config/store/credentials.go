@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// credentials are the secrets that were removed from the files, by file.
+// credentials maps files to the secrets that were removed from them.
 type credentials map[string][]part
 
 func (c credentials) empty() bool { return len(c) == 0 }
@@ -26,8 +26,8 @@ func (c credentials) equal(o credentials) bool {
 	return maps.EqualFunc(c, o, slices.Equal[[]part])
 }
 
-// newEntry encodes credentials for the Secret. The name is unique to a push: if two pushes run at
-// the same time, both write entries, and the ConfigMap names the valid one.
+// newEntry encodes credentials as an entry of the Secret. The name of the entry is unique to a push. If two pushes run at the same time, both
+// write an entry, and the ConfigMap contains the name of the valid entry.
 func newEntry(number int, c credentials) (name string, value []byte, err error) {
 	if value, err = json.Marshal(c); err != nil {
 		return "", nil, fmt.Errorf("write the credentials: %w", err)
@@ -44,7 +44,7 @@ func newEntry(number int, c credentials) (name string, value []byte, err error) 
 	return name + gzipSuffix, value, nil
 }
 
-// readEntry decodes the credentials of a revision.
+// readEntry returns the credentials of the revision r, which are in an entry of the Secret.
 func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	if r.Credentials == "" {
 		return credentials{}, nil
@@ -64,7 +64,7 @@ func readEntry(secret *corev1.Secret, r Revision) (credentials, error) {
 	}
 	var out credentials
 	if err := json.Unmarshal(value, &out); err != nil {
-		// The decoder's message may quote the content.
+		// The message of the decoder isn't used, because it may quote the content.
 		return nil, fmt.Errorf("read the entry %s of Secret %s: paictl did not write its content", r.Credentials, SecretName)
 	}
 	return out, nil
@@ -75,8 +75,9 @@ func errNoEntry(r Revision) error {
 		"the passwords of revision %d are gone: Secret %s has %w %s", r.Number, SecretName, errEntry, r.Credentials)
 }
 
-// withEntry returns the Secret with a further entry, and the revisions of the history whose entries still fit; it removes the oldest first. It also
-// removes entries that can no longer be committed: entries that no revision names, and that were made for pushes onto an earlier revision.
+// withEntry returns the Secret with a new entry, and the revisions of the history whose entries still fit into the Secret. If the entries don't
+// fit, the oldest are removed first. It also removes entries that can't become valid any longer: entries for pushes onto an earlier revision, to
+// which no revision refers.
 func withEntry(old *corev1.Secret, name string, value []byte, current int, history []Revision) (*corev1.Secret, []Revision, error) {
 	if len(name)+len(value) > maxObject {
 		return nil, nil, hint.Errorf("use one key or password for many machines", "the passwords have %d KiB when compressed, but Kubernetes stores at most %d KiB in one Secret",
@@ -129,7 +130,7 @@ func entryOf(secret *corev1.Secret, key string) ([]byte, bool) {
 	return v, ok
 }
 
-// entryNumber returns the revision that an entry was made for, or 0 if paictl didn't make the name.
+// entryNumber returns the number of the revision that an entry was created for, or 0 if paictl didn't create the entry.
 func entryNumber(key string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(key, "r"), "-")
 	n, err := strconv.Atoi(number)

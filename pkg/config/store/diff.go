@@ -15,22 +15,22 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// FileChange holds the differences of a file.
+// FileChange describes the differences between two versions of a file.
 type FileChange struct {
 	File string `json:"file"`
-	// Diff is unified, with secrets masked. It is empty if only secrets differ.
+	// Diff is a unified diff with masked secrets. It is empty if only secrets differ.
 	Diff string `json:"diff,omitempty"`
-	// Secrets are the secrets that differ, without their values.
+	// Secrets describes the secrets that differ. It doesn't contain their values.
 	Secrets []SecretChange `json:"secrets,omitempty"`
 }
 
-// SecretChange is the change of a secret.
+// SecretChange describes the change of one secret.
 type SecretChange struct {
 	Field  string `json:"field"`
 	Action string `json:"action"` // added, changed, removed
 }
 
-// changes compares two states of the four files.
+// changes returns the differences between two states of the four files.
 func changes(before, after *Copy, from, to string) []FileChange {
 	var out []FileChange
 	for _, name := range config.Files() {
@@ -52,13 +52,12 @@ func changes(before, after *Copy, from, to string) []FileChange {
 	return out
 }
 
-// plain returns a text with Unix line ends and without a byte order mark, so that a diff contains only lines with visible
-// differences.
+// plain returns a text with Unix line endings and without a byte order mark, so that a diff shows only visible differences.
 func plain(text []byte) []byte {
 	return bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 }
 
-// form describes the differences that plain removes.
+// form describes the line endings and the byte order mark of a text, which plain removes.
 func form(text []byte) string {
 	out := "the line ends of Unix (LF)"
 	if bytes.Contains(text, []byte("\r\n")) {
@@ -95,7 +94,7 @@ func secretChanges(before, after []part) []SecretChange {
 	return out
 }
 
-// values returns the secrets by field. A field may occur more than once, in comments.
+// values returns the values of secrets by field. A field may have several values, because comments may contain it too.
 func values(parts []part) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range parts {
@@ -104,7 +103,7 @@ func values(parts []part) map[string][]string {
 	return out
 }
 
-// valueOf returns the value of a secret, however it was quoted.
+// valueOf returns the value of a secret without its quotes.
 func valueOf(text string) string {
 	var n yaml.Node
 	if yaml.Unmarshal([]byte(text), &n) != nil || len(n.Content) != 1 || n.Content[0].Kind != yaml.ScalarNode {
@@ -113,15 +112,15 @@ func valueOf(text string) string {
 	return n.Content[0].Value
 }
 
-// mask replaces each reference with secret.Mask.
+// mask replaces each reference in a text with secret.Mask.
 func mask(shown []byte) []byte {
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(secret.Mask))
 }
 
 const diffContext = 3
 
-// unified returns the unified diff of two texts. It skips the common lines at both ends before it compares the texts: the layout of thousands of
-// machines has a hundred thousand lines, and few of them differ.
+// unified returns the unified diff of two texts. Before it compares the texts, it skips the common lines at both ends. The layout of thousands
+// of machines has a hundred thousand lines, and usually only a few of them differ.
 func unified(a, b []byte, from, to string) string {
 	left, right := lines(a), lines(b)
 	head := 0
@@ -155,7 +154,7 @@ func lines(text []byte) []string {
 	return out
 }
 
-// shiftHunks adds the number of skipped lines to the line numbers of the hunks.
+// shiftHunks adds the number of skipped lines to the line numbers in a diff.
 func shiftHunks(diff string, by int) string {
 	if by == 0 {
 		return diff

@@ -12,31 +12,31 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Candidate is a configuration to push.
+// Candidate is a configuration that a user wants to push.
 type Candidate struct {
-	// Dir names the files in findings.
+	// Dir is the folder of the files. Findings contain it.
 	Dir string
-	// Files are all four files, or some; the others stay unchanged in the cluster.
+	// Files are all four files, or some of them. Files that are missing here stay unchanged in the cluster.
 	Files map[string][]byte
-	// Base is the revision that the files are based on, nil if that is not known.
+	// Base is the revision that the files are based on. It is nil if the revision isn't known.
 	Base *Base
-	// Source is where the files came from, if that isn't a folder of the operator. A push from the
-	// same source as the last push needs no base.
+	// Source is where the files came from, if they are not from a folder of the operator. If the last push had the same source, the push needs
+	// no base.
 	Source string
-	// Force allows a push over a revision that the files are not based on.
+	// Force allows a push even if the files are not based on the current revision.
 	Force bool
-	// Rename allows the push to change the cluster-id.
+	// Rename allows a push to change the cluster ID.
 	Rename bool
 }
 
-// Draft is a push that has been checked and not executed.
+// Draft is a push that has been checked, but not executed yet.
 type Draft struct {
-	// Head is the revision that the cluster has, nil before the first push.
+	// Head is the current revision in the cluster. It is nil before the first push.
 	Head *Revision
-	// Cluster is the configuration as it will be.
+	// Cluster is the whole configuration after the push.
 	Cluster  *config.Cluster
 	Warnings config.Findings
-	// Changes are the files that differ from the cluster's; it is empty if all are equal.
+	// Changes are the differences to the files in the cluster. It is empty if all files are equal.
 	Changes []FileChange
 
 	objects *objects
@@ -48,8 +48,7 @@ type Draft struct {
 // First reports whether the cluster has no configuration yet.
 func (d *Draft) First() bool { return d.Head == nil }
 
-// Draft checks a candidate against all rules and against the cluster's copy. It doesn't write
-// anything.
+// Draft applies all rules to a candidate, and compares it with the configuration in the cluster. It doesn't write anything.
 func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	d := &Draft{source: c.Source}
 	complete := len(c.Files) == len(config.Files())
@@ -84,8 +83,8 @@ func (s *Store) Draft(ctx context.Context, c Candidate) (*Draft, error) {
 	return d, s.permit(d, c)
 }
 
-// before returns the cluster's copy, or nil if it has no copy. If all files are pushed with
-// force, a copy that can't be read is treated as missing.
+// before returns the configuration in the cluster, or nil if the cluster has no configuration. If all files are pushed with force, it also
+// returns nil for a configuration that can't be read.
 func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool) (*Copy, error) {
 	if d.objects.config == nil {
 		return nil, nil
@@ -105,7 +104,7 @@ func (s *Store) before(ctx context.Context, d *Draft, c Candidate, complete bool
 	return before, nil
 }
 
-// check decodes the files, applies all rules and removes the secrets.
+// check decodes the files, applies all rules, and separates the secrets from the files.
 func (s *Store) check(d *Draft, c Candidate) error {
 	cluster, err := config.Parse(c.Dir, c.Files)
 	if err != nil {
@@ -141,7 +140,7 @@ func (s *Store) splitAll(cluster *config.Cluster, dir string, files map[string][
 	return c, nil
 }
 
-// permit rejects a push to another cluster, and a push that would overwrite another user's push.
+// permit returns an error if the push would go to the wrong cluster, or would overwrite the push of another user.
 func (s *Store) permit(d *Draft, c Candidate) error {
 	if d.First() {
 		if c.Base != nil && !c.Force {
@@ -165,7 +164,7 @@ func (s *Store) permit(d *Draft, c Candidate) error {
 
 const remedyStale = "see what differs with: paictl config diff -p DIR; get the cluster's files with: paictl config pull -o OTHER; --force overwrites them"
 
-// based rejects files that are not based on the head.
+// based returns an error if the files are not based on the revision head.
 func based(c Candidate, head Revision) error {
 	b := c.Base
 	switch {
@@ -185,7 +184,7 @@ func based(c Candidate, head Revision) error {
 	return nil
 }
 
-// describe returns the author, the time and the files of a push.
+// describe returns a text about a push: the author, the time, the files and the message.
 func describe(r Revision) string {
 	text := fmt.Sprintf("revision %d was pushed by %s on %s", r.Number, r.By, r.Time.UTC().Format(time.RFC3339))
 	if len(r.Files) > 0 {
@@ -197,8 +196,8 @@ func describe(r Revision) string {
 	return text
 }
 
-// Diff compares files with the cluster's copy, which must exist. The files must be readable, but
-// need not pass the rules.
+// Diff compares files with the configuration in the cluster, which must exist. The files must have no mistakes of form, but needn't satisfy the
+// rules.
 func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (Revision, []FileChange, error) {
 	cluster, err := config.Parse(dir, files)
 	if err != nil {
@@ -215,8 +214,8 @@ func (s *Store) Diff(ctx context.Context, dir string, files map[string][]byte) (
 	return before.Revision, changes(before, after, "cluster/", "folder/"), nil
 }
 
-// RollbackDraft returns a push of the files of an earlier revision. It rejects a revision with another cluster-id, because a rollback isn't meant
-// to rename the cluster.
+// RollbackDraft returns a draft that pushes the files of an earlier revision. It returns an error if this revision has another cluster ID,
+// because a rollback must not rename the cluster.
 func (s *Store) RollbackDraft(ctx context.Context, number int) (*Draft, error) {
 	o, err := s.get(ctx)
 	if err != nil {

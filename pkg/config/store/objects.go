@@ -41,13 +41,13 @@ const (
 	maxUncompressed = 64 << 20  // of one file, against data that another program put there
 )
 
-// past is an earlier revision in the history annotation.
+// past is the form of an earlier revision in the annotation with the history.
 type past struct {
 	Revision
 	Credentials string `json:"credentials,omitempty"`
 }
 
-// encode returns the ConfigMap of a revision.
+// encode returns the ConfigMap that stores a revision.
 func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: ConfigMapName, Namespace: kube.SystemNamespace,
@@ -77,7 +77,7 @@ func encode(r Revision, shown map[string][]byte, history []Revision) (*corev1.Co
 	return cm, pack(cm, shown)
 }
 
-// pack puts the files into the ConfigMap, and compresses large files if they don't fit otherwise.
+// pack stores the files in the ConfigMap. If they don't fit, it compresses large files.
 func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	total := 0
 	for _, text := range shown {
@@ -105,7 +105,7 @@ func pack(cm *corev1.ConfigMap, shown map[string][]byte) error {
 	return nil
 }
 
-// unpack returns the files in a ConfigMap, without secrets.
+// unpack returns the files in a ConfigMap. They contain references instead of secrets.
 func unpack(cm *corev1.ConfigMap) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range cm.Data {
@@ -138,8 +138,8 @@ func listMissing(names []string) string {
 	return " (" + strings.Join(names, ", ") + " is missing)"
 }
 
-// contentHash returns a hash of the files without secrets: with a hash that covers secrets, everyone
-// who may read the ConfigMap could test guessed passwords.
+// contentHash returns a hash of the files without their secrets. If the hash included secrets, everyone who may read the ConfigMap could test
+// guesses of passwords.
 func contentHash(shown map[string][]byte) string {
 	h := sha256.New()
 	for _, name := range config.Files() {
@@ -148,7 +148,7 @@ func contentHash(shown map[string][]byte) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// revisionOf reads a ConfigMap's annotations.
+// revisionOf returns the revision that the annotations of a ConfigMap describe.
 func revisionOf(cm *corev1.ConfigMap) (Revision, error) {
 	a := cm.Annotations
 	r := Revision{ClusterID: a[annClusterID], By: a[annBy], Message: a[annMessage], Source: a[annSource],
@@ -171,7 +171,7 @@ func foreign(cm *corev1.ConfigMap) error {
 		"ConfigMap %s in %s was not made by paictl", cm.Name, cm.Namespace)
 }
 
-// historyOf returns the revisions before a ConfigMap's own, the latest first.
+// historyOf returns the revisions before the revision of a ConfigMap, the latest first.
 func historyOf(cm *corev1.ConfigMap) ([]Revision, error) {
 	text := cm.Annotations[annHistory]
 	if text == "" {
@@ -190,8 +190,7 @@ func historyOf(cm *corev1.ConfigMap) ([]Revision, error) {
 	return out, nil
 }
 
-// archive returns the ConfigMap that keeps a revision when it is no longer the current one. It is
-// the same for all callers.
+// archive returns the ConfigMap that keeps a revision after the next push. All callers get an equal object for the same revision.
 func archive(head *corev1.ConfigMap, number int) *corev1.ConfigMap {
 	immutable := true
 	out := &corev1.ConfigMap{

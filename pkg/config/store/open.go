@@ -8,15 +8,14 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// A shorter secret is too likely to be a common word. If machines have more than maxSearched passwords, the search covers only some of these
-// passwords.
+// Limits of the search for secrets. A secret shorter than minSearched is too likely to be a common word. If there are more than maxSearched
+// secrets, only some of them are searched for.
 const (
 	minSearched = 8
 	maxSearched = 500
 )
 
-// inTheOpen warns about secrets that also occur in places that aren't secret, such as a password in
-// a label: only the operator can correct that.
+// inTheOpen warns about secrets that also occur in places that aren't secret, such as a password in a label. Only the operator can correct that.
 func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	var out config.Findings
 	seen := map[string]bool{}
@@ -40,7 +39,7 @@ func inTheOpen(cluster *config.Cluster, c *Copy) config.Findings {
 	return out
 }
 
-// line returns the line number in the file for an offset in its text without secrets.
+// line returns the line number in the complete file for an offset in the text without secrets. A secret may have several lines.
 func (c *Copy) line(name string, at int) int {
 	before := c.shown[name][:at]
 	line := 1 + bytes.Count(before, []byte("\n"))

@@ -22,17 +22,17 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Entry names the author of a push, and the reason.
+// Entry contains the author of a push and the message, which are recorded in the history.
 type Entry struct {
 	By      string // user@host
 	Message string
 }
 
-// MaxMessage is the length of a message in bytes: ten must fit into the history.
+// MaxMessage is the maximum length of a message in bytes. The history must have room for ten messages.
 const MaxMessage = 1000
 
-// Push writes a draft as a new revision. If another user has pushed since the draft was made, it
-// changes nothing and returns ErrChanged. It doesn't write a draft without changes.
+// Push writes a draft as a new revision. If another user has pushed since the draft was made, it changes nothing and returns ErrChanged. If the
+// draft contains no changes, Push returns the current revision.
 func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	if len(d.Changes) == 0 && !d.First() {
 		return *d.Head, nil
@@ -62,9 +62,8 @@ func (s *Store) Push(ctx context.Context, d *Draft, e Entry) (Revision, error) {
 	return s.commit(ctx, d, r, history)
 }
 
-// prepare writes the objects that the new revision needs and that aren't read before the commit: its
-// credentials, and the current revision under its permanent name. It returns the part of the history that
-// still fits.
+// prepare writes the objects that the new revision needs, but that aren't read before the commit: the credentials of the new revision, and a
+// ConfigMap that keeps the current revision. It returns the part of the history that still fits.
 func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	g, ctx := errgroup.WithContext(ctx)
 	if !d.First() {
@@ -84,8 +83,8 @@ func (s *Store) prepare(ctx context.Context, d *Draft, r *Revision, history []Re
 	return kept, err
 }
 
-// keep writes an earlier revision under its own name. Concurrent pushes write the same object. A different object of that name is
-// from a configuration whose ConfigMap was deleted, so that the numbers started again; keep replaces it.
+// keep writes an earlier revision into a separate ConfigMap. Concurrent pushes write an equal object. If a different object exists, it belongs
+// to a configuration whose ConfigMap was deleted, so that the revision numbers started again; keep replaces this object.
 func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	api := s.client.CoreV1().ConfigMaps(want.Namespace)
 	_, err := api.Create(ctx, want, metav1.CreateOptions{})
@@ -96,7 +95,7 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	if err != nil || equality.Semantic.DeepEqual(have.Annotations, want.Annotations) && equality.Semantic.DeepEqual(have.Data, want.Data) {
 		return err
 	}
-	// It is immutable, so it can only be replaced.
+	// The object is immutable, so it must be deleted and created again.
 	err = api.Delete(ctx, want.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	if err == nil || apierrors.IsNotFound(err) {
 		_, err = api.Create(ctx, want, metav1.CreateOptions{})
@@ -104,7 +103,8 @@ func (s *Store) keep(ctx context.Context, want *corev1.ConfigMap) error {
 	return err
 }
 
-// writeCredentials adds the draft's credentials to the Secret, unless the Secret already has them.
+// writeCredentials adds the credentials of the draft to the Secret. It writes nothing if the Secret already contains the same credentials. It
+// returns the part of the history that still fits.
 func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, history []Revision) ([]Revision, error) {
 	if d.amends {
 		r.Credentials = d.Head.Credentials
@@ -125,7 +125,8 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	}
 	r.Credentials = name
 	have, kept := d.objects.secret, history
-	// Another push may change the Secret at the same time. Both pushes may write, because the ConfigMap decides which push succeeds.
+	// Another push may change the Secret at the same time. Both pushes may write to the Secret, because the ConfigMap decides which push
+	// succeeds.
 	err = retry.RetryOnConflict(contention, func() (err error) {
 		var want *corev1.Secret
 		if want, kept, err = withEntry(have, name, value, r.Number-1, history); err != nil {
@@ -153,7 +154,7 @@ func (s *Store) writeCredentials(ctx context.Context, d *Draft, r *Revision, his
 	return kept, nil
 }
 
-// contention defines how long a push retries if others write the Secret.
+// contention determines how often and how long a push retries if another push changes the Secret.
 var contention = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 0.5}
 
 var errLost = errors.New("lost")
@@ -165,8 +166,7 @@ func sameObject(a, b *corev1.ConfigMap) bool {
 	return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion
 }
 
-// putSecret creates or updates the Secret. If another program created or deleted it since it was read, that is a
-// conflict.
+// putSecret creates or updates the Secret. It returns a conflict if another program has created or deleted the Secret since it was read.
 func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error {
 	api := s.client.CoreV1().Secrets(kube.SystemNamespace)
 	var err error
@@ -181,7 +181,7 @@ func (s *Store) putSecret(ctx context.Context, have, want *corev1.Secret) error 
 	return err
 }
 
-// commit writes the ConfigMap. Until that succeeds, the old revision is valid.
+// commit writes the ConfigMap. Until this succeeds, the old revision is valid.
 func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revision) (Revision, error) {
 	want, err := encode(r, d.after.shown, history)
 	if err != nil {
@@ -206,8 +206,7 @@ func (s *Store) commit(ctx context.Context, d *Draft, r Revision, history []Revi
 	return r, nil
 }
 
-// replace makes want an update of the version of the object that was read. It keeps labels and annotations of other
-// programs.
+// replace prepares want as an update of the object have. It keeps the labels and annotations of other programs.
 func replace(have, want *corev1.ConfigMap) {
 	want.ResourceVersion, want.UID = have.ResourceVersion, have.UID
 	for k, v := range have.Labels {
@@ -222,7 +221,7 @@ func replace(have, want *corev1.ConfigMap) {
 	}
 }
 
-// explainLoss returns an error that describes the push that succeeded instead.
+// explainLoss returns an error about a push that failed because another push succeeded. The error describes the other push.
 func (s *Store) explainLoss(ctx context.Context) error {
 	winner, err := s.Current(ctx)
 	if err != nil {
@@ -231,8 +230,8 @@ func (s *Store) explainLoss(ctx context.Context) error {
 	return hint.Wrap(fmt.Errorf("%w, and nothing was written: %s", ErrChanged, describe(winner)), remedyStale)
 }
 
-// forget deletes revisions that the history no longer names. If that fails, the next push deletes
-// them; they aren't read until then.
+// forget deletes the ConfigMaps of revisions that are not in the history any longer. If that fails, the next push deletes them. They aren't read
+// in the meantime.
 func (s *Store) forget(ctx context.Context, r Revision, history []Revision) {
 	oldest := r.Number
 	if len(history) > 0 {

@@ -17,17 +17,17 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Copy is the cluster's copy of the configuration.
+// Copy is the configuration that a cluster stores, with its secrets.
 type Copy struct {
 	Revision Revision
-	// Files are the files as they were pushed, with their secrets.
+	// Files are the files exactly as they were pushed, with their secrets.
 	Files map[string][]byte
 
 	shown map[string][]byte
 	parts credentials
 }
 
-// Private reports whether only the owner may be able to read a file.
+// Private reports whether a file must be readable only for its owner.
 func (c *Copy) Private(name string) bool {
 	return len(c.parts[name]) > 0 || name == config.ServicesFile
 }
@@ -36,13 +36,13 @@ func (c *Copy) Private(name string) bool {
 func (c *Copy) Masked() map[string][]byte {
 	out := map[string][]byte{}
 	for name, text := range c.shown {
-		// In quotes, so that the files are still YAML.
+		// The mask is in quotes, so that the files are valid YAML.
 		out[name] = bytes.ReplaceAll(text, []byte(Reference), []byte(`"`+secret.Mask+`"`))
 	}
 	return out
 }
 
-// objects are the objects that every operation reads.
+// objects are the objects that every operation reads from the cluster.
 type objects struct {
 	config  *corev1.ConfigMap // nil if it doesn't exist
 	secret  *corev1.Secret    // nil if it doesn't exist
@@ -50,7 +50,7 @@ type objects struct {
 	history []Revision // before head, the latest first
 }
 
-// get reads both objects concurrently.
+// get reads the ConfigMap and the Secret concurrently.
 func (s *Store) get(ctx context.Context) (*objects, error) {
 	var o objects
 	g, ctx := errgroup.WithContext(ctx)
@@ -87,12 +87,11 @@ func (s *Store) getSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, err
 }
 
-// readAttempts is how often both objects are read until they match. They don't if a push occurs
-// between the two reads.
+// readAttempts limits how often the ConfigMap and the Secret are read. They don't match if a push occurs between the two reads.
 const readAttempts = 3
 
-// copyOf assembles the files of a revision, or of the current one if config is nil. If the cluster
-// has no configuration, it returns ErrNone.
+// copyOf returns the configuration in the objects. If the objects don't match because of a push, it reads them again. If the cluster has no
+// configuration, it returns ErrNone.
 func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	for attempt := 1; ; attempt++ {
 		if o.config == nil {
@@ -108,7 +107,7 @@ func (s *Store) copyOf(ctx context.Context, o *objects) (*Copy, error) {
 	}
 }
 
-// errEntry marks credentials that aren't in the Secret.
+// errEntry is the error if the Secret doesn't contain the credentials of a revision.
 var errEntry = errors.New("no entry")
 
 func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) {
@@ -129,7 +128,7 @@ func open(cm *corev1.ConfigMap, from *corev1.Secret, r Revision) (*Copy, error) 
 	return c, nil
 }
 
-// Pull returns the current configuration. If there is no configuration, the error is ErrNone.
+// Pull returns the current configuration with its secrets. If there is no configuration, it returns ErrNone.
 func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	o, err := s.get(ctx)
 	if err != nil {
@@ -138,8 +137,8 @@ func (s *Store) Pull(ctx context.Context) (*Copy, error) {
 	return s.copyOf(ctx, o)
 }
 
-// Load returns the current configuration, decoded and with secrets. It doesn't write to the disk.
-// If there is no configuration, the error is ErrNone.
+// Load returns the current configuration, decoded and with its secrets. It doesn't write to the disk. If there is no configuration, it returns
+// ErrNone.
 func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	c, err := s.Pull(ctx)
 	if err != nil {
@@ -152,8 +151,7 @@ func (s *Store) Load(ctx context.Context) (*config.Cluster, Revision, error) {
 	return cluster, c.Revision, nil
 }
 
-// Current returns the cluster's current revision, which contains the cluster-id. If there is no
-// revision, the error is ErrNone.
+// Current returns the current revision, which also contains the cluster ID. If there is no configuration, it returns ErrNone.
 func (s *Store) Current(ctx context.Context) (Revision, error) {
 	history, err := s.History(ctx)
 	if err != nil {
@@ -162,14 +160,13 @@ func (s *Store) Current(ctx context.Context) (Revision, error) {
 	return history[0], nil
 }
 
-// ID returns the cluster-id. If there is no configuration, the error is ErrNone.
+// ID returns the cluster ID. If there is no configuration, it returns ErrNone.
 func (s *Store) ID(ctx context.Context) (string, error) {
 	r, err := s.Current(ctx)
 	return r.ClusterID, err
 }
 
-// History returns the existing revisions, the current one first. If there are no revisions, the
-// error is ErrNone.
+// History returns all revisions, beginning with the current one. If there is no configuration, it returns ErrNone.
 func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	cm, err := s.client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -186,7 +183,7 @@ func (s *Store) History(ctx context.Context) ([]Revision, error) {
 	return append([]Revision{head}, history...), err
 }
 
-// At returns the configuration of a revision in the history.
+// At returns the configuration of the revision with the given number.
 func (s *Store) At(ctx context.Context, number int) (*Copy, error) {
 	o, err := s.get(ctx)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// locate returns the positions of the scalars in the text. yaml.v3 reports where a node begins,
-// including its properties, but not where it ends. verify checks the result by parsing the text
-// without the scalars.
+// locate returns the positions of scalars in the text. yaml.v3 reports where a node begins, including its anchor and tag, but not where it ends.
+// verify checks the result: it parses the text without these scalars.
 func locate(text []byte, secrets []found) ([]span, error) {
 	starts := lineStarts(text)
 	var out []span
@@ -31,7 +30,7 @@ func locate(text []byte, secrets []found) ([]span, error) {
 	return out, nil
 }
 
-// lineStarts returns the offsets of lines. Line ends are as in YAML 1.1, and include NEL, LS and PS.
+// lineStarts returns the offsets at which lines begin. As in YAML 1.1, the characters NEL, LS and PS also end a line.
 func lineStarts(text []byte) []int {
 	out := []int{0}
 	for i := 0; i < len(text); {
@@ -47,7 +46,7 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// offset converts a line and a column, both from 1 and in characters, to an offset in bytes.
+// offset converts a line and a column to an offset in bytes. Both are counted from 1, and the column is counted in characters.
 func offset(text []byte, starts []int, line, column int) (int, error) {
 	if line < 1 || line > len(starts) {
 		return 0, errors.New("it is on no line")
@@ -66,7 +65,7 @@ func offset(text []byte, starts []int, line, column int) (int, error) {
 	return at, nil
 }
 
-// skipProperties skips an anchor and a tag before a value.
+// skipProperties returns the offset of a value after its anchor and its tag.
 func skipProperties(text []byte, at int) int {
 	for at < len(text) && (text[at] == '&' || text[at] == '!') {
 		for at < len(text) && !isSpace(text[at]) {
@@ -81,7 +80,7 @@ func skipProperties(text []byte, at int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// scalarEnd returns the offset after a scalar, or -1.
+// scalarEnd returns the offset after a scalar, or -1 if the end can't be determined.
 func scalarEnd(text []byte, start int, n *yaml.Node) int {
 	switch {
 	case start >= len(text):
@@ -114,8 +113,8 @@ func quotedEnd(text []byte, start int, quote byte) int {
 	return -1
 }
 
-// plainEnd matches the value against the text: white space in the value may be any white space in
-// the text, including line breaks.
+// plainEnd compares the value of a plain scalar with the text, and returns the offset after the scalar, or -1. White space in the value matches
+// any white space in the text, including line breaks.
 func plainEnd(text []byte, start int, value string) int {
 	at := start
 	for i := 0; i < len(value); {
@@ -140,8 +139,8 @@ func plainEnd(text []byte, start int, value string) int {
 	return at
 }
 
-// blockEnd returns the end of the last line of a block scalar that isn't blank, without its line
-// break. If the header has "+", blank lines are part of the value.
+// blockEnd returns the end of a block scalar: the end of its last line that isn't blank, without the line break. If the header contains "+",
+// blank lines at the end belong to the scalar.
 func blockEnd(text []byte, start int) int {
 	if text[start] != '|' && text[start] != '>' {
 		return -1
@@ -171,7 +170,7 @@ func blockEnd(text []byte, start int) int {
 	return end
 }
 
-// lineEnd returns the offset of the line break after at, or of the text's end.
+// lineEnd returns the offset of the first line break after at, or the length of the text.
 func lineEnd(text []byte, at int) int {
 	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
 		return at + i

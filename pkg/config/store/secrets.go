@@ -14,14 +14,14 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// found is a scalar that is secret.
+// found is a scalar whose value is secret.
 type found struct {
 	node  *yaml.Node
 	field string // machine-list[gpu-3].ssh.password
 }
 
-// secretsOf returns a function that finds the secrets of a file: fields of type secret.String, values
-// at the given paths, and, in sections with an unknown schema, values that look secret.
+// secretsOf returns a function that finds the secrets in a file: fields of type secret.String, values at the given paths, and values that look
+// secret in sections without a known schema.
 func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []found {
 	types := map[string]reflect.Type{
 		config.LayoutFile: reflect.TypeFor[layout.Layout](), config.KubernetesFile: reflect.TypeFor[config.Kubernetes](),
@@ -41,8 +41,8 @@ func secretsOf(name string, paths []strictyaml.Path) func(root *yaml.Node) []fou
 	}
 }
 
-// walker walks through a document along the type into which it is decoded. Aliases make a document
-// a graph, so each node is visited only once for each type.
+// walker searches a document for secrets, guided by the Go type that the document is decoded into. Because of aliases a document is a graph, so
+// a node is visited only once per type.
 type walker struct {
 	found []found
 	taken map[*yaml.Node]bool
@@ -100,8 +100,7 @@ func (w *walker) typed(n *yaml.Node, t reflect.Type, key, label string) {
 
 const inline = ",inline"
 
-// fieldTypes returns the types of a struct's fields by YAML key, and the type of its other keys as
-// inline.
+// fieldTypes maps the YAML keys of a struct to the types of its fields. The key inline stands for all other keys.
 func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range t.Fields() {
@@ -116,7 +115,7 @@ func fieldTypes(t reflect.Type) map[string]reflect.Type {
 	return out
 }
 
-// untyped handles sections with an unknown schema: treating too many values as secret is better than missing one.
+// untyped searches a value without a known schema. Treating too many values as secret is better than missing a secret.
 func (w *walker) untyped(n *yaml.Node, key, label string) {
 	n = deref(n)
 	switch {
@@ -136,13 +135,12 @@ func (w *walker) untyped(n *yaml.Node, key, label string) {
 
 var urlLogin = regexp.MustCompile(`://[^/?#@\s]*:[^/?#@\s]+@`)
 
-// carriesSecret reports whether a value is secret under any key: a URL with a password, or a
-// private key.
+// carriesSecret reports whether a value is secret under any key. Examples are a URL with a password, and a private key.
 func carriesSecret(value string) bool {
 	return urlLogin.MatchString(value) || strings.Contains(value, "PRIVATE KEY-----")
 }
 
-// all takes all scalars of a value.
+// all records all scalars in a value as secret.
 func (w *walker) all(n *yaml.Node, label string) {
 	n = deref(n)
 	switch {
@@ -156,7 +154,7 @@ func (w *walker) all(n *yaml.Node, label string) {
 	}
 }
 
-// take records a scalar, unless it is empty, null, or a boolean.
+// take records a scalar as secret. It ignores empty values, null and booleans.
 func (w *walker) take(n *yaml.Node, label string) {
 	tag := n.ShortTag()
 	if n.Value == "" || tag == "!!null" || tag == "!!bool" || w.taken[n] {
@@ -166,7 +164,7 @@ func (w *walker) take(n *yaml.Node, label string) {
 	w.found = append(w.found, found{n, label})
 }
 
-// eachEntry calls f for the pairs of a mapping, and of mappings that are merged into it.
+// eachEntry calls f for each pair of a mapping, and for the pairs of mappings that are merged into it.
 func eachEntry(n *yaml.Node, label string, f func(key string, value *yaml.Node, label string)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := deref(n.Content[i]), n.Content[i+1]
@@ -194,8 +192,8 @@ func below(label, key string) string {
 	return label + "." + step
 }
 
-// eachItem calls f for the entries of a list. Labels use the names of entries if they have one, so
-// that a label doesn't change when other entries are inserted.
+// eachItem calls f for each entry of a list. The label of an entry contains the name of the entry, if it has a name. Such a label doesn't change
+// when other entries are inserted.
 func eachItem(n *yaml.Node, label string, f func(item *yaml.Node, label string)) {
 	for i, item := range n.Content {
 		f(item, fmt.Sprintf("%s[%s]", label, itemName(deref(item), i)))
@@ -215,7 +213,7 @@ func itemName(n *yaml.Node, i int) string {
 	return fmt.Sprint(i)
 }
 
-// lookup follows a path, through aliases and merges.
+// lookup returns the node at a path. It follows aliases and merges.
 func lookup(root *yaml.Node, path strictyaml.Path) (n *yaml.Node, label string) {
 	n = deref(root)
 	for _, step := range path {

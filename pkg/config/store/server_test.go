@@ -22,8 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// server returns a store on a real API server that has no configuration. The tests that use
-// it run one after the other.
+// server returns a real API server without a configuration, and a store in it. Tests that use it must not run in parallel.
 func server(t *testing.T) (*kube.Cluster, *store.Store) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -43,8 +42,8 @@ func server(t *testing.T) (*kube.Cluster, *store.Store) {
 	return c, newStore(c.Client)
 }
 
-// Ten folders with one base push at once, each with its own password: one push wins, the others are rejected, and the copy contains the winner's
-// files and password.
+// Ten folders with the same base are pushed at the same time, each with a different password. Exactly one push succeeds, the others are
+// rejected, and the cluster stores the files and the password of the successful push.
 func TestOfPushesAtOnceOnARealServerExactlyOneWins(t *testing.T) {
 	for name, first := range map[string]bool{"the first push": true, "a later push": false} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestOfPushesAtOnceOnARealServerExactlyOneWins(t *testing.T) {
 	}
 }
 
-// Readers never see the files of one push with the passwords of another.
+// Readers must never see the files of one push with the passwords of another push.
 func TestReadersOfARealServerNeverMixRevisions(t *testing.T) {
 	cluster, s := server(t)
 	var b *store.Base

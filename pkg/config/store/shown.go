@@ -14,17 +14,17 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Shown is a configuration without secrets, for display.
+// Shown is a configuration with masked secrets.
 type Shown struct {
-	// Files have secret.Mask in place of each secret, including secrets in comments. A file that can't be shown has an error instead.
+	// Files are the files with secret.Mask in place of each secret, also in comments. Errors contains the files that can't be shown.
 	Files  map[string][]byte
 	Errors map[string]error
-	// Secrets are the removed secrets.
+	// Secrets are the values that were masked.
 	Secrets []secret.String
 }
 
-// Show masks the secrets in files. It doesn't need a cluster, and applies no rules. If c is nil, because the files can't be
-// decoded, services-configuration.yaml can't be shown: it isn't known which of its settings are secret.
+// Show masks the secrets in files. It doesn't need a cluster, and applies no rules. If the files can't be decoded, c is nil. In this case
+// services-configuration.yaml can't be shown, because it isn't known which of its settings are secret.
 func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Shown {
 	out := Shown{Files: map[string][]byte{}, Errors: map[string]error{}}
 	for _, name := range config.Files() {
@@ -50,7 +50,7 @@ func (s *Store) Show(c *config.Cluster, dir string, files map[string][]byte) Sho
 	return out
 }
 
-// show returns a file with masks, and the secrets that it replaced. Values that are already masked stay unchanged.
+// show returns a file with masked secrets, and the values of these secrets. Values that are masked already stay unchanged.
 func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte, []secret.String, error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, fmt.Errorf("%s contains the text %s", name, referenceText)
@@ -74,7 +74,7 @@ func show(name string, text []byte, find func(root *yaml.Node) []found) ([]byte,
 	return bytes.ReplaceAll(shown, []byte(Reference), []byte(`"`+secret.Mask+`"`)), secrets, nil
 }
 
-// Secrets returns the values that Masked hides.
+// Secrets returns the values that Masked masks.
 func (c *Copy) Secrets() []secret.String {
 	var out []secret.String
 	for _, name := range config.Files() {

@@ -13,14 +13,12 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Reference replaces a secret in a file of the ConfigMap. The secrets of a file are stored in the order of their
-// references.
-// kept in the order of their references.
+// Reference replaces a secret in a file of the ConfigMap. The secrets of a file are stored in the order of their references.
 const Reference = `"` + referenceText + `"`
 
 const referenceText = "secret:" + SecretName
 
-// part is a secret that was removed from a file, exactly as it was written, including quotes.
+// part is a secret that was removed from a file. The text is exactly as it was written, including quotes.
 type part struct {
 	Field string `json:"field"` // for messages, or wholeFile
 	Text  string `json:"text"`
@@ -28,15 +26,15 @@ type part struct {
 
 const wholeFile = "(whole file)"
 
-// span is a part with its position in the file.
+// span is the position of a secret in a file.
 type span struct {
 	start, end int
 	field      string
 }
 
-// split removes the secrets from a file. The remaining text is byte for byte the same YAML, with
-// References in place of secrets. If that isn't possible, for example because a file has line
-// breaks that only YAML knows, the whole file becomes one secret. No text is lost in either case.
+// split separates the secrets from a file. The text that remains is unchanged except for References in place of secrets. If that isn't possible,
+// for example because the file contains line breaks that only YAML recognizes, the whole file is treated as one secret. In both cases, join can
+// restore the file exactly.
 func split(name string, text []byte, secrets func(root *yaml.Node) []found) (shown []byte, parts []part, err error) {
 	if bytes.Contains(text, []byte(referenceText)) {
 		return nil, nil, hint.Errorf("write the value itself; files with their secrets come from: paictl config pull -o DIR",
@@ -59,7 +57,7 @@ func split(name string, text []byte, secrets func(root *yaml.Node) []found) (sho
 	return []byte(Reference + "\n"), []part{{wholeFile, string(text)}}, nil
 }
 
-// takeOut replaces the secrets in a file, including secrets in comments. ok is false if the remaining text doesn't decode to the same data.
+// takeOut replaces the secrets in a file, also in comments, with references. ok is false if the remaining text doesn't decode to the same data.
 func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts []part, ok bool) {
 	spans, err := locate(text, secrets)
 	if err != nil {
@@ -69,7 +67,7 @@ func takeOut(root *yaml.Node, text []byte, secrets []found) (shown []byte, parts
 	return shown, parts, err == nil && verify(root, shown, secrets) == nil
 }
 
-// join inserts the secrets again.
+// join inserts the secrets in place of the references, and returns the original file.
 func join(name string, shown []byte, parts []part) ([]byte, error) {
 	if len(parts) == 1 && parts[0].Field == wholeFile {
 		return []byte(parts[0].Text), nil
@@ -102,7 +100,7 @@ func parse(text []byte) (root *yaml.Node, err error) {
 	return top.Content[0], nil
 }
 
-// cut replaces the spans with references.
+// cut replaces the spans of a text with references, and returns the removed parts.
 func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	var out bytes.Buffer
@@ -120,7 +118,7 @@ func cut(text []byte, spans []span) (shown []byte, parts []part, err error) {
 	return out.Bytes(), parts, nil
 }
 
-// verify parses the text with references: it must be equal to the original except for the secrets.
+// verify parses the text with references, and compares it with the original. Both must be equal except for the secrets.
 func verify(root *yaml.Node, shown []byte, secrets []found) error {
 	again, err := parse(shown)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// R is how a reference looks in a file.
+// R is a short name for Reference.
 const R = Reference
 
 func TestASecretIsTakenOutHoweverItIsWritten(t *testing.T) {
@@ -136,7 +136,7 @@ func TestReferencesWithoutSecretsAreRefused(t *testing.T) {
 	require.EqualError(t, err, "layout.yaml has 2 references to secrets, but there are 1 secrets")
 }
 
-// everything selects all scalars, so that the fuzzer meets many forms.
+// everything treats all scalars as secrets, so that the fuzzer covers many forms of scalars.
 func everything(root *yaml.Node) []found {
 	w := walker{seen: map[visit]bool{}, taken: map[*yaml.Node]bool{}}
 	w.all(root, "all")

@@ -27,7 +27,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// secrets are the secrets of testdata/cluster; injected are the paths of secrets that the caller names.
+// secrets are the secrets in testdata/cluster. injected are additional secret paths.
 var (
 	secrets  = []string{"hunter2", "old-registry-password"}
 	injected = []strictyaml.Path{{"grafana", "injected"}}
@@ -40,7 +40,7 @@ func files(t testing.TB) map[string][]byte {
 	return out
 }
 
-// edit returns the files with a text of one replaced.
+// edit returns a copy of the files in which a text of one file is replaced.
 func edit(t testing.TB, in map[string][]byte, name, from, to string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -156,7 +156,7 @@ func TestOnlyTheGivenFilesArePushed(t *testing.T) {
 	assert.Equal(t, string(layout), string(c.Files[config.LayoutFile]))
 	assert.Equal(t, string(files(t)[config.ServicesFile]), string(c.Files[config.ServicesFile]))
 
-	// The rules are applied to the whole result.
+	// The rules are applied to all four files after the change, and not only to the pushed file.
 	roles := edit(t, files(t), config.RolesFile, "worker:", "helper:")[config.RolesFile]
 	_, err = s.Draft(t.Context(), store.Candidate{Files: map[string][]byte{config.RolesFile: roles}, Base: base(r)})
 	require.ErrorContains(t, err, "worker")
@@ -211,7 +211,7 @@ func TestWhatIsRefusedLeavesTheCopyAsItIs(t *testing.T) {
 	}
 }
 
-// setUID gives created ConfigMaps a uid, which the fake API doesn't.
+// setUID sets a UID for created ConfigMaps, because the fake API doesn't do this.
 func setUID(client *fake.Clientset) {
 	client.PrependReactor("create", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		a.(clienttesting.CreateAction).GetObject().(*corev1.ConfigMap).UID = "uid-1"
@@ -219,7 +219,7 @@ func setUID(client *fake.Clientset) {
 	})
 }
 
-// snapshot contains all objects of the namespace.
+// snapshot returns all ConfigMaps and Secrets of the namespace as text.
 func snapshot(t testing.TB, client kubernetes.Interface) string {
 	t.Helper()
 	maps, err := client.CoreV1().ConfigMaps(kube.SystemNamespace).List(t.Context(), metav1.ListOptions{})
@@ -278,7 +278,7 @@ func TestThereIsNothingToReadBeforeTheFirstPush(t *testing.T) {
 	assert.NotEmpty(t, hint.Of(err))
 }
 
-// A push that is interrupted at any write doesn't change the copy, and the next push works.
+// A push that is interrupted at any write must not change the stored configuration, and the next push must succeed.
 func TestAPushThatIsCutOffLeavesTheOldCopy(t *testing.T) {
 	for _, verb := range []string{"update secrets", "create configmaps", "update configmaps"} {
 		t.Run("at "+verb, func(t *testing.T) {
@@ -457,7 +457,7 @@ func TestALargeConfigurationIsCompressedOrRefused(t *testing.T) {
 	require.ErrorContains(t, err, "but Kubernetes stores at most 1024 KiB in one object")
 }
 
-// manyMachines adds machines to a layout, each with its own password.
+// manyMachines adds n machines to a layout, each with a different password.
 func manyMachines(layout []byte, n int) []byte {
 	var b bytes.Buffer
 	b.Write(layout)

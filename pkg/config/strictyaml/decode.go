@@ -10,23 +10,23 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxFindings limits the findings of one file; a file with more has a different problem.
+// maxFindings limits the number of findings about one file. A file with more findings is probably not the intended file.
 const maxFindings = 1000
 
-// NodeDecoder is a type with more than one form in YAML.
+// NodeDecoder is implemented by types that can have more than one form in YAML.
 type NodeDecoder interface {
-	// DecodeNode fills the receiver from n and reports mistakes to d.
+	// DecodeNode decodes n into the receiver, and reports mistakes to d.
 	DecodeNode(d *Decoder, n *yaml.Node, path Path)
 }
 
-// KeyHinter is a struct that knows common mistakes for its keys.
+// KeyHinter is implemented by structs for whose keys users make known mistakes.
 type KeyHinter interface {
-	// KeyHints maps a wrong key to the right one.
+	// KeyHints maps wrong keys to hints with the correct keys.
 	KeyHints() map[string]string
 }
 
-// Decode parses data and fills out, a pointer to a struct with yaml tags. Null leaves a field
-// unchanged, so defaults can be set before or after.
+// Decode parses data, and decodes it into out, a pointer to a struct with yaml tags. A null value leaves a field unchanged, so that defaults can
+// be set before or afterwards.
 func Decode(file string, data []byte, out any) (*Document, Findings) {
 	doc, findings := Parse(file, data)
 	if len(findings) > 0 {
@@ -35,7 +35,7 @@ func Decode(file string, data []byte, out any) (*Document, Findings) {
 	return doc, doc.Decode(out)
 }
 
-// Decode fills out from the document.
+// Decode decodes the document into out, a pointer.
 func (d *Document) Decode(out any) Findings {
 	if d.root == nil {
 		return nil
@@ -46,20 +46,20 @@ func (d *Document) Decode(out any) Findings {
 	return dec.findings
 }
 
-// Decoder fills Go values from nodes and collects findings.
+// Decoder decodes nodes into Go values, and collects findings.
 type Decoder struct {
 	file     string
 	findings Findings
 	fields   map[reflect.Type]structFields
 }
 
-// Value fills out, a pointer, from n.
+// Value decodes n into out, a pointer.
 func (d *Decoder) Value(n *yaml.Node, path Path, out any) {
 	d.value(n, path, reflect.ValueOf(out).Elem())
 }
 
-// Apart fills out, a pointer, from n and returns the mistakes instead of reporting them, for lists whose
-// entries are checked separately. Paths begin at n.
+// Apart decodes n into out, a pointer. It returns the mistakes instead of reporting them, for callers that check the entries of a list
+// separately. The paths of the mistakes begin at n.
 func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	part := &Decoder{file: d.file, fields: d.fields}
 	part.Value(n, nil, out)
@@ -67,13 +67,13 @@ func (d *Decoder) Apart(n *yaml.Node, out any) Findings {
 	return part.findings
 }
 
-// Ignored is a value of any form that is ignored.
+// Ignored accepts a value of any form, and ignores it.
 type Ignored struct{}
 
 // DecodeNode implements NodeDecoder.
 func (*Ignored) DecodeNode(*Decoder, *yaml.Node, Path) {}
 
-// Report adds a finding at n.
+// Report adds a finding at the position of n. It does nothing if there are already too many findings.
 func (d *Decoder) Report(n *yaml.Node, path Path, rule, message, remedy string) {
 	if len(d.findings) >= maxFindings {
 		return
@@ -110,7 +110,7 @@ func describe(n *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "a list"
 	}
-	// The value itself is not shown, because it may be a secret.
+	// The value itself isn't part of the message, because it may be a secret.
 	switch n.ShortTag() {
 	case "!!int":
 		return "a whole number"
@@ -161,19 +161,19 @@ func (d *Decoder) value(n *yaml.Node, path Path, v reflect.Value) {
 	}
 }
 
-// ambiguous matches numbers that YAML 1.1 and 1.2 read differently: a leading 0 makes them octal in one and decimal in the other, and
-// only one has underscores.
+// ambiguous matches numbers with different meanings in YAML 1.1 and 1.2. A number with a leading 0 is octal in one version and decimal in the
+// other, and only one version allows underscores.
 var ambiguous = regexp.MustCompile(`^[-+]?(0[0-9_]|[0-9]+_)[0-9_]*$`)
 
-// Ambiguous reports whether a value is a number that versions of YAML read differently.
+// Ambiguous reports whether a value is a number with different meanings in different versions of YAML.
 func Ambiguous(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0 && n.ShortTag() != "!!str" && ambiguous.MatchString(n.Value)
 }
 
-// RuleNumber is the rule of Ambiguous.
+// RuleNumber is the rule of findings about ambiguous numbers.
 const RuleNumber = "yaml/number"
 
-// AmbiguousMessage and AmbiguousRemedy describe a number that Ambiguous returns true for.
+// AmbiguousMessage and AmbiguousRemedy are the message and the remedy for an ambiguous number.
 const (
 	AmbiguousMessage = "a number with a leading 0, or with _, has another value in another version of YAML"
 	AmbiguousRemedy  = "write the number without them, an octal one as 0o17, and text in quotes"
@@ -187,8 +187,7 @@ func (d *Decoder) scalar(n *yaml.Node, path Path, v reflect.Value) {
 	}
 	switch v.Kind() {
 	case reflect.String:
-		// Numbers and booleans keep their original text: 1.10 stays 1.10, and a
-		// password may be 0123.
+		// Numbers and booleans keep their original text in a string field: 1.10 stays 1.10, and a password may be 0123.
 		if !scalar {
 			d.wrongType(n, path, "text")
 			return
@@ -294,11 +293,11 @@ func (d *Decoder) any(n *yaml.Node, path Path) any {
 
 type entry struct{ key, value *yaml.Node }
 
-// Pair is one pair of a mapping.
+// Pair is a key and its value in a mapping.
 type Pair struct{ Key, Value *yaml.Node }
 
-// Pairs returns the pairs of the mapping n, merges (<<) expanded, in the file's order, and reports
-// keys that occur twice and keys that aren't plain text. It is for types that decode themselves.
+// Pairs returns the pairs of the mapping n in the order of the file, with merges (<<) expanded. It reports duplicate keys, and keys that aren't
+// plain text. Types with a method DecodeNode use it.
 func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
 	entries := d.entries(n, path)
 	out := make([]Pair, len(entries))
@@ -308,8 +307,8 @@ func (d *Decoder) Pairs(n *yaml.Node, path Path) []Pair {
 	return out
 }
 
-// entries returns the pairs of a mapping with merges (<<) expanded; explicit keys win.
-// It reports keys that occur twice and keys that aren't plain text.
+// entries returns the pairs of a mapping, with merges (<<) expanded. Explicit keys override merged keys. It reports duplicate keys, and keys
+// that aren't plain text.
 func (d *Decoder) entries(n *yaml.Node, path Path) []entry {
 	out := make([]entry, 0, len(n.Content)/2)
 	seen := make(map[string]*yaml.Node, len(n.Content)/2)

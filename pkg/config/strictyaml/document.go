@@ -11,15 +11,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits of a document. A layout of 5,000 machines has some 100,000 nodes.
+// Limits of a document. The layout of 5,000 machines has some 100,000 nodes.
 const (
 	MaxBytes = 64 << 20
 	MaxDepth = 60
-	// MaxNodes limits the nodes of a document. A node counts again for each place where an alias repeats it.
+	// MaxNodes limits the number of nodes in a document. A node is counted again for each alias that repeats it.
 	MaxNodes = 4_000_000
 )
 
-// Document is a parsed file that knows the position of each of its fields.
+// Document is a parsed file that contains the positions of its fields.
 type Document struct {
 	File string
 	root *yaml.Node // a mapping, or nil in an empty file
@@ -27,7 +27,7 @@ type Document struct {
 	size int
 }
 
-// Text returns the file exactly as it was read, or nil if it couldn't be read as YAML.
+// Text returns the file exactly as it was read. It returns nil if the file couldn't be parsed.
 func (d *Document) Text() []byte {
 	if d == nil {
 		return nil
@@ -35,19 +35,18 @@ func (d *Document) Text() []byte {
 	return d.text
 }
 
-// Values returns the number of values and keys, which count again for each place where an alias repeats them, for callers
-// with a lower limit than MaxNodes.
+// Values returns the number of values and keys. A value is counted again for each alias that repeats it. Callers whose limit is lower than
+// MaxNodes use it.
 func (d *Document) Values() int { return d.size }
 
-// Parse reads one YAML document. The returned document is never nil; it is empty if
-// the file has errors.
+// Parse parses one YAML document. The returned document is never nil. If the file contains mistakes, the document is empty.
 func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	doc = &Document{File: file}
 	fail := func(line, column int, rule, message, remedy string) (*Document, Findings) {
 		return &Document{File: file}, Findings{{File: file, Line: line, Column: column, Rule: rule,
 			Severity: Error, Message: message, Remedy: remedy}}
 	}
-	// yaml.v3 panics for some inputs; a panic becomes a finding.
+	// yaml.v3 panics for some inputs. Return a finding instead.
 	defer func() {
 		if r := recover(); r != nil {
 			doc, findings = fail(1, 1, "yaml/syntax", fmt.Sprintf("not readable as YAML: %v", r), "")
@@ -97,8 +96,8 @@ func Parse(file string, data []byte) (doc *Document, findings Findings) {
 	return doc, nil
 }
 
-// scanner rejects constructs that would make later steps slow or ambiguous: deep nesting, aliases that multiply, tags that change the meaning of a
-// value.
+// scanner reports constructs that would make later steps slow or ambiguous: deep nesting, aliases that multiply nodes, and tags that change the
+// meaning of a value.
 type scanner struct {
 	file     string
 	nodes    int
@@ -147,7 +146,7 @@ func coreTag(tag string) bool {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// validText finds the first position that is not UTF-8 or contains a NUL.
+// validText returns the first position of a byte that is not valid UTF-8 or is NUL. ok is true if there is no such byte.
 func validText(data []byte) (line, column int, ok bool) {
 	bad := bytes.IndexByte(data, 0)
 	if !utf8.Valid(data) {
@@ -169,7 +168,7 @@ func validText(data []byte) (line, column int, ok bool) {
 	return bytes.Count(before, []byte("\n")) + 1, bad - bytes.LastIndexByte(before, '\n'), false
 }
 
-// control finds the first character that YAML doesn't allow in a file.
+// control returns the first character that YAML doesn't allow in a file, with its position.
 func control(data []byte) (line, column int, c rune) {
 	line = 1
 	for l := range bytes.Lines(data) {
@@ -186,8 +185,8 @@ func control(data []byte) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// oddSpace finds a space that isn't U+0020, such as the no-break space of a web page, in a line that needs a space there, or in one of its
-// neighbours.
+// oddSpace searches for a space other than U+0020, such as the no-break space of a web page, at a place where YAML needs a space. It searches
+// the line near and the lines next to it.
 func oddSpace(data []byte, near int) (line, column int, c rune) {
 	for _, line := range []int{near, near - 1, near + 1} {
 		column, before := 0, ' '
@@ -202,8 +201,8 @@ func oddSpace(data []byte, near int) (line, column int, c rune) {
 	return 0, 0, 0
 }
 
-// Marks returns the number of characters that may separate values, without parsing: the parser makes at most four nodes for each of them, and
-// four more.
+// Marks returns the number of characters that may separate values. It doesn't parse the text. The parser creates at most four nodes for each of
+// these characters, and four additional nodes.
 func Marks(data []byte) int {
 	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) // line ends, too
 	for i, c := range data {
@@ -219,8 +218,8 @@ func Marks(data []byte) int {
 	return n
 }
 
-// nestingLine finds, before the parser runs, a line that opens more brackets or list items than any of our documents needs: the
-// parser's time grows with their square.
+// nestingLine returns the number of a line that opens more brackets or list items than any valid document needs, or 0. It is called before the
+// parser, because the parser's time grows with the square of their number.
 func nestingLine(data []byte) int {
 	line, run := 1, 0
 	for _, c := range data {
@@ -242,8 +241,8 @@ func nestingLine(data []byte) int {
 	return 0
 }
 
-// Position returns the line and column of a field's value. If the file doesn't have the field, exact is false and the position is the position of
-// the nearest ancestor. In an empty document the line is 0.
+// Position returns the line and column of the value of a field. If the file doesn't contain the field, exact is false, and the position is that
+// of the nearest ancestor. In an empty document, the line is 0.
 func (d *Document) Position(path Path) (line, column int, exact bool) {
 	if d == nil || d.root == nil {
 		return 0, 0, false
@@ -259,13 +258,13 @@ func (d *Document) Position(path Path) (line, column int, exact bool) {
 	return n.Line, n.Column, true
 }
 
-// Has reports whether the field is in the file with a value.
+// Has reports whether the file contains the field with a value other than null.
 func (d *Document) Has(path ...any) bool {
 	n := d.node(path)
 	return n != nil && !isNull(n)
 }
 
-// Find returns the paths of the scalars with a value, in the file's order.
+// Find returns the paths of all scalars with the given value, in the order of the file.
 func (d *Document) Find(value string) []Path {
 	var out []Path
 	var walk func(n *yaml.Node, p Path)
@@ -291,7 +290,7 @@ func (d *Document) Find(value string) []Path {
 	return out
 }
 
-// Keys returns the keys of the mapping at path, in the file's order.
+// Keys returns the keys of the mapping at path, in the order of the file. It returns nil if the value isn't a mapping.
 func (d *Document) Keys(path ...any) []string {
 	n := d.node(path)
 	if n == nil || n.Kind != yaml.MappingNode {

@@ -7,13 +7,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Comments are written above fields; the key is Path.String(). The comment of "" is written at the
-// beginning of the file. Lines need no "#".
+// Comments maps fields to the comments above them. The keys are paths in the form of Path.String. The comment of "" is written at the beginning
+// of the file. The lines of a comment don't begin with "#".
 type Comments map[string]string
 
-// Encode encodes v, a value or a *yaml.Node, as YAML with comments. Text that could be read as another type, or
-// contains control characters, is quoted, so that any string is preserved.
-// holds control characters, is quoted, so that any string survives.
+// Encode encodes v, a value or a *yaml.Node, as YAML with comments. Text that could be parsed as another type, or that contains control
+// characters, is quoted, so that any string is preserved.
 func Encode(v any, comments Comments) ([]byte, error) {
 	root, err := Node(v)
 	if err != nil {
@@ -43,8 +42,7 @@ func comment(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// annotate adds comments to keys by path. Paths go through maps only: entries of lists
-// have no comments.
+// annotate adds comments to keys by path. It doesn't enter lists, so their entries get no comments.
 func annotate(n *yaml.Node, path string, comments Comments) {
 	if n.Kind != yaml.MappingNode || len(comments) == 0 {
 		return

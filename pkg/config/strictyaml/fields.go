@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// structFields are the keys of a struct.
+// structFields describes the YAML keys of a struct.
 type structFields struct {
 	byKey  map[string]int
 	keys   []string
@@ -85,7 +85,7 @@ func unknownRemedy(key string, known []string, hints map[string]string) string {
 	return "the keys here are " + strings.Join(sorted, ", ")
 }
 
-// Nearest returns the candidate that was probably meant by word, or "".
+// Nearest returns the candidate that the user probably meant by word. It returns "" if no candidate is similar.
 func Nearest(word string, candidates []string) string {
 	best, bestDistance := "", 0
 	for _, c := range candidates {
@@ -105,8 +105,8 @@ func normalKey(s string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
 }
 
-// distance returns the number of edits (insert, delete, replace, swap neighbours) between two short
-// words.
+// distance returns the number of edits between two short words. An edit inserts, deletes or replaces a character, or swaps two neighboring
+// characters.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -1,7 +1,6 @@
-// Package strictyaml decodes YAML files that people write by hand, and explains every
-// mistake in them at once.
-// In: the bytes of one file and a Go value to fill. Out: the value, and findings that name
-// file, line, column, field, rule and remedy. Nothing in a file makes it panic.
+// Package strictyaml decodes YAML files that people write by hand, and explains every mistake in them at once.
+// In: the bytes of one file and a Go value to fill. Out: the value, and findings with file, line, column, field, rule and remedy. The package
+// doesn't panic for any content of a file.
 package strictyaml
 
 import (
@@ -14,16 +13,16 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Severity determines whether a finding stops the work.
+// Severity determines whether a finding prevents a command from continuing.
 type Severity string
 
-// Severities. A warning is reported and the work continues.
+// The severities. After a warning, a command continues.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
 )
 
-// Finding is one mistake, or doubtful setting, in a file.
+// Finding is one mistake or doubtful setting in a file.
 type Finding struct {
 	File     string   `json:"file"`
 	Line     int      `json:"line,omitempty"`   // from 1; 0 if the finding has no place
@@ -33,11 +32,11 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
 	Remedy   string   `json:"remedy,omitempty"`
-	// Derived means that the file doesn't have the section of the field: its value follows from other fields.
+	// Derived means that the file doesn't contain the section of the field, so that its value follows from other fields.
 	Derived bool `json:"-"`
 }
 
-// String returns the finding as one line, as compilers print them, without its remedy.
+// String returns the finding on one line in the form of a compiler's message. It doesn't contain the remedy.
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
@@ -55,10 +54,10 @@ func (f Finding) String() string {
 	return b.String()
 }
 
-// Findings are all findings of one or more files. They are an error.
+// Findings are findings about one or more files. They can be used as an error.
 type Findings []Finding
 
-// Error lists the findings, each with its remedy.
+// Error lists all findings, each with its remedy.
 func (fs Findings) Error() string {
 	var b strings.Builder
 	if len(fs) > 1 {
@@ -72,7 +71,7 @@ func (fs Findings) Error() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Summary returns the numbers of findings: "2 problems, 1 warning".
+// Summary returns the number of findings by severity, for example "2 problems, 1 warning".
 func (fs Findings) Summary() string {
 	var parts []string
 	if n := len(fs.Errors()); n > 0 {
@@ -87,10 +86,10 @@ func (fs Findings) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// ExitCode returns 1: the configuration is wrong.
+// ExitCode returns 1, because the configuration contains mistakes.
 func (fs Findings) ExitCode() int { return 1 }
 
-// Write prints one finding per line, with its remedy below.
+// Write prints each finding on one line, with its remedy on the next line.
 func (fs Findings) Write(w io.Writer) error {
 	for _, f := range fs {
 		line := f.String() + "\n"
@@ -104,7 +103,7 @@ func (fs Findings) Write(w io.Writer) error {
 	return nil
 }
 
-// Err returns the findings as an error if at least one of them is an error, and otherwise nil.
+// Err returns the findings as an error if at least one of them has the severity Error. Otherwise it returns nil.
 func (fs Findings) Err() error {
 	if len(fs.Errors()) == 0 {
 		return nil
@@ -128,7 +127,7 @@ func (fs Findings) with(s Severity) Findings {
 	return out
 }
 
-// Sort orders findings by file, line and column, and keeps the order of equals.
+// Sort sorts findings by file, line and column. Findings at the same position keep their order.
 func (fs Findings) Sort() {
 	sort.SliceStable(fs, func(i, j int) bool {
 		a, b := fs[i], fs[j]

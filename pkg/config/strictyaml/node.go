@@ -10,10 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Node converts a value to a YAML node: structs by their yaml tags (including omitempty and inline), maps
-// with sorted keys. It returns a *yaml.Node unchanged.
+// Node converts a value to a YAML node: structs by their yaml tags (including omitempty and inline), maps with sorted keys. If v is a
+// *yaml.Node, Node returns it unchanged.
 //
-// yaml.v3 can do that too, but it converts through text, which loses some values: "\n" becomes empty.
+// yaml.v3 can also convert values to nodes, but it converts them to text first, which loses some values. For example, "\n" becomes empty.
 func Node(v any) (*yaml.Node, error) {
 	if n, ok := v.(*yaml.Node); ok {
 		return n, nil
@@ -61,7 +61,7 @@ func textNode(s string) *yaml.Node {
 	return n
 }
 
-// floatNode keeps the type: 2.0 must not be decoded as the whole number 2.
+// floatNode keeps the type of a number: 2.0 must not be decoded as the integer 2.
 func floatNode(f float64) *yaml.Node {
 	s := strconv.FormatFloat(f, 'g', -1, 64)
 	if !strings.ContainsAny(s, ".eEn") {
@@ -123,7 +123,7 @@ func addStruct(n *yaml.Node, v reflect.Value) error {
 	return nil
 }
 
-// isEmpty implements omitempty: nil, empty, zero, or a struct of such fields.
+// isEmpty reports whether omitempty omits a value: nil, an empty or zero value, or a struct whose fields are all empty.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -148,8 +148,8 @@ func add(n *yaml.Node, key string, v reflect.Value) error {
 	return nil
 }
 
-// needsQuotes reports whether the encoder's own choice of style is not safe for a text: block
-// scalars with leading or trailing white space, and characters that editors hide.
+// needsQuotes reports whether a text must be quoted, because the style that the encoder would choose is not safe. This concerns block scalars
+// with leading or trailing white space, and characters that editors don't show.
 func needsQuotes(s string) bool {
 	if s != strings.TrimSpace(s) || s == "<<" || s == "=" {
 		return true

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Path leads to a field of a document: keys are strings, positions in a list ints.
+// Path is the path of a field in a document. Keys are strings, and positions in a list are ints.
 type Path []any
 
-// With returns the path extended by further steps.
+// With returns a new path that is extended by further steps.
 func (p Path) With(steps ...any) Path {
 	out := make(Path, 0, len(p)+len(steps))
 	return append(append(out, p...), steps...)
 }
 
-// String writes the path as machine-list[2].labels["a.b/c"].
+// String returns the path in the form machine-list[2].labels["a.b/c"].
 func (p Path) String() string {
 	var b strings.Builder
 	for _, step := range p {

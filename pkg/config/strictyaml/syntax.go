@@ -13,13 +13,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// searchBytes is the maximum size of files that are searched for the exact position of a mistake: the search parses them some 20 times.
+// searchBytes limits the size of files that are searched for the exact position of a mistake, because the search parses a file some 20 times.
 const searchBytes = 8 << 20
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxError returns the position of the mistake that the parser complains about, the
-// parser's message, and the remedy.
+// syntaxError returns the position of a mistake in the syntax, the message of the parser, and a remedy.
 func syntaxError(data []byte, err error) (line, column int, text, remedy string) {
 	line, text = parserError(err)
 	if len(data) <= searchBytes {
@@ -31,7 +30,7 @@ func syntaxError(data []byte, err error) (line, column int, text, remedy string)
 	return line, column1(data, line), text, syntaxRemedy(text)
 }
 
-// parserError splits the parser's message into the line number and the text.
+// parserError splits a message of the parser into the line number and the text.
 func parserError(err error) (line int, text string) {
 	text = strings.TrimPrefix(err.Error(), "yaml: ")
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
@@ -42,19 +41,20 @@ func parserError(err error) (line int, text string) {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
 	}
-	// The parser quotes the text after * and !, which may be the middle of a password.
+	// The parser quotes the text after * and !, which may be a part of a password.
 	if i := strings.IndexByte(text, '\''); i >= 0 && strings.Contains(text, "anchor") {
 		text = "unknown anchor"
 	}
 	return line, text
 }
 
-// mistake returns the line of the mistake. For some mistakes, the parser names the first line of the surrounding block, or the line before. mistake
-// finds the shortest beginning of the file for which the parser returns the same error: this beginning ends with the line of the mistake.
+// mistake returns the line of the mistake. For some mistakes, the parser reports the first line of the surrounding block, or the line before the
+// mistake. Therefore mistake searches for the shortest beginning of the file for which the parser returns the same error. Its last line is the
+// line of the mistake.
 func mistake(data []byte, err error, line int, text string) int {
 	switch {
 	case strings.Contains(text, "did not find expected ',' or"):
-		// A bracket isn't closed. The parser counts its line from 0.
+		// A bracket isn't closed. For this mistake, the parser counts lines from 0.
 		if i := strings.IndexAny(lineOf(data, line+1), "[{"); i >= 0 {
 			return line + 1
 		}
@@ -71,7 +71,7 @@ func mistake(data []byte, err error, line int, text string) int {
 		return line
 	}
 	if first > 0 {
-		// A quote that isn't closed ends at the next quote, so the error is about the text after the next quote.
+		// A quote that isn't closed ends at the next quote, so the parser reports an error in the text after the next quote.
 		if e := parseError(data[:ends[first-1]]); e != nil && strings.Contains(e.Error(), "unexpected end of stream") {
 			line, _ = parserError(e)
 			return line
@@ -80,7 +80,7 @@ func mistake(data []byte, err error, line int, text string) int {
 	return first + 1
 }
 
-// parseError returns the parser's error about a file.
+// parseError returns the parser's error about a text, or nil.
 func parseError(data []byte) error {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for range 2 { // a second document is an error
@@ -95,7 +95,7 @@ func parseError(data []byte) error {
 	return nil
 }
 
-// lineEnds returns the length of the first line, of the first two lines, and so on.
+// lineEnds returns the offsets at which the lines end: the length of the first line, of the first two lines, and so on.
 func lineEnds(data []byte) []int {
 	var out []int
 	for i, c := range data {
@@ -109,7 +109,7 @@ func lineEnds(data []byte) []int {
 	return out
 }
 
-// lineOf returns a line, counted from 1, or "" if it doesn't exist.
+// lineOf returns the line with the given number, counted from 1. It returns "" if there is no such line.
 func lineOf(data []byte, line int) string {
 	i := 1
 	for l := range bytes.Lines(data) {
@@ -121,7 +121,7 @@ func lineOf(data []byte, line int) string {
 	return ""
 }
 
-// column1 returns the column of the first character of a line's text.
+// column1 returns the column of the first character in a line that isn't a space.
 func column1(data []byte, line int) int {
 	l := strings.TrimRight(lineOf(data, line), "\r\n")
 	if indent := len(l) - len(strings.TrimLeft(l, " ")); indent < len(l) {

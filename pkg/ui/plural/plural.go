@@ -1,4 +1,4 @@
-// Package plural writes numbers of things as English does.
+// Package plural formats a number and a noun in correct English.
 // In: a number and a noun. Out: "1 job", "2 jobs".
 package plural
 
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Of formats a number of things: "0 jobs", "1 process", "2 retries".
+// Of returns the number followed by the noun: "0 jobs", "1 process", "2 retries".
 func Of[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	return strconv.FormatInt(int64(n), 10) + " " + Noun(n, noun)
 }
 
-// Noun returns the noun alone, in the form that goes with n. If the noun has several words, the last one changes.
+// Noun returns the noun without the number, in the singular or plural as n requires. If the noun has several words, only the last word changes.
 func Noun[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	last := noun[max(len(noun)-2, 0):]
 	switch {
@@ -26,7 +26,7 @@ func Noun[N ~int | ~int32 | ~int64 | ~uint64](n N, noun string) string {
 	return noun + "s"
 }
 
-// Times returns how often something happened: "once", "twice", "3 times".
+// Times returns a number of repetitions as text: "once", "twice", "3 times".
 func Times[N ~int | ~int32 | ~int64](n N) string {
 	switch n {
 	case 1:

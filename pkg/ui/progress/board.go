@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recentKept limits the number of lines below the table, and of warnings kept for the end.
+// recentKept limits the number of lines below the table, and the number of warnings that are kept for the end of the run.
 const recentKept = 50
 
 type cellState int
@@ -18,7 +18,7 @@ const (
 	failed
 )
 
-// cell is one phase of a row.
+// cell is one phase of a row of the table.
 type cell struct {
 	state       cellState
 	changes     int
@@ -27,7 +27,7 @@ type cell struct {
 	done, total int64
 }
 
-// row is one host or one service.
+// row is one row of the table: a host or a service.
 type row struct {
 	name    string
 	state   cellState
@@ -44,15 +44,15 @@ type row struct {
 	over    bool
 }
 
-// note is a line below the table. log has the last lines of a crashed container, which are shown at the end:
-// by then the pods may be gone, because a release that is reverted removes them.
+// note is a line below the table. log holds the last lines of a crashed container, which are shown at the end of the run. They are kept because
+// the pods may be gone by then: reverting a release removes its pods.
 type note struct {
 	state cellState // failed for failures, skipped for warnings, done for changes
 	text  string
 	log   []string
 }
 
-// failure is the reason why a row failed; it is printed at the end.
+// failure is the reason why a row failed. It is printed at the end of the run.
 type failure struct{ name, phase, err, hint string }
 
 // outcome is the result of a run: its figures, its failures, the rows that wait for failed rows, and the command that continues the run.
@@ -64,15 +64,15 @@ type outcome struct {
 	retry   string
 }
 
-// drawing is the part of the display that depends on the kind of run.
+// drawing is the part of the display that depends on the kind of run: on machines or on services.
 type drawing interface {
-	// figures returns the counts for the title.
+	// figures returns the counts for the title, such as "3 hosts".
 	figures(b *board) []string
-	// table draws the given rows, which are all or some of the board's.
+	// table draws the given rows, which are all rows of the board or some of them.
 	table(s screen, b *board, rows []*row) []string
 }
 
-// board is the content of the live table, built only from events.
+// board is the content of the live table. It is built only from events.
 type board struct {
 	kind    drawing
 	noun    string // the noun for a row: host, service
@@ -94,7 +94,7 @@ func newBoard(kind drawing, noun string) *board {
 	return &board{kind: kind, noun: noun, byName: map[string]*row{}}
 }
 
-// note adds a line below the table; warnings are shown again at the end.
+// note adds a line below the table. Warnings are also kept, and shown again at the end of the run.
 func (b *board) note(s cellState, text string, log ...string) {
 	n := note{s, line(text), log}
 	b.notes = append(b.notes, n)
@@ -106,7 +106,7 @@ func (b *board) note(s cellState, text string, log ...string) {
 	}
 }
 
-// row returns the row of a host or service. It adds the row if the start event didn't name it.
+// row returns the row of a host or service. It adds the row if the event that started the run didn't contain the name.
 func (b *board) row(name string) *row {
 	if r, ok := b.byName[name]; ok {
 		return r
@@ -117,7 +117,7 @@ func (b *board) row(name string) *row {
 	return r
 }
 
-// phase returns the index of a phase's column. It adds the column if needed.
+// phase returns the index of the column of a phase. It adds the column if needed.
 func (b *board) phase(name string) int {
 	if i := slices.Index(b.phases, name); i >= 0 {
 		return i
@@ -129,7 +129,7 @@ func (b *board) phase(name string) int {
 	return len(b.phases) - 1
 }
 
-// allChanges counts the applied, or planned, changes of all rows.
+// allChanges returns the number of changes of all rows. In a dry run, these are planned changes.
 func (b *board) allChanges() int {
 	n := b.changes
 	for _, r := range b.rows {
@@ -140,7 +140,7 @@ func (b *board) allChanges() int {
 	return n
 }
 
-// untold returns the failures that the summary does not name, such as failures that prevented a run from beginning.
+// untold returns the failures that are not in the summary, for example failures that prevented a run from beginning.
 func (b *board) untold() []failure {
 	if b.ending == nil {
 		return b.failed
@@ -162,7 +162,7 @@ func tallyRows(rows []*row) map[cellState]int {
 	return n
 }
 
-// pick returns at most n rows: all in their order, or first the rows that need attention.
+// pick returns at most n rows. If there are more than n rows, it prefers rows that need attention.
 func pick(rows []*row, n int) []*row {
 	if len(rows) <= n {
 		return rows

@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// hosts reads the events of a run on machines into a board: hosts × phases.
+// hosts applies the events of a run on machines to a board, whose table has a row per host and a column per phase.
 type hosts struct{ *board }
 
 func newHosts() hosts { return hosts{newBoard(grid{}, "host")} }
 
 func (b hosts) picture() *board { return b.board }
 
-// apply updates the board from one event.
+// apply updates the board with one event.
 func (b hosts) apply(e engine.Event) {
 	switch e.Kind {
 	case engine.EventRunStarted:
@@ -50,7 +50,7 @@ func (b hosts) apply(e engine.Event) {
 	r.state = hostState(r)
 }
 
-// hostState returns the state of a host as a whole: failed, running, done or pending.
+// hostState returns the state of the whole host: failed, running, done or pending.
 func hostState(r *row) cellState {
 	switch {
 	case r.aside:
@@ -73,7 +73,8 @@ func (b hosts) start(e engine.Event) {
 	}
 }
 
-// setAside marks a host as lost. Its phase may not be a column of the table, for example the dial.
+// setAside marks a host as lost, so that its row has the state failed. The phase of the event may have no column in the table, for example the
+// phase that connects to the host.
 func (b hosts) setAside(r *row, e engine.Event) {
 	r.aside = true
 	if i := slices.Index(b.phases, e.Phase); i >= 0 {
@@ -85,7 +86,7 @@ func (b hosts) setAside(r *row, e engine.Event) {
 	}
 }
 
-// blame shows a failure below the table, and keeps it for the end.
+// blame adds a failure below the table, and keeps it for the end of the run.
 func (b hosts) blame(e engine.Event) {
 	b.failed = append(b.failed, failure{e.Host, e.Phase, e.Error, e.Hint})
 	b.tell(failed, e, e.Error+arrow(e.Hint))
@@ -118,14 +119,14 @@ func (b hosts) applyPhase(r *row, i int, e engine.Event) {
 	}
 }
 
-// leave clears the current phase if it is i. Otherwise another phase is current, because phases may overlap.
+// leave clears the current phase of the row if the current phase is i. Phases may overlap, so that another phase may be current.
 func (r *row) leave(i int) {
 	if r.current == i {
 		r.current = -1
 	}
 }
 
-// tell adds a note with the names of the host and the phase.
+// tell adds a line below the table, beginning with the names of the host and the phase.
 func (b hosts) tell(s cellState, e engine.Event, text string) {
 	where := e.Host
 	if e.Phase != "" {
@@ -154,8 +155,8 @@ func hostsEnding(s *engine.Summary) *outcome {
 	return end
 }
 
-// Plain writes one line for each event of a run on machines that a person wants to read in a log. It omits
-// steps without changes, so that a second run prints only its header and its summary.
+// Plain writes lines for a log: one line for each event of a run on machines that is worth a line. It omits steps without changes, so that a
+// second run prints only its header and its summary.
 type Plain struct {
 	*log
 	told    map[[2]string]time.Time // host, phase: time of the last line
@@ -240,7 +241,7 @@ func (r *Plain) failed(e engine.Event) {
 	r.hint(e.Hint)
 }
 
-// say writes one line about a host's phase, or about the run if the event names neither.
+// say writes one line about a phase of a host. If the event contains neither, the line is about the run.
 func (r *Plain) say(e engine.Event, text string) {
 	r.told[[2]string{e.Host, e.Phase}] = e.Time
 	r.line(text, e.Host, e.Phase)
@@ -280,7 +281,7 @@ func describe(c *engine.Change) string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// totals returns the figures of a run that has ended.
+// totals returns the figures of a finished run as text.
 func totals(of string, changed, changes int, dry bool, took time.Duration) string {
 	did, n := fmt.Sprintf("%d changed", changed), plural.Of(changes, "change")
 	if dry {

@@ -15,7 +15,7 @@ const (
 	nowMin  = 18 // with fewer columns, the text of the running step is omitted
 )
 
-// grid draws hosts × phases.
+// grid draws a table with a row per host and a column per phase.
 type grid struct{}
 
 func (grid) figures(b *board) []string {
@@ -26,7 +26,7 @@ func (grid) figures(b *board) []string {
 	return parts
 }
 
-// table draws the chosen rows, and prints how many others there are.
+// table draws the given rows, and adds a line with the number of the other rows.
 func (g grid) table(s screen, b *board, rows []*row) []string {
 	host := s.names("host", rows)
 	var out []string
@@ -41,8 +41,8 @@ func (g grid) table(s screen, b *board, rows []*row) []string {
 	return out
 }
 
-// columns returns the width of each phase's column and of the gap between two, or nil if a grid
-// doesn't fit. Names are shortened, from the last column, before that happens.
+// columns returns the width of the column of each phase and of the gap between two columns. If the names of the phases are too long, it shortens
+// them, beginning with the last. It returns nil if the columns don't fit even with short names.
 func (grid) columns(s screen, phases []string, host int) (cols []int, gap int) {
 	if len(phases) == 0 {
 		return nil, 0
@@ -64,7 +64,7 @@ func (grid) columns(s screen, phases []string, host int) (cols []int, gap int) {
 	return cols, gap
 }
 
-// wanted returns the width of all columns with full names.
+// wanted returns the total width of the columns if no name is shortened.
 func wanted(phases []string, gap int) int {
 	n := 0
 	for _, p := range phases {
@@ -96,7 +96,7 @@ func (grid) cells(s screen, b *board, rows []*row, host int, cols []int, gap int
 	return out
 }
 
-// strips draws the table for a narrow screen: one sign per phase, then the current step.
+// strips draws the table for a narrow screen. Each row has one sign per phase, followed by the current step.
 func (grid) strips(s screen, b *board, rows []*row, host int) []string {
 	out := []string{s.p.Faint.Text(tui.Pad("host", host) + "  phases")}
 	for _, r := range rows {
@@ -129,8 +129,8 @@ func (s screen) cell(c cell, w int) string {
 	return sign + " " + tui.Pad(text, w-2)
 }
 
-// doing returns a host's current step with its progress, or the reason of its failure. If named is
-// set, the text begins with the phase, for tables without columns for phases.
+// doing returns the current step of a host with its progress, or the reason why the host failed. If named is set, the text begins with the name
+// of the phase; tables without columns for phases need that.
 func (s screen) doing(b *board, r *row, w int, named bool) string {
 	if r.state == failed {
 		return s.p.Bad.Text(ansi.Truncate(r.reason, w, "…"))
@@ -149,7 +149,7 @@ func (s screen) doing(b *board, r *row, w int, named bool) string {
 	return ansi.Truncate(text, w, "…")
 }
 
-// rest summarizes in one line the rows that are not shown.
+// rest summarizes the rows that are not shown in one line.
 func rest(b *board, shown []*row) string {
 	n, seen := tallyRows(b.rows), tallyRows(shown)
 	names := []struct {

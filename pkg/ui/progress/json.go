@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// JSON writes one event per line, as cluster.Event spells it. Durations are nanoseconds.
+// JSON writes one event per line, with the JSON field names of engine.Event. Durations are in nanoseconds.
 type JSON struct{ *jsonLines[engine.Event] }
 
 // NewJSON returns a renderer that writes JSON lines to w.
@@ -25,8 +25,8 @@ func newJSONLines[E any](w io.Writer) *jsonLines[E] {
 	return &jsonLines[E]{enc: enc}
 }
 
-// Emit writes an event. After the first write error it writes nothing: a run must not stop because
-// its reader has exited.
+// Emit writes an event. After the first write error it writes nothing, because a run must not stop when the program that reads the events has
+// exited.
 func (j *jsonLines[E]) Emit(e E) {
 	if j.err == nil {
 		j.err = j.enc.Encode(e)

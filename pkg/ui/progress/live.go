@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// frameEvery is the time between two frames; events in between are drawn together.
+// frameEvery is the time between two frames. Events that arrive between two frames are drawn together.
 const frameEvery = 100 * time.Millisecond
 
 // LiveOptions are the options of a live table.
@@ -25,19 +25,19 @@ type LiveOptions struct {
 	In     io.Reader // the keyboard; only read if it is a terminal
 	Out    io.Writer // the terminal
 	Colour bool
-	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a signal.
-	// If it is nil, this process receives os.Interrupt: the first cancels main's context. The
-	// second is sent after the terminal is restored, and ends the program.
+	// Interrupt is called for each Ctrl-C, which a terminal in raw mode doesn't turn into a signal. If Interrupt is nil, this process receives
+	// os.Interrupt for each Ctrl-C. The first signal cancels main's context. The second signal is sent after the terminal is restored, and ends
+	// the program.
 	Interrupt func()
-	// Now is the clock; nil is time.Now.
+	// Now returns the current time. If it is nil, time.Now is used.
 	Now func() time.Time
 }
 
-// Live draws hosts × phases on a terminal during the run, and leaves the final table with the
-// summary on the screen. Emit never waits for the screen.
+// Live draws a table of hosts and phases on a terminal during the run, and leaves the final table with the summary on the screen. Emit never
+// waits for the screen.
 type Live struct{ *live[engine.Event] }
 
-// live is a live table of any kind of events.
+// live is a live table for events of any type.
 type live[E any] struct {
 	opts    LiveOptions
 	lines   func() sinkOf[E] // returns the sink that replaces a screen that ends before the run
@@ -54,11 +54,10 @@ type live[E any] struct {
 	err   error
 }
 
-// sinkOf receives events.
+// sinkOf receives events of any type.
 type sinkOf[E any] interface{ Emit(e E) }
 
-// NewLive uses the terminal until Close. When ctx ends, the table shows that the run is finishing
-// its current steps.
+// NewLive starts to draw on the terminal, and stops in Close. When ctx ends, the table shows that the run is finishing its current steps.
 func NewLive(ctx context.Context, opts LiveOptions) *Live {
 	return &Live{newLive(ctx, opts, reader[engine.Event](newHosts()), func() sinkOf[engine.Event] { return NewPlain(opts.Out, opts.Colour) })}
 }
@@ -86,7 +85,7 @@ func newLive[E any](ctx context.Context, opts LiveOptions, run reader[E], lines 
 	return l
 }
 
-// Emit adds an event.
+// Emit adds an event to the queue. The next frame shows it.
 func (l *live[E]) Emit(e E) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,8 +109,8 @@ func (l *live[E]) Close() error {
 	return l.err
 }
 
-// run draws until the run has ended. If the screen ends earlier, after a second Ctrl-C or on a
-// terminal that can't be drawn on, it writes plain lines instead.
+// run draws the table until the run has ended. If drawing ends before the run, after a second Ctrl-C or because the terminal can't be drawn on,
+// the rest of the run is written as plain lines.
 func (l *live[E]) run() {
 	defer close(l.ended)
 	end, err := l.program.Run()
@@ -132,7 +131,7 @@ func (l *live[E]) run() {
 	}
 }
 
-// nextFrame waits for the time of the next frame, or for the end of the run, and empties the queue.
+// nextFrame waits until it is time for the next frame, or until the run has ended, and returns the events in the queue.
 func (l *live[E]) nextFrame() tea.Msg {
 	t := time.NewTimer(frameEvery)
 	defer t.Stop()
@@ -149,7 +148,7 @@ func (l *live[E]) nextFrame() tea.Msg {
 	return frame[E]{now: l.opts.Now(), events: events, closed: closed}
 }
 
-// keyboard returns in if it is a terminal, otherwise nil: Ctrl-C is then an ordinary signal.
+// keyboard returns in if it is a terminal. Otherwise it returns nil, and Ctrl-C is an ordinary signal.
 func keyboard(in io.Reader) io.Reader {
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// newModel returns the live table's model with its commands counted instead of run.
+// newModel returns the model of a live table. It counts interrupts instead of sending them.
 func newModel(interrupts *int) model[engine.Event] {
 	return model[engine.Event]{
 		run: newHosts(), p: tui.NewLinePalette(false), now: at(0),

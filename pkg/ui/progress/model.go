@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// reader keeps the current state of a run in a board, and applies events to the board.
+// reader keeps the current state of a run in a board. The method apply updates the board with an event.
 type reader[E any] interface {
 	apply(e E)
 	picture() *board
@@ -19,8 +19,8 @@ const (
 	footerStopping = "finishing the running steps… (Ctrl-C again stops at once)"
 )
 
-// model is the one tea.Model of a live table. Update does no I/O: events and the time arrive as
-// messages, and side effects are returned as commands.
+// model is the only tea.Model of a live table. Update does no I/O: events and the time arrive as messages, and Update returns side effects as
+// commands.
 type model[E any] struct {
 	run           reader[E]
 	p             tui.Palette
@@ -34,14 +34,14 @@ type model[E any] struct {
 	interrupt tea.Cmd // asks the run to stop
 }
 
-// frame carries the events since the last frame, and the time.
+// frame is a message with the events since the last frame, and the current time.
 type frame[E any] struct {
 	now    time.Time
 	events []E
 	closed bool
 }
 
-// stoppingMsg reports that the run was asked to stop by other means than the keyboard.
+// stoppingMsg reports that the run was asked to stop, but not with the keyboard.
 type stoppingMsg struct{}
 
 // Init implements tea.Model.
@@ -82,8 +82,8 @@ func (m model[E]) key(k tea.KeyMsg) (tea.Model, tea.Cmd) {
 	return m, m.interrupt
 }
 
-// View implements tea.Model. The last frame is empty: the lasting output is printed afterwards,
-// since a frame can't be higher than the screen.
+// View implements tea.Model. The last frame is empty. The output that stays on the screen is printed after it, since a frame can't be higher
+// than the screen.
 func (m model[E]) View() string {
 	if m.over {
 		return ""

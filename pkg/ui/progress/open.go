@@ -9,22 +9,21 @@ import (
 	"github.com/openpai/paictl/pkg/ui/iostreams"
 )
 
-// Renderer is a sink that must be closed when the run has ended, however it ended: the live table
-// restores the terminal in Close.
+// Renderer is a sink that must be closed at the end of the run, also after an error, because the live table restores the terminal in Close.
 type Renderer interface {
 	engine.Sink
 	Close() error
 }
 
-// ServiceRenderer is a Renderer of runs on services.
+// ServiceRenderer is the Renderer of a run on services.
 type ServiceRenderer interface {
 	services.Sink
 	Close() error
 }
 
-// Open chooses the rendering for all commands: JSON lines on stdout for format "json", the live
-// table if stderr is a screen, plain lines otherwise. Ask all questions (passwords, host keys)
-// before, because the live table reads the keyboard.
+// Open returns the renderer of a run on machines: JSON lines on stdout for format "json", otherwise the live table if stderr is a screen,
+// otherwise plain lines. Commands must ask all questions (passwords, host keys) before they call Open, because the live table reads the
+// keyboard.
 func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer {
 	switch {
 	case format == "json":
@@ -36,7 +35,7 @@ func Open(ctx context.Context, io *iostreams.IOStreams, format string) Renderer 
 	}
 }
 
-// OpenServices chooses the rendering of a run on services, as Open does for machines.
+// OpenServices returns the renderer of a run on services. It chooses the form as Open does.
 func OpenServices(ctx context.Context, io *iostreams.IOStreams, format string) ServiceRenderer {
 	switch {
 	case format == "json":

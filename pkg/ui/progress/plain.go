@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// progressEvery is the minimum time between lines about the progress of a long step.
+// progressEvery is the minimum time between two lines about the progress of one long step.
 const progressEvery = 10 * time.Second
 
-// log writes the lines of a run with any kind of events.
+// log writes lines about a run, for events of any type.
 type log struct {
 	w    *errWriter
 	p    tui.Palette
@@ -26,7 +26,7 @@ func newLog(w io.Writer, colour bool) *log {
 // Close returns the first write error.
 func (r *log) Close() error { return r.w.err }
 
-// align widens the columns for the given names.
+// align makes the columns wide enough for the given names.
 func (r *log) align(places ...[]string) {
 	r.wide = make([]int, len(places))
 	for i, names := range places {
@@ -41,7 +41,7 @@ func (r *log) start(title string, figures ...string) {
 	fmt.Fprintf(r.w, "%s: %s\n", r.p.Bold.Text(line(title)), strings.Join(figures, ", "))
 }
 
-// line writes the names of the subjects, followed by the text.
+// line writes one line: the names, such as host and phase, followed by the text.
 func (r *log) line(text string, where ...string) {
 	for i, name := range where {
 		if name == "" {
@@ -62,8 +62,7 @@ func (r *log) hint(text string) {
 	}
 }
 
-// errWriter keeps the first error, so that a renderer can continue without checking each line: a
-// run doesn't stop if its output can't be written.
+// errWriter keeps the first write error, so that a renderer needn't check each line. A run doesn't stop if its output can't be written.
 type errWriter struct {
 	w   io.Writer
 	err error

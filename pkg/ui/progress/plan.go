@@ -12,12 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// namesShown limits the list of hosts that share one plan; -o json has them all.
+// namesShown limits the number of hosts that are listed for a plan that they share. -o json lists all hosts.
 const namesShown = 8
 
-// WritePlan prints changes for a person: by host and phase, with + for additions, ~ for changes, -
-// for removals, and diffs below. Hosts that need the same changes are printed once, so that a plan
-// for many machines stays readable.
+// WritePlan prints changes for a person, by host and phase. It marks additions with +, changes with ~ and removals with -, and prints diffs
+// below the changes. Changes that several hosts need are printed only once, so that a plan for many machines stays readable.
 func WritePlan(w io.Writer, changes []engine.Change) error {
 	out := &errWriter{w: w}
 	if len(changes) == 0 {
@@ -68,7 +67,7 @@ func writeHostPlan(w io.Writer, changes []engine.Change) {
 	}
 }
 
-// tally counts the marks: "+30 ~10 -1".
+// tally counts the changes by mark, for example "+30 ~10 -1".
 func tally(changes []engine.Change) string {
 	n := map[string]int{}
 	for _, c := range changes {
@@ -83,7 +82,7 @@ func tally(changes []engine.Change) string {
 	return strings.Join(parts, " ")
 }
 
-// planKey returns a text that is equal for hosts that need the same changes in the same order.
+// planKey returns a text that is equal for two hosts if they need the same changes in the same order.
 func planKey(changes []engine.Change) string {
 	var b strings.Builder
 	for _, c := range changes {
@@ -92,7 +91,7 @@ func planKey(changes []engine.Change) string {
 	return b.String()
 }
 
-// groupBy splits changes by a key; the keys come in the order of their first change.
+// groupBy groups changes by a key. The keys are returned in the order of their first change.
 func groupBy(changes []engine.Change, key func(engine.Change) string) ([]string, map[string][]engine.Change) {
 	var order []string
 	groups := map[string][]engine.Change{}
@@ -106,7 +105,7 @@ func groupBy(changes []engine.Change, key func(engine.Change) string) ([]string,
 	return order, groups
 }
 
-// WriteServicePlan prints what a dry run found, by service, with diffs below.
+// WriteServicePlan prints the planned changes of a dry run, by service, with diffs below the changes.
 func WriteServicePlan(w io.Writer, events []services.Event) error {
 	out := &errWriter{w: w}
 	total, touched := 0, 0
@@ -144,7 +143,7 @@ func WriteServicePlan(w io.Writer, events []services.Event) error {
 	return out.err
 }
 
-// writeChange prints a change, and its diff below.
+// writeChange prints a change, with its diff on the lines below.
 func writeChange(w io.Writer, indent, text, diff string) {
 	fmt.Fprintf(w, "%s%s\n", indent, text)
 	for _, l := range lines(diff) {

@@ -20,8 +20,8 @@ import (
 	"github.com/openpai/paictl/test/output"
 )
 
-// serviceStory returns a start of five services up to the moment when one is ready, one waits for
-// its image, one failed and was taken back, and one waits.
+// serviceStory returns the events of a start of five services, up to the moment when one service is ready, one waits for its image, one failed
+// and was reverted, and one waits.
 func serviceStory() []services.Event {
 	on := func(s float64, kind, service, message string) services.Event {
 		return services.Event{Time: at(s), Kind: kind, Service: service, Message: message}

@@ -13,14 +13,14 @@ import (
 	"github.com/openpai/paictl/pkg/ui/tui"
 )
 
-// releases reads the events of a run on services into a board.
+// releases applies the events of a run on services to a board.
 type releases struct{ *board }
 
 func newReleases() releases { return releases{newBoard(states{}, "service")} }
 
 func (b releases) picture() *board { return b.board }
 
-// apply updates the board from one event.
+// apply updates the board with one event.
 func (b releases) apply(e services.Event) {
 	switch e.Kind {
 	case services.EventRunStarted:
@@ -42,7 +42,7 @@ func (b releases) apply(e services.Event) {
 	}
 }
 
-// service returns a service's row, and adds it as waiting if it doesn't exist.
+// service returns the row of a service. If the service has no row, it adds one in the state waiting.
 func (b releases) service(name string) *row {
 	r := b.row(name)
 	if r.word == "" {
@@ -89,7 +89,7 @@ func (b releases) applyTo(r *row, e services.Event) {
 	}
 }
 
-// progress updates how many pods are ready, and why others are not.
+// progress updates the number of ready pods, and the reason why other pods are not ready.
 func (r *row) progress(e services.Event) {
 	if e.Message != "" {
 		r.reason = line(e.Message)
@@ -107,7 +107,7 @@ func (r *row) end(s cellState, word string, took time.Duration, reason string) {
 	r.state, r.word, r.took, r.reason = s, word, took, reason
 }
 
-// readyReason returns the change to a service if the state doesn't show it.
+// readyReason returns a text about the change to a service, or "" if the state of its row already shows the change.
 func readyReason(e services.Event) string {
 	switch {
 	case e.Message != "":
@@ -138,7 +138,7 @@ const (
 	timeCols  = 6
 )
 
-// states draws a service in one line: its state, its pods, its time, and the reason.
+// states draws each service on one line: its state, pods, time and reason.
 type states struct{}
 
 func (states) figures(b *board) []string {
@@ -176,8 +176,8 @@ func (s screen) service(r *row, name int) string {
 	return strings.TrimRight(l+" "+reason, " ")
 }
 
-// servicePlain writes one line per event that a person wants to read in a log. A second run
-// prints its header, one line per service and its summary.
+// servicePlain writes lines for a log: one line for each event that is worth a line. A second run prints its header, one line per service and
+// its summary.
 type servicePlain struct{ *log }
 
 func newServicePlain(w io.Writer, colour bool) servicePlain { return servicePlain{newLog(w, colour)} }

@@ -35,8 +35,7 @@ func at(seconds float64) time.Time {
 
 var phases = []string{"preflight", "base", "containerd", "images", "init", "network", "join", "labels"}
 
-// story returns a run on three hosts, up to the moment when one has failed, one is loading
-// images and one waits.
+// story returns the events of a run on three hosts, up to the moment when one host has failed, one is loading images and one waits.
 func story() []engine.Event {
 	change := func(s float64, host, phase, action, target, detail string) engine.Event {
 		return engine.Event{Time: at(s), Kind: engine.EventChanged, Host: host, Phase: phase,
@@ -76,7 +75,7 @@ func story() []engine.Event {
 	}
 }
 
-// ending completes the story.
+// ending returns the events that complete the story.
 func ending() []engine.Event {
 	sum := &engine.Summary{
 		Command: "cluster up", Hosts: 3, Changed: 2, Changes: 41, RoundTrips: 9, Elapsed: 38 * time.Second,
@@ -93,7 +92,7 @@ func ending() []engine.Event {
 	}
 }
 
-// crowd returns a run on n hosts: one failed, two run, a fifth waits, the rest is done.
+// crowd returns the events of a run on n hosts. One host has failed, two are running, a fifth of the hosts wait, and the others are done.
 func crowd(n int) []engine.Event {
 	es := []engine.Event{{Time: at(0), Kind: engine.EventRunStarted, Message: "cluster up", Phases: phases}}
 	for i := range n {

@@ -28,10 +28,10 @@ func writeEnding(w io.Writer, e *outcome, p tui.Palette) {
 	}
 }
 
-// failedShown limits the causes that are printed; -o json has them all.
+// failedShown limits the number of failures that are printed. -o json lists all of them.
 const failedShown = 100
 
-// writeFailed prints failures with their remedies, indented.
+// writeFailed prints failures, each with its remedy on an indented line.
 func writeFailed(w io.Writer, fs []failure, style tui.Style) {
 	for _, f := range fs[:min(len(fs), failedShown)] {
 		where := line(f.name)

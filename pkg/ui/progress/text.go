@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// stepsBelow distinguishes the two meanings of an event's Total: a smaller number counts steps, a larger one bytes. A transfer of so few
-// bytes takes no time.
+// stepsBelow distinguishes the two meanings of Total in an event: a smaller number counts steps, a larger number counts bytes. Transfers of
+// fewer bytes take so little time that they need no progress.
 const stepsBelow = 1000
 
 // duration formats d for a person: "0.4 s", "38 s", "2 min 05 s", "1 h 02 min".
@@ -28,7 +28,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// amount formats the progress of a step: "12/310 MB" for bytes, "3/12" for steps, "" if unknown.
+// amount formats the progress of a step: "12/310 MB" for bytes, "3/12" for steps, "" if the total is unknown.
 func amount(done, total int64) string {
 	switch {
 	case total <= 0:
@@ -50,12 +50,12 @@ func amount(done, total int64) string {
 	return fmt.Sprintf("%.*f/%.*f %s", digits, float64(done)/unit, digits, float64(total)/unit, name)
 }
 
-// percent formats "38%"; total must be positive.
+// percent formats a share of total, for example "38%". total must be positive.
 func percent(done, total int64) string {
 	return fmt.Sprintf("%d%%", min(max(done, 0), total)*100/total)
 }
 
-// mark returns the sign before a change: + adds, - removes, ~ changes something.
+// mark returns the sign of a change: + for additions, - for removals, ~ for other changes.
 func mark(action string) string {
 	switch action {
 	case "create", "load", "import", "enable":
@@ -67,7 +67,7 @@ func mark(action string) string {
 	}
 }
 
-// line makes the output of hosts safe: escape sequences must not reach the screen.
+// line returns s as one safe line. The output of hosts may contain escape sequences, which must not reach the screen.
 func line(s string) string { return terminal.Line(s) }
 
 func lines(s string) []string { return terminal.Lines(s) }

@@ -15,14 +15,14 @@ const (
 	finalMax = 40 // rows in the table that stays on the screen
 )
 
-// screen draws a board for one size and one time. It holds no state.
+// screen draws a board for a given size and time. It holds no state of the run.
 type screen struct {
 	width, height int
 	now           time.Time
 	p             tui.Palette
 }
 
-// frame returns the display during the run: at most height-1 lines of width columns.
+// frame returns the display during the run: at most height-1 lines of at most width columns.
 func (s screen) frame(b *board, footer string) string {
 	if b.title == "" && len(b.rows) == 0 {
 		return ""
@@ -49,8 +49,8 @@ func (s screen) cut(lines []string) {
 	}
 }
 
-// share divides the height among rows and recent lines. Rows come first; if they don't fit, a few
-// recent lines are kept to show that the run makes progress.
+// share divides the height among the rows of the table and the recent lines below it. Rows have priority, but if not all rows fit, a few recent
+// lines are kept to show that the run makes progress.
 func (s screen) share(count, notes int) (rows, recent int) {
 	room := s.height - 1 - 5 // lines for the title, two blanks, the header and the footer
 	if room < 1 {
@@ -80,7 +80,7 @@ func (s screen) title(b *board) string {
 	return s.p.Bold.Text(b.title) + "  " + strings.Join(parts, " · ")
 }
 
-// names returns the width of the column of names.
+// names returns the width of the first column, which contains the names.
 func (s screen) names(title string, rows []*row) int {
 	w := tui.Width(title)
 	for _, r := range rows {

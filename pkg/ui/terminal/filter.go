@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of sequences, in characters: anything longer isn't a sequence, but text after a broken sequence.
+// Limits of the lengths of sequences, in characters. A longer sequence is treated as ordinary text.
 const (
 	maxControl = 64
 	maxString  = 4096
 )
 
-// Filter passes text to a terminal, without control sequences except colours. A sequence may be
-// split over several writes; it reaches the terminal only when it is complete.
+// Filter removes control sequences from text that is written to a terminal; colors can be kept. A sequence may be split over several writes. It
+// is passed on only when it is complete.
 type Filter struct {
 	w       io.Writer
 	colours bool
@@ -29,7 +29,7 @@ type Filter struct {
 
 type state int
 
-// The states of the parser, after ECMA-48.
+// The states of the parser, as in ECMA-48.
 const (
 	ground  state = iota
 	escape        // after ESC
@@ -38,10 +38,10 @@ const (
 	ending        // after ESC in such a string
 )
 
-// Colours returns a filter that also passes colours and carriage returns: logs have progress bars.
+// Colours returns a filter that passes text, colors and carriage returns. Progress bars in logs use carriage returns.
 func Colours(w io.Writer) *Filter { return &Filter{w: w, colours: true} }
 
-// Plain returns a filter that passes only text and ends of lines.
+// Plain returns a filter that passes only text and line ends.
 func Plain(w io.Writer) *Filter { return &Filter{w: w} }
 
 // Write implements io.Writer.
@@ -65,7 +65,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close turns colours off, because the next line on the screen belongs to another program. It doesn't close the writer.
+// Close turns colors off, because the next line on the screen belongs to another program. It doesn't close the writer.
 func (f *Filter) Close() error {
 	if !f.coloured {
 		return nil
@@ -75,7 +75,7 @@ func (f *Filter) Close() error {
 	return err
 }
 
-// take processes one character. A character that can't be part of a sequence ends it, and counts as text.
+// take processes one character. If the character can't be part of the current sequence, the sequence ends, and the character counts as text.
 func (f *Filter) take(r rune) {
 	switch f.state {
 	case escape:
@@ -123,7 +123,7 @@ func (f *Filter) afterEscape(r rune) {
 	}
 }
 
-// again processes a character that doesn't belong to the preceding sequence.
+// again ends the current sequence, and processes a character that doesn't belong to it.
 func (f *Filter) again(r rune) {
 	f.state = ground
 	f.take(r)
@@ -145,7 +145,8 @@ func (f *Filter) inControl(r rune) {
 	}
 }
 
-// isColour reports whether a sequence sets graphics (SGR): xterm's own sequences begin with a mark.
+// isColour reports whether a sequence sets colors and other graphics (SGR). It excludes xterm's own sequences, which begin with a mark such as
+// ">".
 func isColour(seq []byte) bool {
 	for _, c := range seq {
 		if (c < '0' || c > '9') && c != ';' && c != ':' {

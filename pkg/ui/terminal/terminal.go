@@ -1,7 +1,5 @@
-// Package terminal makes untrusted text safe for a user's terminal: annotations and messages of objects,
-// output of hosts and tasks, logs.
-// In: text that isn't trusted. Out: the same without characters that move the cursor, forge lines or send
-// commands to the terminal.
+// Package terminal makes untrusted text safe for a user's terminal: annotations and messages of objects, output of hosts and tasks, logs.
+// In: text that isn't trusted. Out: the same text without characters that move the cursor, forge lines or send commands to the terminal.
 package terminal
 
 import (
@@ -9,7 +7,7 @@ import (
 	"unicode"
 )
 
-// Line returns s as one line: white space becomes single spaces, control characters are removed.
+// Line returns s as one line. It replaces white space with single spaces, and removes control characters.
 func Line(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		switch {
@@ -23,7 +21,7 @@ func Line(s string) string {
 	}, s)), " ")
 }
 
-// Lines splits s into lines, keeping indentation.
+// Lines splits s into lines. It keeps their indentation, and removes control characters.
 func Lines(s string) []string {
 	var out []string
 	for l := range strings.Lines(s) {
@@ -38,11 +36,11 @@ func Lines(s string) []string {
 	return out
 }
 
-// Text returns s with its lines, each of them safe for a terminal.
+// Text returns s with its lines, each made safe for a terminal.
 func Text(s string) string { return strings.Join(Lines(s), "\n") }
 
-// Word returns s as one word, for lists that programs split at white space.
+// Word returns s as one word. Programs that split lists at white space can read it.
 func Word(s string) string { return strings.ReplaceAll(Line(s), " ", "_") }
 
-// Hidden reports whether a character has an effect other than being visible.
+// Hidden reports whether a character is a control character or changes the direction of text.
 func Hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }

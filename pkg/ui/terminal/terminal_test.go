@@ -28,7 +28,7 @@ func TestTextOfOthersStaysInItsLine(t *testing.T) {
 	assert.Equal(t, "a\n\tb", terminal.Text("a\a\n\tb\n"))
 }
 
-// hostile holds texts, and the part of each that reaches the screen.
+// hostile maps descriptions to texts, and to the parts of the texts that Colours and Plain pass.
 var hostile = map[string]struct{ in, colours, plain string }{
 	"text":                            {"hello\n", "hello\n", "hello\n"},
 	"a colour":                        {"\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m", "red"},

@@ -6,10 +6,10 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// Depth is the number of colours of a terminal.
+// Depth is how many colors a terminal can show.
 type Depth int
 
-// The depths. Without colour the output has no control sequences, so every meaning has a sign or a letter as well.
+// The depths. Without color the output contains no control sequences, so every meaning also has a sign or a letter.
 const (
 	NoColour Depth = iota
 	Colours16
@@ -17,12 +17,12 @@ const (
 	TrueColour
 )
 
-// Style is the style of a text. The zero style changes nothing.
+// Style is the color and weight of a text. The zero style changes nothing.
 type Style struct{ on string }
 
 const off = "\x1b[0m"
 
-// Text returns s in this style. It must not contain other styles.
+// Text returns t in this style. t must not contain other styles.
 func (s Style) Text(t string) string {
 	if s.on == "" || t == "" {
 		return t
@@ -30,10 +30,10 @@ func (s Style) Text(t string) string {
 	return s.on + t + off
 }
 
-// With returns both styles combined; the second one wins if they conflict.
+// With returns a style that combines both styles. If they conflict, more wins.
 func (s Style) With(more Style) Style { return Style{s.on + more.on} }
 
-// Over applies the style to a whole line that contains other styles.
+// Over applies the style to a whole line whose parts may have other styles.
 func (s Style) Over(line string) string {
 	if s.on == "" {
 		return line
@@ -41,22 +41,22 @@ func (s Style) Over(line string) string {
 	return s.on + strings.ReplaceAll(line, off, off+s.on) + off
 }
 
-// Palette holds the styles in use. People who confuse red and green can distinguish the meanings: the colours are from
-// Okabe and Ito (https://jfly.uni-koeln.de/color/), lightened or darkened until they can be read on the background.
+// Palette holds the styles in use. People who confuse red and green can distinguish the colors, which are from Okabe and Ito
+// (https://jfly.uni-koeln.de/color/) and lightened or darkened until they can be read on the background.
 type Palette struct {
 	Depth Depth
 	Light bool
 
 	Bold, Faint, Good, Bad, Warn, Busy, Accent, Head Style
-	// Selected is the style of the line that keys act on.
+	// Selected is the style of the selected line, which keys act on.
 	Selected Style
-	// Groups distinguish groups, such as virtual clusters; each group also has a letter.
+	// Groups holds the styles for groups, such as virtual clusters. Each group also has a letter.
 	Groups []Style
-	// Heat has the styles of a scale, from nothing to all.
+	// Heat holds the styles of a scale, from 0 to 100 %.
 	Heat []Style
 }
 
-// hue is one colour, for a dark and for a light background, with its number among the sixteen.
+// hue is a color in three forms: for a dark background, for a light background, and as one of the sixteen colors of a terminal.
 type hue struct{ dark, light, ansi string }
 
 var (
@@ -69,11 +69,11 @@ var (
 	yellow     = hue{"#F0E442", "#6B6300", "11"}
 	grey       = hue{"#B0B0B0", "#5A5A5A", "7"}
 	groupHues  = []hue{sky, orange, green, purple, yellow, blue, vermillion, grey}
-	// heatHues are cividis: dark to light on dark, light to dark on light.
+	// heatHues are colors of the cividis scale: from dark to light on a dark background, from light to dark on a light background.
 	heatHues = []hue{{"#5C6C84", "#8A8564", "4"}, {"#7C8290", "#77745F", "4"}, {"#A59C74", "#5D6470", "6"}, {"#D1BA58", "#3B4E6D", "3"}, {"#FEE838", "#00306F", "11"}}
 )
 
-// NewPalette returns the styles for a terminal.
+// NewPalette returns the styles for a terminal with the given number of colors. light means that the background is light.
 func NewPalette(d Depth, light bool) Palette {
 	p := Palette{Depth: d, Light: light}
 	for range groupHues {
@@ -106,7 +106,7 @@ func NewPalette(d Depth, light bool) Palette {
 	return p
 }
 
-// NewLinePalette returns the styles for lines that stay on the screen: the terminal's own sixteen colours, which fit its background.
+// NewLinePalette returns the styles for lines that stay on the screen. They use the terminal's own sixteen colors, which fit its background.
 func NewLinePalette(colour bool) Palette {
 	if colour {
 		return NewPalette(Colours16, false)
@@ -130,10 +130,10 @@ func (p Palette) style(h hue) Style {
 	return Style{"\x1b[" + profile.Color(text).Sequence(false) + "m"}
 }
 
-// Group returns the style of the i-th group.
+// Group returns the style of the i-th group. Styles repeat if there are more groups than styles.
 func (p Palette) Group(i int) Style { return p.Groups[i%len(p.Groups)] }
 
-// Letter returns the sign of the i-th group: A to Z, then a to z, then *.
+// Letter returns the letter of the i-th group: A to Z, then a to z, then * for all further groups.
 func Letter(i int) string {
 	switch {
 	case i < 26:

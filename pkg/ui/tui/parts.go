@@ -7,12 +7,12 @@ import (
 
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Spin returns the spinner at a time. It moves ten times a second.
+// Spin returns the character of the spinner for a time. It changes ten times a second.
 func Spin(now time.Time) string {
 	return string(spinner[int(now.UnixMilli()/100%int64(len(spinner)))])
 }
 
-// Signs of states, one column each.
+// Signs of states. Each is one column wide.
 const (
 	SignGood    = "✓"
 	SignBad     = "✗"
@@ -44,13 +44,13 @@ func Bar(w int, used, total int64) string {
 
 var levels = []rune("▁▂▃▄▅▆▇█")
 
-// Level returns one column for a share between 0 and 1, whose height can be read without colour.
+// Level returns a block, one column wide, whose height shows a share between 0 and 1 without color.
 func Level(share float64) string {
 	return string(levels[min(max(int(share*float64(len(levels))), 0), len(levels)-1)])
 }
 
-// Frame returns exactly height lines of at most width columns from a head, a body and a foot. If they don't fit, the body is
-// cut first, then the foot.
+// Frame returns exactly height lines of at most width columns from a head, a body and a foot. If the lines don't fit, it cuts the body first,
+// then the foot.
 func Frame(width, height int, head, body, foot []string) string {
 	height = max(height, 1)
 	room := max(height-len(head)-len(foot), 0)

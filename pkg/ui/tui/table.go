@@ -3,9 +3,9 @@ package tui
 // Column is a column of a table.
 type Column struct {
 	Title string
-	// Min is the minimum width in columns, Ideal the preferred width.
+	// Min is the minimum width in columns, and Ideal the preferred width.
 	Min, Ideal int
-	// Priority defines which columns are omitted if the screen is narrow: the highest first, 0 never.
+	// Priority determines the order in which columns are omitted on a narrow screen: the highest number first. A column with 0 is never omitted.
 	Priority int
 	// Grows means that the column takes the remaining width.
 	Grows bool
@@ -15,8 +15,8 @@ type Column struct {
 // gap is the number of spaces between two columns.
 const gap = 2
 
-// Layout divides width among columns. A column that is omitted gets 0. The result depends on the width alone, so that a table
-// doesn't move when the user scrolls.
+// Layout divides width among columns. The width of an omitted column is 0. The result depends only on width, so that a table doesn't move when
+// the user scrolls.
 func Layout(cols []Column, width int) []int {
 	out := make([]int, len(cols))
 	for i, c := range cols {
@@ -63,13 +63,13 @@ func taken(widths []int) int {
 	return max(n, 0)
 }
 
-// Cell is a text in a table.
+// Cell is the text of one cell of a table, with its style.
 type Cell struct {
 	Text  string
 	Style Style
 }
 
-// Row returns the cells beside each other, each cut to the width of its column.
+// Row returns the cells on one line, each cut to the width of its column.
 func Row(cols []Column, widths []int, cells []Cell) string {
 	b := make([]byte, 0, 256)
 	first := true
@@ -94,7 +94,8 @@ func Row(cols []Column, widths []int, cells []Cell) string {
 	return string(b)
 }
 
-// Titles returns the line above the rows. The column that the rows are sorted by has an arrow; sorted is -1 if they aren't sorted.
+// Titles returns the line above the rows. The title of the column that the rows are sorted by has an arrow. sorted is -1 if the rows aren't
+// sorted.
 func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	cells := make([]Cell, len(cols))
 	for i, c := range cols {
@@ -111,16 +112,16 @@ func Titles(cols []Column, widths []int, sorted int, down bool) string {
 	return Row(cols, widths, cells)
 }
 
-// Window is the visible part of a list: rows Top to Top+Height of Len, including the cursor.
+// Window is the visible part of a list of Len rows. It shows the rows from Top, up to Height rows, and always includes the cursor.
 type Window struct{ Top, Cursor, Height, Len int }
 
-// Move sets the cursor, and scrolls no further than needed.
+// Move sets the cursor, and scrolls only as far as needed.
 func (w *Window) Move(to int) {
 	w.Cursor = min(max(to, 0), max(w.Len-1, 0))
 	w.Settle()
 }
 
-// Settle moves the window so that the cursor is visible and the window is within the list.
+// Settle moves the window so that the cursor is visible and the window doesn't exceed the list.
 func (w *Window) Settle() {
 	h := max(w.Height, 1)
 	w.Cursor = min(max(w.Cursor, 0), max(w.Len-1, 0))
@@ -129,5 +130,5 @@ func (w *Window) Settle() {
 	w.Top = min(max(w.Top, 0), max(w.Len-h, 0))
 }
 
-// End returns the index after the last visible row.
+// End returns the index after the last visible row of the list.
 func (w *Window) End() int { return min(w.Top+max(w.Height, 1), w.Len) }

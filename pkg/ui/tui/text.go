@@ -8,7 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Width returns how many columns s takes on the screen.
+// Width returns the number of columns that s takes on the screen.
 func Width(s string) int {
 	if Plain(s) {
 		return len(s)
@@ -16,8 +16,8 @@ func Width(s string) int {
 	return ansi.StringWidth(s)
 }
 
-// Plain reports whether s is printable ASCII, which has one column per byte. Most strings are, and measuring is most of the work of
-// drawing a table.
+// Plain reports whether s is printable ASCII, whose width is its number of bytes. Most strings are, and measuring other strings is most of the
+// work of drawing a table.
 func Plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < 0x20 || s[i] > 0x7e {
@@ -27,7 +27,7 @@ func Plain(s string) bool {
 	return true
 }
 
-// Fill pads s to at least w columns.
+// Fill pads s with spaces to at least w columns.
 func Fill(s string, w int) string {
 	if n := w - Width(s); n > 0 {
 		return s + Spaces(n)
@@ -52,7 +52,7 @@ func Cut(s string, w int) string {
 // Pad pads or cuts s to exactly w columns.
 func Pad(s string, w int) string { return Fill(Cut(s, w), w) }
 
-// PadLeft pads or cuts s to exactly w columns, with the text at the right edge.
+// PadLeft pads or cuts s to exactly w columns. The text is at the right edge.
 func PadLeft(s string, w int) string {
 	s = Cut(s, w)
 	return Spaces(w-Width(s)) + s
@@ -74,7 +74,8 @@ func Spaces(n int) string {
 // Wrap breaks s into lines of at most w columns, between words if possible.
 func Wrap(s string, w int) []string { return strings.Split(ansi.Wrap(s, max(w, 1), ""), "\n") }
 
-// Beside puts right at the right edge of a line of w columns. If both don't fit, it returns left alone, cut.
+// Beside returns a line of w columns with left at its left edge and right at its right edge. It cuts left if necessary. If there is no room for
+// right, it returns only left.
 func Beside(left, right string, w int) string {
 	n := Width(right)
 	if n+2 > w {
@@ -83,7 +84,7 @@ func Beside(left, right string, w int) string {
 	return Pad(left, w-n) + right
 }
 
-// Clock formats d in at most six columns, for a table's cell: "4s", "1m05s", "2h03m", "12d".
+// Clock formats a duration in at most six columns for a cell of a table: "4s", "1m05s", "2h03m", "12d".
 func Clock(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
 	switch {
@@ -97,7 +98,7 @@ func Clock(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Age formats how long ago something was, in its largest unit: "4s", "12m", "5h", "3d".
+// Age formats a duration in its largest unit: "4s", "12m", "5h", "3d".
 func Age(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:

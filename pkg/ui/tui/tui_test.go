@@ -111,7 +111,7 @@ func TestALineInAStyleKeepsItBehindOthers(t *testing.T) {
 
 var rgb = regexp.MustCompile(`38;2;(\d+);(\d+);(\d+)`)
 
-// luminance returns the luminance of WCAG 2, https://www.w3.org/TR/WCAG22/#dfn-relative-luminance.
+// luminance returns the relative luminance of a color as WCAG 2 defines it, https://www.w3.org/TR/WCAG22/#dfn-relative-luminance.
 func luminance(r, g, b float64) float64 {
 	linear := func(c float64) float64 {
 		if c /= 255; c <= 0.04045 {
@@ -122,7 +122,7 @@ func luminance(r, g, b float64) float64 {
 	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 }
 
-// All text can be read: WCAG requires a contrast of 4.5:1, and 3:1 for signs as large as the cells of the heat map.
+// All text must be readable. WCAG requires a contrast of 4.5:1 for text, and 3:1 for signs that are as large as the cells of the heat map.
 func TestColoursCanBeReadOnDarkAndLight(t *testing.T) {
 	for _, light := range []bool{false, true} {
 		p := tui.NewPalette(tui.TrueColour, light)

@@ -1,4 +1,4 @@
-// Package backup is the commands "paictl cluster backup ...".
+// Package backup contains the commands "paictl cluster backup ...".
 // In: flags, a configuration folder, archives. Out: an archive of the cluster, and the contents of archives.
 package backup
 
@@ -142,8 +142,8 @@ func backupRun(ctx context.Context, opts *Options) (err error) {
 	return opts.told(made)
 }
 
-// write writes the archive to file or, if file is empty, to a new file whose name paictl chooses. without explains why the archive doesn't contain
-// the history of jobs; silent is the reason why the API of the cluster doesn't respond.
+// write writes the archive to file. If file is empty, it writes a new file whose name paictl chooses. silent is the reason why the API of the
+// cluster doesn't respond, or nil. The result without is the reason why the archive doesn't contain the history of jobs, or nil.
 func (opts *Options) write(ctx context.Context, s *session.Session, to target.Target, file string, head backup.Head, api *kube.Cluster, silent error) (made Made, without, err error) {
 	name, nameWithout := file, file
 	if file == "" {
@@ -173,13 +173,13 @@ func (opts *Options) write(ctx context.Context, s *session.Session, to target.Ta
 	return made, named.Without, err
 }
 
-// identify returns the cluster's id, which a restored cluster doesn't share, its UID, which a restored cluster shares, and its notes.
+// identify returns the ID of the cluster, its UID, and its notes about backups. A restored cluster gets a new ID but keeps the UID.
 func identify(ctx context.Context, api *kube.Cluster) (id, uid string, notes map[string]string, err error) {
 	uid, notes, err = kube.Identity(ctx, api.Client, backup.NotesName)
 	return backup.ID(uid, notes[backup.NoteRestored]), uid, notes, err
 }
 
-// save adds all parts. without explains why the history of jobs can't be saved, if that is already known.
+// save writes all parts of the backup. If the history of jobs can't be saved and this is already known, without is the reason.
 func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Writer, api *kube.Cluster, without error) error {
 	opts.say("saving the configuration, keys and etcd of " + s.Config.Kubernetes.Kubernetes.ClusterName)
 	if err := addFolder(w, s.Config.Dir); err != nil {
@@ -196,7 +196,7 @@ func (opts *Options) save(ctx context.Context, s *session.Session, w *backup.Wri
 	return addJobs(ctx, api, w)
 }
 
-// say prints progress for a user.
+// say prints a progress message, unless the output is for programs.
 func (opts *Options) say(what string) {
 	if opts.Output.Is("text") {
 		fmt.Fprintln(opts.Factory.IO.Err, what)
@@ -216,7 +216,7 @@ func (opts *Options) told(m Made) error {
 	return nil
 }
 
-// opened returns the flags for "verify" to open the new archive.
+// opened returns the flags that "verify" needs to decrypt the new archive.
 func (opts *Options) opened() string {
 	switch {
 	case opts.Seal.PassphraseFile != "":
@@ -237,7 +237,7 @@ func described(encrypted string) string {
 	return "NOT ENCRYPTED: keep it as you keep the root passwords of the machines"
 }
 
-// addFolder adds the configuration's files.
+// addFolder adds the configuration files to the backup.
 func addFolder(w *backup.Writer, dir string) error {
 	for _, name := range config.Files() {
 		err := addFile(w, backup.FolderConfig+name, filepath.Join(dir, name))
@@ -261,7 +261,7 @@ func addFile(w *backup.Writer, name, path string) error {
 	return w.Add(name, info.Size(), f)
 }
 
-// note records in the cluster the time of its last backup, and of the last backup with the history of jobs.
+// note records the time of the last backup in the cluster, and the time of the last backup with the history of jobs.
 func note(ctx context.Context, api *kube.Cluster, at time.Time, before map[string]string, without error) error {
 	patch, err := backup.Notes(before, at, without)
 	if err != nil {
@@ -271,8 +271,8 @@ func note(ctx context.Context, api *kube.Cluster, at time.Time, before map[strin
 	return err
 }
 
-// addJobs adds the history of jobs. If that fails, the cluster can still be saved, in a backup whose name shows that it
-// has no history.
+// addJobs adds the history of jobs to the backup. After an error, the cluster can still be saved without the history. The name of such a backup
+// shows that the history is missing.
 func addJobs(ctx context.Context, api *kube.Cluster, w *backup.Writer) error {
 	jobs, err := job.New(api)
 	if err != nil {

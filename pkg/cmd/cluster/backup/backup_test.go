@@ -50,7 +50,7 @@ func paictlIn(t *testing.T, getenv func(string) string, args ...string) (code in
 	return code, stdout.String(), stderr.String()
 }
 
-// folder returns a configuration of one machine that rejects connections.
+// folder returns a folder with the configuration of one machine. The machine rejects connections.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -66,7 +66,7 @@ func keysTar(t *testing.T, names ...string) []byte {
 	return keysTarOf(t, cert, key, names...)
 }
 
-// keysTarOf returns keys with the same certificate and key for all CAs.
+// keysTarOf returns an archive of keys in which all CAs have the same certificate and key.
 func keysTarOf(t *testing.T, cert, key []byte, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -139,7 +139,7 @@ func TestABackupWhoseKeysDoNotBelongTogetherIsNotWhole(t *testing.T) {
 	}
 }
 
-// archive writes a backup of the configuration into a folder.
+// archive writes a backup of the configuration conf into the folder dir, and returns its path.
 func archive(t *testing.T, dir, conf string, seal backup.Seal, edit func(text string) string, kubernetes ...string) string {
 	t.Helper()
 	at := time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
@@ -319,7 +319,7 @@ func TestOldBackupsAreListedAndDeleted(t *testing.T) {
 	assert.Contains(t, said, "no such file")
 }
 
-// A machine of the layout is reached with its login, under its name and its address.
+// paictl connects to a machine of the layout with the user and password in the layout, whether --to contains the machine's name or its address.
 func TestBackupsOnAMachineOfTheLayout(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -365,7 +365,7 @@ func TestBackupsOnAMachineOfTheLayout(t *testing.T) {
 	assert.FileExists(t, dir+"/"+name, "the latest stays")
 }
 
-// A transfer that ends early isn't a damaged backup.
+// A transfer that ends early must not be reported as a damaged backup.
 func TestAConnectionThatIsLostIsNoDamage(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := t.TempDir()
@@ -386,7 +386,8 @@ func TestAConnectionThatIsLostIsNoDamage(t *testing.T) {
 	assert.NotContains(t, said, "damaged")
 }
 
-// cutAfter returns the address of a server whose connections end after it has sent that many bytes.
+// cutAfter starts a proxy for server, and returns its address. The proxy closes each connection after the server has sent the given number of
+// bytes.
 func cutAfter(t *testing.T, server string, bytes int64) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -465,7 +466,7 @@ func TestBackupsInS3(t *testing.T) {
 	require.Zero(t, code, said)
 	assert.Equal(t, []string{name}, g.Names(t, "pai/"))
 
-	// Neither the flags nor the messages contain the key.
+	// Neither the flags nor the messages contain the secret key.
 	code, _, said = paictl(t, "cluster", "backup", "list", "--to", "s3://backups/pai", "--s3-endpoint", g.S3.Endpoint, "--s3-ca", g.S3.CA)
 	assert.Equal(t, cmdutil.ExitFailure, code)
 	assert.Contains(t, said, "AWS_SECRET_ACCESS_KEY")

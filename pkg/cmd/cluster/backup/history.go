@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// historyRun restores the history of jobs from a backup into a running cluster.
+// historyRun adds the history of jobs in a backup to a running cluster.
 func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, dir string) error {
 	m, _, err := archive{Factory: opts.Factory, File: opts.File, Keys: &opts.Keys, Place: &opts.Place}.each(ctx, func(name string, _ int64, r io.Reader) error {
 		if name != backup.PartJobs {
@@ -83,8 +83,8 @@ func historyRun(ctx context.Context, opts *RestoreOptions, s *session.Session, d
 	return nil
 }
 
-// historyOnDisk returns the history for a restore that writes it to the job controller's folder. If that folder can't be determined, it returns nil
-// and left explains why. Both results are empty if the backup has no history.
+// historyOnDisk returns the history for a restore that writes the history into the folder of the job controller. If this is not possible, it
+// returns nil and left contains the reason. If the backup has no history, it returns nil and "".
 func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *session.Session) (on *engine.RestoreHistory, left string, err error) {
 	if historyOf(m) < 0 {
 		return nil, "", nil
@@ -119,13 +119,13 @@ func historyOnDisk(ctx context.Context, m *backup.Manifest, dir string, s *sessi
 	return nil, "paictl doesn't make the job controller's volume", nil
 }
 
-// stays reports whether the data of a volume may still be on another machine that belongs to both the backup's cluster
-// and this one.
+// stays reports whether the data of a volume may already be on another machine. Only machines that belong both to the cluster of the backup and
+// to this cluster are considered.
 func stays(v catalogue.LocalVolume, m *backup.Manifest) bool {
 	return slices.ContainsFunc(m.Machines, func(of backup.Machine) bool { return of.Name != v.Node && slices.Contains(v.Machines, of.Name) })
 }
 
-// sameUID returns an error for the history of another cluster with the same name, unless --other-cluster allows it.
+// sameUID returns an error if the history belongs to another cluster with the same name, unless --other-cluster allows that.
 func (opts *RestoreOptions) sameUID(ctx context.Context, c kubernetes.Interface, m *backup.Manifest) error {
 	uid, _, err := kube.Identity(ctx, c, backup.NotesName)
 	switch {
@@ -155,12 +155,12 @@ func putBack(ctx context.Context, c *kube.Cluster, file string, size int64) (*ap
 	return jobs.History.PutBack(ctx, f, size)
 }
 
-// historyOf returns the index of the part with the history of jobs, or -1.
+// historyOf returns the index of the part that contains the history of jobs, or -1 if the backup has no such part.
 func historyOf(m *backup.Manifest) int {
 	return slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == backup.PartJobs })
 }
 
-// why returns the reason why a backup has no history of jobs, or "" if the reason isn't known.
+// why returns the reason why a backup has no history of jobs, beginning with a colon. It returns "" if the reason isn't known.
 func why(m *backup.Manifest) string {
 	for _, lacks := range m.Missing {
 		return ": " + terminal.Line(lacks.Why)

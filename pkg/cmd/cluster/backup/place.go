@@ -19,23 +19,23 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// places is the part of the help about the places for backups.
+// places is the part of the help texts that describes where backups can be stored.
 const places = `
 
 FOLDER is a folder of this machine, ssh://[USER@]HOST[:PORT]/FOLDER on another, or s3://BUCKET/PREFIX in S3-compatible
 storage; a FILE is one of these and the name of a backup. A HOST that is a machine of layout.yaml is reached as paictl reaches
 it, others as ssh does. S3 takes its credentials from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the file ~/.aws/credentials.`
 
-// placeFlags are the flags for connecting to the place of backups.
+// placeFlags are the flags that determine how to connect to the place where backups are stored.
 type placeFlags struct {
 	Endpoint string
 	Region   string
 	CA       string
-	// Machines are the machines of the configuration, and how host keys are accepted.
+	// Machines holds the flags for connections to machines. Backups can be stored on a machine.
 	Machines *session.Flags
 }
 
-// add adds the flags to a command that already has the flags of a configuration folder and of connections to its machines.
+// add adds the flags to a command. The command already has the flags for a configuration folder and for connections to its machines.
 func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	fl.Machines = machines
 	cmd.Flags().StringVar(&fl.Endpoint, "s3-endpoint", "", "`URL` of the S3 server (default: $AWS_ENDPOINT_URL, or Amazon's)")
@@ -44,7 +44,7 @@ func (fl *placeFlags) add(cmd *cobra.Command, machines *session.Flags) {
 	_ = cmd.MarkFlagFilename("s3-ca")
 }
 
-// addAlone adds the flags to a command that contacts machines only if a machine holds the backups.
+// addAlone adds the flags to a command that connects to a machine only if backups are stored there.
 func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	machines := &session.Flags{}
 	machines.AddConfig(cmd, f)
@@ -52,7 +52,7 @@ func (fl *placeFlags) addAlone(cmd *cobra.Command, f *cmdutil.Factory) {
 	fl.add(cmd, machines)
 }
 
-// again returns the flags for the same place.
+// again returns the flags that select the same place in another command.
 func (fl *placeFlags) again() string {
 	var out string
 	for _, flag := range []struct{ name, value string }{{"--s3-endpoint", fl.Endpoint}, {"--s3-region", fl.Region}, {"--s3-ca", fl.CA}} {
@@ -63,7 +63,7 @@ func (fl *placeFlags) again() string {
 	return out
 }
 
-// open returns the target of a place. The caller closes it.
+// open connects to the place where backups are stored. The caller must close the target.
 func (fl *placeFlags) open(f *cmdutil.Factory, place string) (target.Target, error) {
 	return target.Open(place, target.Options{
 		S3: target.S3{Endpoint: fl.Endpoint, Region: fl.Region, CA: fl.CA, Getenv: f.Getenv},
@@ -90,8 +90,8 @@ func (fl *placeFlags) client(f *cmdutil.Factory) *ssh.Client {
 	return ssh.NewClient(o)
 }
 
-// target returns the SSH target of a machine: one of the configuration, if it has that name or address. Otherwise ssh
-// resolves the name.
+// target returns how to connect to a machine with SSH. If the configuration contains a machine with this name or address, the settings of this
+// machine are used, unless m contains another user or port. Otherwise ssh resolves the name.
 func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 	t := ssh.Target{Address: m.Host, User: m.User, Port: m.Port}
 	_, err := os.Stat(filepath.Join(fl.Machines.Dir, config.LayoutFile))
@@ -118,7 +118,7 @@ func (fl *placeFlags) target(m target.Machine) (ssh.Target, error) {
 	return t, nil
 }
 
-// openFile opens an archive and returns its size in bytes.
+// openFile opens an archive. It also returns the size of the archive in bytes.
 func (fl *placeFlags) openFile(ctx context.Context, f *cmdutil.Factory, file string) (*opened, int64, error) {
 	place, name, err := target.Split(file)
 	if err != nil {
@@ -135,14 +135,14 @@ func (fl *placeFlags) openFile(ctx context.Context, f *cmdutil.Factory, file str
 	return &opened{ReadCloser: in, target: t}, size, nil
 }
 
-// opened closes its target when it is closed.
+// opened is an open archive. Close also closes the target.
 type opened struct {
 	io.ReadCloser
 	target target.Target
 	failed error
 }
 
-// Read implements io.Reader, and records an error that ended it early.
+// Read implements io.Reader. It keeps an error other than io.EOF in failed.
 func (o *opened) Read(b []byte) (int, error) {
 	n, err := o.ReadCloser.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -23,20 +23,20 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Rehearsal is the result of serving a backup's database.
+// Rehearsal is the result of a rehearsal, which starts etcd and the API server with the data of a backup.
 type Rehearsal struct {
 	*backup.Manifest `json:",inline"`
-	// Objects has the number of objects of the most important kinds.
+	// Objects holds the number of objects for the most important kinds.
 	Objects []KindCount `json:"objects"`
 }
 
-// KindCount is the number of objects of a kind.
+// KindCount is the number of objects of one kind.
 type KindCount struct {
 	Kind  string `json:"kind"`
 	Count int    `json:"count"`
 }
 
-// counted returns the kinds that a rehearsal counts.
+// counted returns the kinds whose objects a rehearsal counts.
 func counted() []schema.GroupVersionResource {
 	core := func(r string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: r}
@@ -50,8 +50,8 @@ func counted() []schema.GroupVersionResource {
 	}
 }
 
-// rehearse serves a backup's database on the loopback interface, as a restore would, and counts its objects. It removes all files that it wrote. It
-// also returns the size of the backup in bytes.
+// rehearse starts etcd and the API server with the data of a backup, as a restore would, and counts the objects. The programs listen only on the
+// loopback interface. rehearse removes all files that it wrote. It also returns the size of the backup in bytes.
 func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehearsal, size int64, err error) {
 	f := from.Factory
 	dir, err := os.MkdirTemp("", "paictl-rehearsal-")
@@ -77,7 +77,7 @@ func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehears
 		}
 		bundleDir = cmp.Or(settings.GetString("bundle"), bundle.DefaultDir)
 	}
-	// The programs end with the thread that started them.
+	// The programs end when the thread that started them ends.
 	ready, done := make(chan error), make(chan struct{})
 	defer close(done)
 	var s *sandbox.Sandbox
@@ -107,7 +107,7 @@ func rehearse(ctx context.Context, from archive, bundleDir string) (out *Rehears
 	return &Rehearsal{Manifest: m, Objects: objects}, size, nil
 }
 
-// encryption extracts the key for secrets at rest from a backup's keys.
+// encryption extracts the key for the encryption of Secrets from the keys in a backup.
 func encryption(keys, to string) error {
 	in, err := os.Open(keys)
 	if err != nil {
@@ -134,7 +134,7 @@ func encryption(keys, to string) error {
 	}
 }
 
-// count lists all objects of the important kinds, so that the API server has to decrypt and decode them.
+// count lists all objects of the important kinds. For that, the API server has to decrypt and decode them.
 func count(ctx context.Context, api *kube.Cluster) ([]KindCount, error) {
 	client, err := metadata.NewForConfig(api.Config)
 	if err != nil {

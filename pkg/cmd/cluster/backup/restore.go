@@ -37,9 +37,9 @@ type RestoreOptions struct {
 	File    string
 	DryRun  bool
 	Confirm string
-	// History restores only the history of jobs, into a running cluster.
+	// History means that only the history of jobs is restored, into a running cluster.
 	History bool
-	// OtherCluster allows the history of another cluster with the same name.
+	// OtherCluster allows restoring the history of another cluster with the same name.
 	OtherCluster bool
 }
 
@@ -95,7 +95,7 @@ FILE may be on another machine or in S3: see "paictl cluster backup".`,
 }
 
 func restoreRun(ctx context.Context, opts *RestoreOptions) error {
-	// If the terminal is closed, the keys must still be removed.
+	// If the terminal is closed, the keys on disk must still be removed.
 	if !signal.Ignored(syscall.SIGHUP) {
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -114,7 +114,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	case !opts.DryRun && opts.Confirm == "" && !io.CanPrompt():
 		return cmdutil.Usagef("paictl cluster restore must be confirmed, but there is no terminal to ask on: add --confirm %s", name)
 	}
-	// The parts contain the cluster's keys: other users can't read them, and they are removed at the end.
+	// The parts contain the keys of the cluster. Other users can't read them, and they are removed at the end.
 	dir, err := os.MkdirTemp("", "paictl-restore-")
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func restoreRun(ctx context.Context, opts *RestoreOptions) error {
 	return err
 }
 
-// needs returns the parts that the run must open: for the history, only the API of the cluster.
+// needs returns the parts that the session must open. A restore of the history needs only the API of the cluster.
 func (opts *RestoreOptions) needs() session.Needs {
 	if opts.History {
 		return session.Needs{ReadOnly: true, Format: "quiet"}
@@ -176,7 +176,7 @@ func (opts *RestoreOptions) needs() session.Needs {
 	return session.Needs{Bundle: true, ReadOnly: opts.DryRun, Format: opts.Output.String()}
 }
 
-// next lists the next steps for a cluster that was restored. left explains why the history of jobs wasn't restored.
+// next returns the next steps after a restore. left is the reason why the history of jobs wasn't restored, or "".
 func (opts *RestoreOptions) next(left string) string {
 	dir := hint.Quote(opts.Flags.Dir)
 	out := fmt.Sprintf("Bring back the rest:\n  paictl cluster kubeconfig -p %[1]s\n  paictl service start -p %[1]s\n", dir)
@@ -190,7 +190,7 @@ func (opts *RestoreOptions) next(left string) string {
 	return out
 }
 
-// parts returns the files for the machine that initialises the cluster.
+// parts returns the files that the restore needs on the machine that initializes the cluster.
 func parts(m *backup.Manifest, dir string) (*engine.RestoreParts, error) {
 	keys, err := unpacked(m, dir, backup.PartKeys)
 	if err != nil {
@@ -203,7 +203,7 @@ func parts(m *backup.Manifest, dir string) (*engine.RestoreParts, error) {
 	return &engine.RestoreParts{Keys: keys, Etcd: etcd}, nil
 }
 
-// unpacked returns a part of a backup below dir.
+// unpacked returns one part of a backup whose parts are in the folder dir.
 func unpacked(m *backup.Manifest, dir, name string) (engine.RestoreFile, error) {
 	i := slices.IndexFunc(m.Parts, func(p backup.Part) bool { return p.Name == name })
 	if i < 0 {
@@ -223,8 +223,8 @@ func checkKeys(file string) error {
 	return cluster.CheckKeys(f)
 }
 
-// readable returns an error for a Kubernetes release that may be unable to read the backup's objects: an earlier minor version, or a release that
-// is more than one minor version later.
+// readable returns an error if the Kubernetes release may be unable to read the objects of the backup: if the release is an earlier minor
+// version, or more than one minor version later.
 func readable(written, by string) error {
 	was, err := semver.NewVersion(written)
 	if err != nil {
@@ -245,10 +245,10 @@ func sameCluster(m *backup.Manifest, s *session.Session) error {
 	return nil
 }
 
-// localTime formats the time of a backup for people.
+// localTime formats the time of a backup in the local time zone.
 func localTime(m *backup.Manifest) string { return m.Time.Local().Format(time.RFC1123) }
 
-// fits returns an error for a backup whose objects would not work with the configuration.
+// fits returns an error if the objects in the backup would not work with the configuration.
 func fits(m *backup.Manifest, s *session.Session, dir string) error {
 	if err := sameCluster(m, s); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// sealFlags are the flags that define how an archive is encrypted.
+// sealFlags are the flags that determine how an archive is encrypted.
 type sealFlags struct {
 	Recipients     []string
 	RecipientFiles []string
@@ -42,12 +42,12 @@ func (fl *sealFlags) check() error {
 	if ways > 1 {
 		return cmdutil.Usagef("--recipient, --passphrase-file and --insecure-plain exclude each other")
 	}
-	// Check the keys before machines are queried.
+	// Check the keys before the machines are queried.
 	_, err := backup.Recipients(fl.Recipients, fl.RecipientFiles)
 	return err
 }
 
-// seal returns the encryption of the backup. It asks the user for a passphrase if no flag defines it.
+// seal returns how to encrypt the backup. It asks the user for a passphrase if no flag determines the encryption.
 func (fl *sealFlags) seal(f *cmdutil.Factory) (backup.Seal, error) {
 	switch {
 	case fl.Plain:
@@ -92,7 +92,7 @@ func readPassphrase(file string) (secret.String, error) {
 	return secret.String(line), nil
 }
 
-// keyFlags are the flags that define how an archive is decrypted.
+// keyFlags are the flags that determine how an archive is decrypted.
 type keyFlags struct {
 	Identities     []string
 	PassphraseFile string
@@ -105,7 +105,7 @@ func (fl *keyFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&fl.PassphraseFile, "passphrase-file", "", "open it with the passphrase in this `FILE`, its first line")
 }
 
-// again returns the flags for the same archive.
+// again returns the flags that decrypt the same archive in another command.
 func (fl *keyFlags) again() string {
 	var out string
 	for _, file := range fl.Identities {
@@ -137,7 +137,7 @@ func (fl *keyFlags) keys(f *cmdutil.Factory) (backup.Keys, error) {
 	return k, nil
 }
 
-// archive is an archive to read, with its keys.
+// archive is an archive that a command reads, with the flags to find and decrypt it.
 type archive struct {
 	Factory *cmdutil.Factory
 	File    string
@@ -145,8 +145,8 @@ type archive struct {
 	Place   *placeFlags
 }
 
-// each reads an archive, and calls part, which may be nil, with each of its parts. It also returns the size of the archive in bytes.
-// Its errors contain the name of the file.
+// each reads an archive, and calls part for each of its parts. part may be nil. each also returns the manifest, and the size of the archive in
+// bytes. Errors contain the name of the file.
 func (a archive) each(ctx context.Context, part func(string, int64, io.Reader) error) (*backup.Manifest, int64, error) {
 	keys, err := a.Keys.keys(a.Factory)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// unpack writes the parts of an archive below dir, which must be empty or missing, and returns the manifest. If it fails, it removes the
-// files that it wrote.
+// unpack writes the parts of an archive into the folder dir, which must be empty or missing, and returns the manifest. After an error, it
+// removes the files that it wrote.
 func (a archive) unpack(ctx context.Context, dir string) (m *backup.Manifest, size int64, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, 0, err
@@ -106,7 +106,7 @@ func extractRun(ctx context.Context, opts *ExtractOptions) error {
 	return nil
 }
 
-// completeFile completes the name of a backup.
+// completeFile completes the name of a file with a backup.
 func completeFile(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

@@ -25,7 +25,7 @@ type VerifyOptions struct {
 	Keys    keyFlags
 	Place   placeFlags
 	File    string
-	// Rehearse serves the database with the bundle's programs.
+	// Rehearse starts etcd and the API server of the bundle with the data of the backup.
 	Rehearse bool
 	Bundle   string
 }
@@ -63,8 +63,7 @@ deleted at the end. FILE may be on another machine or in S3: see "paictl cluster
 	return cmd
 }
 
-// checkedKeys checks the part with the cluster's keys, as a restore does: checksums don't show whether the keys belong
-// together.
+// checkedKeys checks the part with the keys of the cluster as a restore does, because checksums don't show whether the keys belong together.
 func checkedKeys(name string, _ int64, r io.Reader) error {
 	if name != backup.PartKeys {
 		return nil

@@ -18,15 +18,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Options are the settings for running git.
+// Options determine how git is run.
 type Options struct {
-	// Ask allows git and ssh to prompt at the terminal. Otherwise, repositories that need a password fail.
+	// Ask allows git and ssh to ask the user for passwords on the terminal. Otherwise repositories that need a password can't be fetched.
 	Ask bool
-	// Environ is the environment, or os.Environ() if nil; git gets only the variables that it needs.
+	// Environ is the environment. If it is nil, os.Environ() is used. git gets only the variables that it needs.
 	Environ []string
 }
 
-// Open fetches a folder from a repository, or opens a local one. The caller must call Close.
+// Open returns a local folder, or fetches a folder from a git repository. The caller must call Close.
 func Open(ctx context.Context, text string, o Options) (*Folder, error) {
 	if !IsGit(text) {
 		return &Folder{Dir: text, Close: func() error { return nil }}, nil
@@ -62,7 +62,7 @@ type git struct {
 	options   Options
 }
 
-// fetch fetches one commit without its history, and writes the folder.
+// fetch fetches one commit without its history, and writes the files of the folder.
 func (g git) fetch(ctx context.Context) (commit string, err error) {
 	ref := g.reference.ref
 	if ref == "" {
@@ -75,7 +75,7 @@ func (g git) fetch(ctx context.Context) (commit string, err error) {
 		if !wholeCommit.MatchString(ref) {
 			return "", err
 		}
-		// The server doesn't allow fetching a single commit by name: fetch all commits, and search for the commit.
+		// The server doesn't allow fetching a single commit by its name. Fetch all branches and tags, and search them for the commit.
 		if _, err := g.run(ctx, "fetch", "--quiet", "--end-of-options", g.reference.url, "+refs/heads/*:refs/remotes/r/*", "+refs/tags/*:refs/tags/*"); err != nil {
 			return "", err
 		}
@@ -105,8 +105,8 @@ func (g git) checkout(ctx context.Context, commit string) error {
 	return nil
 }
 
-// settings apply to every run: programs and hooks of the repository aren't executed, links are not followed
-// out of it, and only the usual transports are used.
+// settings returns the settings for every run of git. With these settings, git doesn't execute programs and hooks of the repository, doesn't
+// follow links out of the repository, and uses only the usual transports.
 func (g git) settings() [][2]string {
 	s := [][2]string{
 		{"core.hooksPath", os.DevNull}, {"core.symlinks", "false"}, {"core.fsmonitor", "false"}, {"gc.auto", "0"},
@@ -121,8 +121,7 @@ func (g git) settings() [][2]string {
 	return s
 }
 
-// run runs git in the temporary folder and returns its output. The error contains git's message,
-// without credentials.
+// run runs git in the temporary folder, and returns its output. An error contains the message of git without credentials.
 func (g git) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, g.program, args...)
 	cmd.Dir = g.dir
@@ -143,7 +142,7 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// said returns git's error message as one line: its first lines, without general advice.
+// said returns the first lines of git's error message on one line. It omits general advice.
 func (g git) said(stderr string, err error) string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSpace(stderr), "\n") {
@@ -177,8 +176,8 @@ func (g git) remedy(stderr string) string {
 	return "check that it works with: git ls-remote " + g.reference.url
 }
 
-// passed are the variables that are passed to git: the locations of programs, keys and proxies.
-// Variables that would make it use another repository, such as GIT_DIR, are left out.
+// passed lists the variables that are passed to git: the locations of programs, keys and proxies. Variables that would make git use another
+// repository, such as GIT_DIR, are not in the list.
 var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "SSH_ASKPASS",
 	"GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "TERM", "DISPLAY",
 	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}

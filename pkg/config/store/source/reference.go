@@ -1,7 +1,6 @@
-// Package source fetches a configuration folder from its storage.
-// In: a folder, or a reference to a git repository in go-getter's form:
-// git::URL//path?ref=REF. Out: a folder on this machine, and a description without
-// credentials.
+// Package source provides a configuration folder, which may be in a git repository.
+// In: a folder, or a reference to a git repository in go-getter's form: git::URL//path?ref=REF. Out: a folder on this machine, and a description
+// without credentials.
 package source
 
 import (
@@ -19,7 +18,7 @@ const gitPrefix = "git::"
 
 const remedyReference = "write git::https://host/repository.git//folder?ref=BRANCH, git::ssh://git@host/repository.git, git::file:///repository, or a folder"
 
-// reference is a folder in a git repository.
+// reference refers to a folder in a git repository.
 type reference struct {
 	url    string // without credentials of HTTP
 	login  *url.Userinfo
@@ -27,10 +26,10 @@ type reference struct {
 	ref    string // "" is the repository's HEAD
 }
 
-// IsGit reports whether a reference is to a git repository; otherwise it is a folder.
+// IsGit reports whether a text refers to a git repository and not to a local folder.
 func IsGit(text string) bool { return strings.HasPrefix(text, gitPrefix) }
 
-// parse parses a reference. Its errors contain no part of the text that may be a password.
+// parse parses a reference to a git repository. Errors don't contain any part of the text that may be a password.
 func parse(text string) (reference, error) {
 	rest, query, _ := strings.Cut(strings.TrimPrefix(text, gitPrefix), "?")
 	var r reference
@@ -70,7 +69,7 @@ func parseQuery(query string) (ref string, err error) {
 	return ref, nil
 }
 
-// scpLike is user@host:path, ssh's short form.
+// scpLike matches the short form of ssh, user@host:path.
 var scpLike = regexp.MustCompile(`^[A-Za-z0-9_.-]+@[A-Za-z0-9_.-]+:[^:]`)
 
 func (r *reference) checkURL(scheme string) error {
@@ -88,7 +87,7 @@ func (r *reference) checkURL(scheme string) error {
 	if err != nil || scheme != "file://" && u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") {
 		return hint.Errorf(remedyReference, "the reference names no repository")
 	}
-	// Other users would see a password among the arguments in the list of processes.
+	// A password in the arguments of git would be visible to other users in the list of processes.
 	if u.User != nil && (scheme == "https://" || scheme == "http://") {
 		r.login, u.User = u.User, nil
 		r.url = u.String()
@@ -99,7 +98,7 @@ func (r *reference) checkURL(scheme string) error {
 	return nil
 }
 
-// String describes the reference, without credentials.
+// String returns the reference without credentials.
 func (r reference) String() string {
 	text := gitPrefix + r.url
 	if r.folder != "" {
@@ -113,11 +112,11 @@ func (r reference) String() string {
 
 var userinfo = regexp.MustCompile(`://[^/@\s']*@`)
 
-// minPassword is the minimum length of passwords that are searched for in messages. git doesn't know the password, so it is in a message
-// only if a server repeats it. Replacing a shorter one would also replace parts of other words, which would reveal it.
+// minPassword is the minimum length of a password that is replaced in messages. Messages contain the password only if a server repeats it.
+// Replacing a shorter password would also replace parts of other words, and so reveal the password.
 const minPassword = 8
 
-// masked hides credentials in git's messages.
+// masked masks the credentials in a message of git.
 func (r reference) masked(text string) string {
 	text = userinfo.ReplaceAllString(text, "://"+secret.Mask+"@")
 	if password, _ := r.login.Password(); len(password) >= minPassword {
@@ -129,11 +128,11 @@ func (r reference) masked(text string) string {
 // Folder is a configuration folder on this machine.
 type Folder struct {
 	Dir string
-	// Source is where a fetched folder came from, or "" for a given one.
+	// Source describes where a fetched folder came from. It is "" for a local folder.
 	Source string
-	// Commit is the fetched commit.
+	// Commit is the name of the fetched commit.
 	Commit string
-	// Close removes the fetched files.
+	// Close removes the fetched files. It does nothing for a local folder.
 	Close func() error
 }
 

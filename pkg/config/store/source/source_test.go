@@ -64,8 +64,7 @@ func TestAReferenceThatIsNoneIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-// repository makes a git repository with two commits, the first of them tagged v1, and
-// returns its folder and the first commit.
+// repository creates a git repository with two commits, and returns its folder and the first commit. The first commit has the tag v1.
 func repository(t *testing.T) (dir, first string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -104,7 +103,7 @@ func TestAFolderIsFetchedAtABranchATagOrACommit(t *testing.T) {
 	for query, want := range map[string]string{"": "two", "?ref=main": "two", "?ref=v1": "one", "?ref=feature/x": "three", "?ref=" + first: "one"} {
 		t.Run("ref "+query, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			// The caller's own repository must not be used.
+			// The repository in the caller's environment must not be used.
 			t.Setenv("GIT_DIR", "/nowhere")
 			f, err := Open(t.Context(), "git::file://"+dir+"//clusters/a"+query, Options{})
 			require.NoError(t, err)

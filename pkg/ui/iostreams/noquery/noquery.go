@@ -1,9 +1,9 @@
-// Package noquery prevents queries to the terminal for its colours when the program starts.
+// Package noquery prevents the program from querying the terminal for its colors at the start.
 //
-// bubbletea v1 sends the query in its init, for every command: a terminal that doesn't respond makes each command five seconds slower, and text
-// that is typed during that time is lost. It doesn't query terminals whose TERM begins with screen. Go initializes packages in the order of their
-// import paths if they don't depend on each other, so this package, which has almost no dependencies, comes before bubbletea's dependencies. A test
-// of cmd/paictl checks that.
+// bubbletea v1 sends the query in its init, for every command: if the terminal doesn't respond, each command takes five seconds longer, and text
+// that is typed during this time is lost. bubbletea doesn't query terminals whose TERM begins with screen, so this package sets TERM to screen.
+// Go initializes packages in the order of their import paths if they don't depend on each other, so this package, which has almost no
+// dependencies, comes before bubbletea's dependencies. A test of cmd/paictl checks that.
 package noquery
 
 import "os"
