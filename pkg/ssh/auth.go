@@ -16,25 +16,25 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// maxAuthRounds limits the connections made for one authentication: OpenSSH closes a connection after six rejected keys, and an agent may hold a
-// dozen.
+// maxAuthRounds is the maximum number of connections for one authentication. Several connections may be necessary, because OpenSSH closes a
+// connection after six rejected keys, and an agent may hold a dozen.
 const maxAuthRounds = 3
 
 // agentPatience is how long an agent may take to list its keys.
 const agentPatience = 5 * time.Second
 
-// errRefused ends a handshake after all methods have been tried.
+// errRefused ends a handshake in which no further method can be tried.
 var errRefused = errors.New("no authentication method is left")
 
-// authStep is one method to try.
+// authStep is an authentication method to try.
 type authStep struct {
 	method string // "publickey", "password", "keyboard-interactive"
 	label  string // for errors
-	// make returns the method. If it returns an error, the step is skipped, and the error becomes part of the message.
+	// make returns the method. If make returns an error, the step is skipped, and the error becomes part of the final error.
 	make func() (ssh.AuthMethod, error)
 }
 
-// authenticator tries the methods of authentication at one host, over more than one connection if the server disconnects in between.
+// authenticator tries the authentication methods at a host. It may need several connections, because the server may disconnect in between.
 type authenticator struct {
 	e     *endpoint
 	steps []authStep
@@ -49,8 +49,8 @@ type authenticator struct {
 	asked   string // a question of the server that only a person can answer
 }
 
-// authenticator lists the methods in the order of the attempts: the given key, the given password, the agent, the configuration's keys, the usual
-// files.
+// authenticator returns an authenticator with the methods in the order in which they are tried: the target's key, the target's password, the agent's
+// keys, the keys in the configuration, the default key files, and a password that a person types.
 func (c *Client) authenticator(e *endpoint) *authenticator {
 	a := &authenticator{e: e, close: func() {}}
 	if e.keyFile != "" {
@@ -88,7 +88,7 @@ func (a *authenticator) key(path string, load func() (ssh.Signer, error)) {
 	}})
 }
 
-// file adds a key file if it exists and wasn't named before.
+// file adds a key file if the file exists and wasn't added before.
 func (a *authenticator) file(c *Client, path string) {
 	if path == a.e.keyFile || slices.ContainsFunc(a.steps, func(s authStep) bool { return s.label == describe(path) }) {
 		return
@@ -99,7 +99,7 @@ func (a *authenticator) file(c *Client, path string) {
 	a.key(path, func() (ssh.Signer, error) { return c.keys.load(path, "") })
 }
 
-// passwords adds both methods that servers use to accept a password.
+// passwords adds the two methods with which servers accept a password.
 func (a *authenticator) passwords(get func() (string, error)) {
 	a.steps = append(a.steps, authStep{method: "password", label: "password", make: func() (ssh.AuthMethod, error) {
 		pw, err := get()
@@ -113,8 +113,8 @@ func (a *authenticator) passwords(get func() (string, error)) {
 	}})
 }
 
-// answers responds to the first question with the password. It fails at another question, because only a person can answer it: the server wants a
-// new password for an expired password, or a code.
+// answers returns a function that replies to the server's first question with the password. It fails at a further question, because only a person can
+// answer that: the server requests a code, or a new password because the password has expired.
 func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChallenge {
 	answered, said := false, ""
 	return func(_, instruction string, questions []string, echos []bool) ([]string, error) {
@@ -133,7 +133,7 @@ func (a *authenticator) answers(password string) ssh.KeyboardInteractiveChalleng
 	}
 }
 
-// agent adds the agent's keys. It adds no keys if the agent does not respond.
+// agent adds the keys of the agent. It adds no keys if the agent doesn't respond.
 func (a *authenticator) agent(socket string) {
 	if socket == "" {
 		return
@@ -158,7 +158,7 @@ func (a *authenticator) agent(socket string) {
 	}
 }
 
-// configured reports whether an agent's key is one of the files that were named.
+// configured reports whether a key of the agent belongs to one of the configured key files.
 func (a *authenticator) configured(key ssh.PublicKey) bool {
 	for _, path := range append([]string{a.e.keyFile}, a.e.identities...) {
 		if public := publicHalf(path); public != nil && string(public.Marshal()) == string(key.Marshal()) {
@@ -168,7 +168,7 @@ func (a *authenticator) configured(key ssh.PublicKey) bool {
 	return false
 }
 
-// pick returns the handshake's callback: it returns the next method to try.
+// pick returns the next method to try that the server allows. The handshake calls it.
 func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
 	a.begun = true
 	a.allowed = ctx.AllowedMethods
@@ -190,7 +190,7 @@ func (a *authenticator) pick(ctx *ssh.ClientAuthContext) (ssh.AuthMethod, error)
 	return nil, errRefused
 }
 
-// error explains which methods were tried, which the server would accept, and the remedy.
+// error returns an error that lists the methods that were tried and the methods that the server allows, with a remedy.
 func (a *authenticator) error() error {
 	tried := "nothing"
 	if len(a.tried) > 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/sshtest"
 )
 
-// writeKey makes a key file, with a passphrase if one is given.
+// writeKey creates a key file, which is encrypted if passphrase isn't empty, and returns the public key.
 func writeKey(t *testing.T, path, kind, passphrase string) cssh.PublicKey {
 	t.Helper()
 	var key any
@@ -49,7 +49,7 @@ func writeKey(t *testing.T, path, kind, passphrase string) cssh.PublicKey {
 	return signer.PublicKey()
 }
 
-// startAgent serves keys on a socket, as ssh-agent does.
+// startAgent serves n new keys on a socket, as ssh-agent does.
 func startAgent(t *testing.T, n int) (socket string, keys []cssh.PublicKey) {
 	t.Helper()
 	ring := agent.NewKeyring()

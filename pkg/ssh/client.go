@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Client is the Dialer for real machines. It keeps one connection per host, shared by all callers
-// of Dial for it, and one per jump host, shared by all hosts behind it.
+// Client is a Dialer for real machines. It keeps one connection per host, which all callers of Dial for the host share, and one connection per jump
+// host, which all hosts behind it share.
 type Client struct {
 	o         Options
 	person    *person
@@ -29,8 +29,7 @@ type Client struct {
 	closed  bool
 }
 
-// entry is one connection and the number of its users. conn and err are set once ready
-// is closed.
+// entry is a connection with the number of its users. conn and err are set when ready is closed.
 type entry struct {
 	key   string
 	refs  int
@@ -39,7 +38,7 @@ type entry struct {
 	err   error
 }
 
-// NewClient returns a client. It doesn't connect or read files yet.
+// NewClient returns a client. It doesn't yet connect to hosts or read files.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	p := &person{now: o.Now}
@@ -56,8 +55,8 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// Dial connects to a host, or returns the existing connection. It returns at most 2 s after ctx has
-// ended. Errors wrap ErrUnreachable, ErrAuth or ErrHostKey.
+// Dial connects to a host, or returns a reference to the existing connection. It returns at most 2 s after ctx has ended. Its errors wrap
+// ErrUnreachable, ErrAuth or ErrHostKey.
 func (c *Client) Dial(ctx context.Context, t Target) (Host, error) {
 	start := c.o.Now()
 	h, err := c.dial(ctx, t)
@@ -84,7 +83,7 @@ func (c *Client) dial(ctx context.Context, t Target) (*host, error) {
 	return &host{name: t.String(), client: c, e: e, conn: en.conn, release: sync.OnceFunc(func() { c.release(en) })}, nil
 }
 
-// Close ends all connections.
+// Close closes all connections. Dial fails afterwards.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -100,7 +99,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// acquire returns a live connection to e and counts the caller as its user.
+// acquire returns a live connection to e, and counts the caller as a user of the connection.
 func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 	for {
 		en, mine, err := c.entry(e.key())
@@ -123,15 +122,15 @@ func (c *Client) acquire(ctx context.Context, e *endpoint) (*entry, error) {
 		if en.err == nil {
 			return en, nil
 		}
-		// Another caller's cancellation is not our failure.
+		// If the caller that connected was canceled, that isn't a failure for this caller, so try again.
 		if mine || ctx.Err() != nil || !errors.Is(en.err, context.Canceled) && !errors.Is(en.err, context.DeadlineExceeded) {
 			return nil, en.err
 		}
 	}
 }
 
-// entry returns the entry of a key with one more user; mine reports that the caller must
-// connect. A broken connection is replaced.
+// entry returns the entry of a key and counts one more user. mine reports whether the caller must connect. A broken connection is replaced with a new
+// entry.
 func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +146,7 @@ func (c *Client) entry(key string) (en *entry, mine bool, err error) {
 	return en, true, nil
 }
 
-// broken reports whether the connection was made and has ended since.
+// broken reports whether connecting has failed, or the connection has ended since.
 func (en *entry) broken() bool {
 	select {
 	case <-en.ready:
@@ -157,7 +156,7 @@ func (en *entry) broken() bool {
 	}
 }
 
-// forget drops an entry whose connection could not be made.
+// forget removes an entry whose connection couldn't be made.
 func (c *Client) forget(en *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,7 +165,7 @@ func (c *Client) forget(en *entry) {
 	}
 }
 
-// release removes one user of the connection, and closes it after the last.
+// release removes one user of a connection, and closes the connection if that was the last user.
 func (c *Client) release(en *entry) {
 	c.mu.Lock()
 	en.refs--
@@ -186,7 +185,7 @@ func (c *Client) release(en *entry) {
 	}()
 }
 
-// connect makes the connection to e, through its jump hosts.
+// connect connects to e, through its jump hosts if it has any.
 func (c *Client) connect(ctx context.Context, e *endpoint) (*conn, error) {
 	if len(e.jumps) == 0 {
 		client, err := c.handshake(ctx, e, nil)

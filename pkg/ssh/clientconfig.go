@@ -13,29 +13,29 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// clientConfig is a file of OpenSSH's client configuration, and the files that it includes.
+// clientConfig is a configuration file of OpenSSH's client, with the files that it includes.
 type clientConfig struct {
 	file     string
 	hosts    []*ssh_config.Host
 	includes map[int][]*clientConfig // by line
 }
 
-// setting is a value of the configuration and its position.
+// setting is a value in the configuration with its position.
 type setting struct {
 	value string
 	file  string
 	line  int
 }
 
-// maxIncludes is OpenSSH's limit on the depth of Include: files that include each other would have no end. The library's
-// own limit is lower.
+// maxIncludes is the maximum depth of Include, as in OpenSSH. Without a limit, files that include each other would be read forever. The library's own
+// limit is lower.
 const maxIncludes = 16
 
-// including replaces the keyword Include in the text for the library, which reports no positions in included files and doesn't support Match
-// there.
+// including replaces the keyword Include in the text that the library parses, because the library doesn't report positions in included files and
+// doesn't support Match there.
 const including = "PaictlInclude"
 
-// configReader reads a configuration. It reports lines that have no effect here.
+// configReader reads a configuration, and warns about lines that paictl ignores.
 type configReader struct {
 	home string
 	warn func(string)
@@ -84,7 +84,7 @@ func (r configReader) read(file string, depth int) (*clientConfig, error) {
 	return c, nil
 }
 
-// include reads the files of an Include line. Patterns without files are allowed, as in OpenSSH.
+// include reads the files of an Include line. As in OpenSSH, a pattern without matching files is not an error.
 func (r configReader) include(patterns string, depth int) ([]*clientConfig, error) {
 	var out []*clientConfig
 	for pattern := range strings.FieldsSeq(patterns) {
@@ -109,7 +109,7 @@ func (r configReader) include(patterns string, depth int) ([]*clientConfig, erro
 	return out, nil
 }
 
-// keyword returns the first word of a line in small letters, and the rest. Both are empty for comments and empty lines.
+// keyword returns the first word of a line in lower case, and the rest of the line. Both are empty for comments and empty lines.
 func keyword(line string) (key, value string) {
 	line = strings.TrimSpace(line)
 	if strings.HasPrefix(line, "#") {
@@ -123,7 +123,7 @@ func keyword(line string) (key, value string) {
 	return strings.ToLower(line[:end]), strings.TrimSpace(strings.TrimPrefix(value, "="))
 }
 
-// all returns the values of a keyword for a host, in the order of the files.
+// all returns the values of a keyword that apply to a host, in the order of the files.
 func (c *clientConfig) all(host, key string) []setting {
 	if c == nil {
 		return nil
@@ -149,7 +149,8 @@ func (c *clientConfig) all(host, key string) []setting {
 	return out
 }
 
-// first returns the first value of a keyword for a host, or an empty setting. Only the first value has an effect.
+// first returns the first value of a keyword that applies to a host, or an empty setting. It is for keywords of which only the first value has an
+// effect.
 func (c *clientConfig) first(host, key string) setting {
 	if all := c.all(host, key); len(all) > 0 {
 		return all[0]
@@ -157,7 +158,7 @@ func (c *clientConfig) first(host, key string) setting {
 	return setting{}
 }
 
-// keywords are the keywords of ssh_config(5) in OpenSSH 10, and the keywords that distributions add.
+// keywords lists the keywords of ssh_config(5) in OpenSSH 10, and keywords that distributions add.
 var keywords = strings.Fields(`
 addkeystoagent addressfamily batchmode bindaddress bindinterface canonicaldomains canonicalizefallbacklocal canonicalizehostname
 canonicalizemaxdots canonicalizepermittedcnames casignaturealgorithms certificatefile challengeresponseauthentication channeltimeout checkhostip

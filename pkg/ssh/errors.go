@@ -2,24 +2,22 @@ package ssh
 
 import "errors"
 
-// Sentinel errors. They are wrapped with the host's name, a cause and a remedy
-// (pkg/hint); test with errors.Is.
+// The errors of this package. They are wrapped with the host's name, a cause and a remedy (pkg/hint), so test for them with errors.Is.
 var (
-	// ErrUnreachable: no TCP connection or no SSH banner. The machine may be off;
-	// callers set the host aside and continue. A later retry may help.
+	// ErrUnreachable means that the host accepted no TCP connection or sent no SSH banner. The machine may be off, so a later retry may help. Callers
+	// set the host aside and continue.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrAuth: the server rejected every authentication method. A retry does not help.
+	// ErrAuth means that the server rejected all authentication methods. A retry doesn't help.
 	ErrAuth = errors.New("authentication refused")
-	// ErrHostKey: the host key is unknown and was not accepted, or differs from the
-	// known one. Never retry.
+	// ErrHostKey means that the host's key is unknown and wasn't accepted, or differs from the known key. Callers must not retry.
 	ErrHostKey = errors.New("host key not accepted")
-	// ErrSudo: the user may not become root, or the password was wrong.
+	// ErrSudo means that the user may not become root, or that the password was wrong.
 	ErrSudo = errors.New("sudo refused")
-	// ErrDryRun: the gate rejected a script or an upload that would change the host.
+	// ErrDryRun means that the gate rejected a script or an upload that would change the host.
 	ErrDryRun = errors.New("refused in a dry run")
-	// ErrClosed: the connection broke while a script ran. The script may have had its
-	// effect or not; every script is safe to repeat.
+	// ErrClosed means that the connection was lost while a script ran. The script may or may not have had its effect; every script can be repeated
+	// safely.
 	ErrClosed = errors.New("connection lost")
-	// ErrTimeout: a script ran longer than its limit.
+	// ErrTimeout means that a script ran longer than its time limit.
 	ErrTimeout = errors.New("timed out")
 )

@@ -9,15 +9,15 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// Files are a machine's files over SFTP, with the rights of the login user.
+// Files provides access to a machine's files over SFTP, with the rights of the login user.
 type Files struct {
 	*sftp.Client
 	host *host
 	stop func()
 }
 
-// Files connects to a machine as Dial does, and opens an SFTP session. The gate counts it as a change. The session ends with ctx; the
-// caller closes it.
+// Files connects to a machine as Dial does, and opens an SFTP session. The gate treats it as a change of the host. The session ends with ctx; the
+// caller must also close it.
 func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	if err := c.o.Gate.Check(t.String(), Script{Name: "files", Mutates: true}); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (c *Client) Files(ctx context.Context, t Target) (*Files, error) {
 	return &Files{Client: client, host: h, stop: stop}, nil
 }
 
-// Explain returns the error of an operation, and adds whether the connection was lost or why ctx ended.
+// Explain returns the error of an operation with the information whether the connection was lost or why ctx has ended. It returns nil for nil.
 func (f *Files) Explain(ctx context.Context, what string, err error) error {
 	switch {
 	case err == nil:

@@ -6,18 +6,16 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Gate decides whether a script may be sent. It is part of the transport, so that no
-// caller can forget it.
+// Gate decides whether a script may be sent. Clients call the gate themselves, so that no caller can bypass it.
 type Gate interface {
-	// Check returns nil if the script may run on the host. For an upload, s has
-	// only the name "upload" and Mutates.
+	// Check returns nil if the script may run on the host. For an upload, only the fields Name ("upload") and Mutates of s are set.
 	Check(host string, s Script) error
 }
 
-// DryRunGate rejects everything that would change a host.
+// DryRunGate is a gate that rejects all scripts and uploads that would change a host.
 type DryRunGate struct{}
 
-// Check rejects scripts that change the host, with ErrDryRun.
+// Check returns ErrDryRun for a script that changes the host.
 func (DryRunGate) Check(host string, s Script) error {
 	if !s.Mutates {
 		return nil

@@ -17,14 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// busyRetries is how often a connection is retried if the server dropped it before its first response: OpenSSH does that when too many clients
-// connect at once (MaxStartups).
+// busyRetries is how often a connection is retried that the server drops before its first response. OpenSSH drops connections when too many clients
+// connect at the same time (MaxStartups).
 const busyRetries = 5
 
-// errHandshakeTimeout means that the server accepted TCP connections and then stopped responding.
+// errHandshakeTimeout means that the server accepted the TCP connection but then didn't respond in time.
 var errHandshakeTimeout = errors.New("no SSH answer in time")
 
-// handshake makes an authenticated connection, directly or through a jump host.
+// handshake makes an authenticated connection to a host, directly or through a jump host.
 func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Client, error) {
 	free, err := c.turn(ctx, e, via)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 		case a.done:
 			return nil, a.error()
 		case a.begun && hungUp(err):
-			// The server rejected too many keys: continue with the next key in a new connection.
+			// The server has rejected too many keys. Continue with the next key over a new connection.
 			if rounds++; rounds > maxAuthRounds || a.next >= len(a.steps) || a.next == first {
 				return nil, a.error()
 			}
@@ -60,7 +60,7 @@ func (c *Client) handshake(ctx context.Context, e *endpoint, via *conn) (*ssh.Cl
 	}
 }
 
-// turn waits until another connection may be made: within the limit for all connections, and within the limit for this jump host.
+// turn waits until one more connection may be made. There is a limit for all connections, and a limit for connections through the same jump host.
 func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(), err error) {
 	queues := []chan struct{}{c.dials}
 	if via != nil {
@@ -83,8 +83,8 @@ func (c *Client) turn(ctx context.Context, e *endpoint, via *conn) (free func(),
 	}, nil
 }
 
-// pause waits before the n-th retry: 0.1 s, doubled each time, with jitter, so that clients that
-// were dropped at the same time don't all return at the same time.
+// pause waits before the n-th retry: 0.1 s, doubled for each retry, with jitter, so that clients that were dropped at the same time don't return at
+// the same time.
 func pause(ctx context.Context, n int) error {
 	d := 100 * time.Millisecond << (n - 1)
 	d = d/2 + rand.N(d) //nolint:gosec // the jitter isn't a secret
@@ -96,7 +96,7 @@ func pause(ctx context.Context, n int) error {
 	}
 }
 
-// attempt makes one TCP connection, followed by one handshake.
+// attempt makes one TCP connection and tries one handshake over it.
 func (c *Client) attempt(ctx context.Context, e *endpoint, via *conn, a *authenticator) (*ssh.Client, error) {
 	algorithms, err := c.hostKeys.algorithms(e)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Client) tcp(ctx context.Context, e *endpoint, via *conn) (net.Conn, err
 	return nc, nil
 }
 
-// dialError is a failure before SSH began.
+// dialError is the error of a connection that failed before SSH began.
 type dialError struct{ err error }
 
 func (d *dialError) Error() string { return d.err.Error() }
@@ -173,7 +173,7 @@ func hungUp(err error) bool {
 		strings.Contains(err.Error(), "ssh: disconnect")
 }
 
-// dropped reports whether the server accepted the connection and closed it immediately.
+// dropped reports whether the server closed the connection immediately after accepting it.
 func dropped(err error) bool {
 	if _, ok := errors.AsType[*dialError](err); ok {
 		return errors.Is(err, syscall.ECONNRESET)
@@ -181,7 +181,7 @@ func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// Silent reports whether a machine's address didn't respond: the machine is off, or the network in between is broken. If it returns false, the
+// Silent reports whether a machine didn't respond at its address, because the machine is off or the network is broken. It returns false if the
 // machine responded with an error.
 func Silent(err error) bool {
 	if !errors.Is(err, ErrUnreachable) {
@@ -193,7 +193,7 @@ func Silent(err error) bool {
 		!strings.Contains(err.Error(), "no common algorithm") && !dropped(err)
 }
 
-// explain turns a failure to connect into an error with a cause and a remedy.
+// explain adds the cause and a remedy to the error of a failed connection.
 func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	if errors.Is(err, ErrHostKey) || hint.Of(err) != "" {
 		return err
@@ -222,11 +222,11 @@ func (c *Client) explain(e *endpoint, via *conn, err error) error {
 	return hint.Errorf(remedy, "reach %s (%s)%s%s: %w: %w", e.name, e.address(), through, e.origin("HostName", "Port", "ProxyJump"), ErrUnreachable, err)
 }
 
-// missedKeepAlives is how many requests may stay without a response before a connection counts as lost.
+// missedKeepAlives is how many keepalive requests in a row may get no response before the connection counts as lost.
 const missedKeepAlives = 3
 
-// keepAlive sends the server a request every interval to check that it is alive. It returns when the connection has ended, by itself or after
-// missedKeepAlives requests without a response.
+// keepAlive sends a request to the server at each interval, and closes the connection if missedKeepAlives requests in a row get no response. It
+// returns when the connection has ended.
 func (c *conn) keepAlive(interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -14,12 +14,11 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// closeGrace is how long Session.Close waits for the script to exit after its input was closed.
+// closeGrace is how long Session.Close waits for the script to exit after it has closed the script's input.
 const closeGrace = 5 * time.Second
 
-// Hold starts a script and returns when its first line has arrived. ctx and the script's Timeout
-// apply only until then; afterwards the session lives until Close, until the script exits, or until
-// the connection ends.
+// Hold starts a script and returns when the script's first line has arrived. ctx and the script's Timeout apply only until then. Afterwards the
+// session stays open until Close, until the script exits, or until the connection ends.
 func (h *host) Hold(ctx context.Context, s Script) (Session, error) {
 	if err := h.check(s); err != nil {
 		return nil, err
@@ -90,10 +89,10 @@ func (h *host) hold(ctx context.Context, s Script, program string) (*session, er
 		s.Name, h.name, errNoFirstLine, code, strings.TrimSpace(string(said[:min(len(said), 500)])))
 }
 
-// errNoFirstLine means that a held script exited without output.
+// errNoFirstLine means that a held script exited before it had printed a line.
 var errNoFirstLine = errors.New("it ended before its first line")
 
-// session is a held script.
+// session is a session with a held script.
 type session struct {
 	p    *process
 	line string
@@ -107,8 +106,8 @@ func (s *session) FirstLine() string { return s.line }
 // Done returns a channel that is closed when the script has ended or the connection is lost.
 func (s *session) Done() <-chan struct{} { return s.p.exited }
 
-// Close closes the script's input and waits up to five seconds for it to exit; then it ends the
-// session. The error is ErrClosed if the connection was lost before.
+// Close closes the script's input and waits up to five seconds for the script to exit. Then it ends the session. The error is ErrClosed if the
+// connection was lost before.
 func (s *session) Close() error {
 	s.once.Do(func() {
 		go func() { // may block on a dead network
@@ -127,7 +126,7 @@ func (s *session) Close() error {
 	return s.err
 }
 
-// firstLine keeps the first line that is written to it and drops the rest.
+// firstLine is a writer that keeps the first line and drops the rest.
 type firstLine struct {
 	mu       sync.Mutex
 	buf      bytes.Buffer
@@ -136,7 +135,7 @@ type firstLine struct {
 	complete chan struct{} // closed with the newline
 }
 
-// Write keeps bytes up to the first newline.
+// Write keeps the bytes before the first newline.
 func (f *firstLine) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

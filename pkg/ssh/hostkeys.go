@@ -15,8 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// hostKeys checks host keys against known_hosts files. Each file is read once per run; keys that
-// are accepted during the run are kept in accepted.
+// hostKeys verifies host keys with known_hosts files. It reads each file once per run, and remembers the keys that are accepted during the run.
 type hostKeys struct {
 	confirm func(host, fingerprint string) (bool, error)
 	person  *person
@@ -28,16 +27,16 @@ type hostKeys struct {
 	asking sync.Mutex
 }
 
-// knownFiles is the content of a list of known_hosts files.
+// knownFiles is the content of the known_hosts files in a list.
 type knownFiles struct {
 	check ssh.HostKeyCallback
-	// originals maps the path of the parsed copy to the original path.
+	// originals maps the path of a parsed copy to the path of the original file.
 	originals map[string]string
-	// authorities are the lines that name a CA, as path:line.
+	// authorities is the set of lines with the key of a CA, as path:line.
 	authorities map[string]bool
 }
 
-// load reads the files; missing files count as empty.
+// load returns the content of the files. Missing files count as empty.
 func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +55,7 @@ func (h *hostKeys) load(paths []string) (*knownFiles, error) {
 	return k, nil
 }
 
-// probe is a key that isn't in any file: the error of a check with it lists the known keys.
+// probe is a key that isn't in any file. The error of a check of this key lists the known keys.
 type probe struct{}
 
 func (probe) Type() string                        { return "paictl-probe" }
@@ -75,8 +74,8 @@ func (h *hostKeys) recall(e *endpoint) ssh.PublicKey {
 	return h.accepted[acceptedKey(e)]
 }
 
-// algorithms returns the host key algorithms to offer: the algorithms of the known keys first, so that a host with keys of several types presents a
-// key that can be compared.
+// algorithms returns the host key algorithms to offer. The algorithms of the known keys come first, so that a host with keys of several types
+// presents a key that can be compared.
 func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
 	k, err := h.load(e.knownHosts)
 	if err != nil {
@@ -101,7 +100,7 @@ func (h *hostKeys) algorithms(e *endpoint) ([]string, error) {
 	return preferred(types, all), nil
 }
 
-// preferred moves the algorithms of the key types to the front.
+// preferred moves the algorithms of some key types to the front.
 func preferred(types, all []string) []string {
 	var first []string
 	for _, t := range types {
@@ -119,7 +118,7 @@ func preferred(types, all []string) []string {
 	return first
 }
 
-// verify accepts or rejects a key that a host presented.
+// verify returns nil if the key that a host presented is accepted.
 func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	if known := h.recall(e); known != nil {
 		return h.compare(e, known, key)
@@ -147,7 +146,7 @@ func (h *hostKeys) verify(e *endpoint, key ssh.PublicKey) error {
 	return h.unknown(e, key)
 }
 
-// compare checks a key against one that was accepted during this run.
+// compare compares a key with the key that was accepted for the host earlier in this run.
 func (h *hostKeys) compare(e *endpoint, known, key ssh.PublicKey) error {
 	if bytes.Equal(known.Marshal(), key.Marshal()) {
 		return nil
@@ -163,7 +162,7 @@ func changedKey(e *endpoint, where string, known, key ssh.PublicKey) error {
 		known.Type(), ssh.FingerprintSHA256(known), key.Type(), ssh.FingerprintSHA256(key))
 }
 
-// cutLine returns the length of path:line without the line.
+// cutLine returns the length of the path in path:line.
 func cutLine(where string) int {
 	if i := strings.LastIndex(where, ":"); i > 0 && strings.Trim(where[i+1:], "0123456789") == "" {
 		return i
@@ -171,7 +170,7 @@ func cutLine(where string) int {
 	return len(where)
 }
 
-// unknown accepts an unknown key, asks a person, or rejects the key, according to the policy.
+// unknown decides about an unknown key: depending on the policy, it accepts the key, asks a person, or rejects the key.
 func (h *hostKeys) unknown(e *endpoint, key ssh.PublicKey) error {
 	if e.policy == HostKeyStrict || e.policy == HostKeyAsk && h.confirm == nil {
 		return h.refuse(e, key)
@@ -208,7 +207,7 @@ func (h *hostKeys) refuse(e *endpoint, key ssh.PublicKey) error {
 		"host key of %s: %w: %s is not known, its key is %s %s", e.name, ErrHostKey, e.address(), key.Type(), ssh.FingerprintSHA256(key))
 }
 
-// remember appends the key to the first known_hosts file, under a lock.
+// remember records an accepted key, and appends it to the first known_hosts file.
 func (h *hostKeys) remember(e *endpoint, key ssh.PublicKey) error {
 	if len(e.knownHosts) == 0 {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// errNoTerminal means that a question can't be asked because there is no terminal.
+// errNoTerminal means that a person can't be asked because there is no terminal.
 var errNoTerminal = errors.New("no terminal to ask at")
 
-// questions asks a person each question only once, and one question at a time.
+// questions asks a person, one question at a time, and each question only once.
 type questions struct {
 	ask     func(question string) (secret.String, error)
 	person  *person
@@ -25,7 +25,7 @@ type questions struct {
 	answers map[string]secret.String
 }
 
-// get returns the answer to a question, from memory if the question was asked before.
+// get returns the answer to a question. It asks the person unless the question was already answered.
 func (q *questions) get(question string) (secret.String, error) {
 	if q.ask == nil {
 		return "", errNoTerminal
@@ -47,22 +47,22 @@ func (q *questions) get(question string) (secret.String, error) {
 	return a, nil
 }
 
-// forget makes the next get ask again.
+// forget makes the next get of this question ask again.
 func (q *questions) forget(question string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.answers, question)
 }
 
-// keyring loads key files once per run.
+// keyring loads key files, each only once per run.
 type keyring struct {
 	questions *questions
 	mu        sync.Mutex
 	signers   map[string]ssh.Signer
 }
 
-// load returns the key in a file. If it needs a passphrase, the person is asked for it only when a
-// host has accepted the public key.
+// load returns the key in a file. If the key needs a passphrase that isn't given, the person is asked for it only when a host has accepted the public
+// key.
 func (k *keyring) load(path string, passphrase secret.String) (ssh.Signer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -106,7 +106,7 @@ func (k *keyring) read(path string, passphrase secret.String) (ssh.Signer, error
 	return &lazySigner{public: public, unlock: func() (ssh.Signer, error) { return k.unlock(path, pem) }}, nil
 }
 
-// unlock asks for the passphrase of a key.
+// unlock asks for the passphrase of a key and returns the decrypted key.
 func (k *keyring) unlock(path string, pem []byte) (ssh.Signer, error) {
 	question := "passphrase of key " + path
 	answer, err := k.questions.get(question)
@@ -128,7 +128,7 @@ func open(path string, pem []byte, passphrase secret.String) (ssh.Signer, error)
 	return s, nil
 }
 
-// publicHalf returns the public key in the .pub file beside a key, or nil.
+// publicHalf returns the public key in the .pub file that belongs to a key file, or nil.
 func publicHalf(path string) ssh.PublicKey {
 	line, err := os.ReadFile(path + ".pub")
 	if err != nil {
@@ -141,7 +141,7 @@ func publicHalf(path string) ssh.PublicKey {
 	return key
 }
 
-// lazySigner holds the public key, and unlocks the private key when it signs.
+// lazySigner is a signer that has the public key, and decrypts the private key when it signs for the first time.
 type lazySigner struct {
 	public ssh.PublicKey
 	unlock func() (ssh.Signer, error)
@@ -174,5 +174,5 @@ func (s *lazySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm st
 	return s.signer.Sign(rand, data)
 }
 
-// describe names a key without revealing it.
+// describe returns a text that identifies a key file in errors.
 func describe(path string) string { return fmt.Sprintf("key %s", path) }

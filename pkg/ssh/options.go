@@ -11,48 +11,46 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// HostKeyPolicy defines how to treat a host whose key is unknown. A key that differs from the known key is rejected under every policy.
+// HostKeyPolicy defines what happens if the key of a host is unknown. A key that differs from the known key is always rejected.
 type HostKeyPolicy int
 
 const (
-	// HostKeyAsk shows the fingerprint to Options.Confirm, and rejects the key if Confirm is nil.
+	// HostKeyAsk shows the key's fingerprint to Options.Confirm, and rejects the key if Confirm is nil.
 	HostKeyAsk HostKeyPolicy = iota
-	// HostKeyStrict rejects unknown hosts.
+	// HostKeyStrict rejects unknown keys.
 	HostKeyStrict
-	// HostKeyAcceptNew accepts and remembers unknown hosts.
+	// HostKeyAcceptNew accepts and remembers unknown keys.
 	HostKeyAcceptNew
 )
 
-// None disables a path setting of Options, as "ssh -F none" does.
+// None is the value of a path in Options that disables the use of the file, as in "ssh -F none".
 const None = "none"
 
-// Options are the settings of a Client. The zero value behaves like ssh on this machine:
-// ~/.ssh/config, ~/.ssh/known_hosts, the agent, strict host keys.
+// Options holds the settings of a Client. The zero value behaves like ssh on this machine: it uses ~/.ssh/config, ~/.ssh/known_hosts and the agent.
+// Unknown host keys are rejected, because Confirm is nil.
 type Options struct {
-	// Home is the folder that contains .ssh, and the value of ~ in paths; the user's home if empty.
+	// Home is the folder that contains .ssh, and the value of ~ in paths. The default is the user's home.
 	Home string
-	// LocalUser is the login name for hosts if neither the target nor the configuration names a user.
+	// LocalUser is the login name if neither the target nor the configuration contains a user. The default is the name of the current user.
 	LocalUser string
-	// ConfigFile is an OpenSSH client configuration; ~/.ssh/config if empty, or None.
+	// ConfigFile is the path of a configuration file of OpenSSH's client, or None. The default is ~/.ssh/config.
 	ConfigFile string
-	// KnownHosts is used and extended for targets that don't name a file;
-	// ~/.ssh/known_hosts if empty.
+	// KnownHosts is the known_hosts file for targets without their own file. Accepted keys are appended to it. The default is ~/.ssh/known_hosts.
 	KnownHosts string
-	// SystemKnownHosts is read in addition, never written; /etc/ssh/ssh_known_hosts
-	// if empty, or None.
+	// SystemKnownHosts is a further known_hosts file that is only read, or None. The default is /etc/ssh/ssh_known_hosts.
 	SystemKnownHosts string
-	// AgentSocket is the agent's socket; $SSH_AUTH_SOCK if empty, or None.
+	// AgentSocket is the path of the agent's socket, or None. The default is $SSH_AUTH_SOCK.
 	AgentSocket string
 
 	HostKeys HostKeyPolicy
-	// Confirm asks a person whether an unknown host's key is right. Calls are never
-	// concurrent, and the person's time doesn't count against any limit.
+	// Confirm asks a person whether the key of an unknown host is right. It is never called concurrently, and the time that the person needs doesn't
+	// count against any limit.
 	Confirm func(host, fingerprint string) (bool, error)
-	// Prompt asks a person for a passphrase or a password; nil means that no person can
-	// answer. Each question is asked once, calls are never concurrent.
+	// Prompt asks a person for a passphrase or a password; nil means that no person can be asked. It is called once per question and never
+	// concurrently.
 	Prompt func(question string) (secret.String, error)
 
-	// Warn receives the lines of ConfigFile that paictl ignores although they may matter; nil drops them.
+	// Warn receives warnings about lines in ConfigFile that paictl ignores although they may matter. If it is nil, they are dropped.
 	Warn func(text string)
 
 	DialTimeout   time.Duration // TCP, host key and authentication together; 15 s if zero
@@ -66,17 +64,17 @@ type Options struct {
 	UploadFiles  int   // files in flight to one host; 4 if zero
 	MaxOutput    int64 // bytes of stdout, and of stderr, of one script; 64 MiB if zero
 
-	// Gate checks a script or an upload before it is sent; nil allows all.
+	// Gate checks each script and upload before it is sent; nil allows all of them.
 	Gate Gate
-	// Tracer receives every finished operation; may be nil.
+	// Tracer receives every finished operation. It may be nil.
 	Tracer Tracer
 
-	// NetDial makes TCP connections, Now returns the time. Tests replace them.
+	// NetDial makes TCP connections, and Now returns the time. Tests set them.
 	NetDial func(ctx context.Context, network, address string) (net.Conn, error)
 	Now     func() time.Time
 }
 
-// withDefaults sets empty fields to their defaults.
+// withDefaults returns the options with defaults in empty fields.
 func (o Options) withDefaults() Options {
 	if o.Home == "" {
 		o.Home, _ = os.UserHomeDir()
@@ -114,7 +112,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// setPath sets an empty path to fallback, and clears a path that has the value None.
+// setPath sets an empty path to fallback, and a path None to "".
 func setPath(path *string, fallback string) {
 	switch *path {
 	case "":

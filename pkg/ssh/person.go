@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// person records when a person at the terminal was last asked, so that waiting for a person doesn't count against any limit.
+// person records when a person at the terminal was last asked, so that the time of waiting for a person doesn't count against limits.
 type person struct {
 	now func() time.Time
 
@@ -14,7 +14,7 @@ type person struct {
 	answered time.Time
 }
 
-// begin marks a question as open; the returned function marks it as answered.
+// begin marks a question as open. The returned function marks the question as answered.
 func (p *person) begin() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,15 +27,14 @@ func (p *person) begin() (end func()) {
 	}
 }
 
-// busy reports whether a question is open, or was open within the last d.
+// busy reports whether a question is open, or was answered within the last d.
 func (p *person) busy(d time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.pending > 0 || p.now().Sub(p.answered) < d
 }
 
-// limit calls stop after d, but not while a question is open. The returned function cancels that;
-// it reports whether stop has been called.
+// limit calls stop after d, but not while a question is open. The returned function cancels the call, and reports whether stop was already called.
 func (p *person) limit(d time.Duration, stop func()) (cancel func() bool) {
 	var mu sync.Mutex
 	var timer *time.Timer

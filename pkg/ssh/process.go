@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// abortGrace is how long a cancelled caller waits for the last output.
+// abortGrace is how long a caller whose context has ended still waits for the process's last output.
 const abortGrace = 300 * time.Millisecond
 
-// process is a command on a host in a separate session.
+// process is a command that runs on a host in its own session.
 type process struct {
 	c       *conn
 	what    string // for errors, such as "containerd/detect"
@@ -36,22 +36,21 @@ type process struct {
 	stop   sync.Once
 }
 
-// access defines the rights of a command.
+// access holds the rights of a command: whether it runs as root, the login user, and the password for sudo.
 type access struct {
 	root     bool
 	user     string
 	password secret.String
-	// ask returns a password that a person types; nil if no person can answer. forget drops a wrong
-	// password, so that the next ask asks again.
+	// ask returns a password that a person has typed; it is nil if no person can be asked. forget drops a wrong password, so that the next call of
+	// ask asks the person again.
 	ask    func() (secret.String, error)
 	forget func()
 }
 
-// sudo reports whether root rights need sudo.
+// sudo reports whether the command needs sudo to run as root.
 func (a access) sudo() bool { return a.root && a.user != "root" }
 
-// spawn starts inner, a command line of package wire. It returns when the command has
-// the rights it needs.
+// spawn starts inner, a command line of package wire. It returns when the command runs with the required rights.
 func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout io.Writer) (*process, error) {
 	s, free, err := c.session(ctx)
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *conn) spawn(ctx context.Context, what, inner string, as access, stdout 
 	return p, nil
 }
 
-// start sends the request and waits for the end in the background.
+// start starts the command. The end of the command is awaited in the background.
 func (p *process) start(line string) (err error) {
 	if p.stdin, err = p.session.StdinPipe(); err != nil {
 		return err
@@ -100,22 +99,21 @@ func (p *process) start(line string) (err error) {
 	return nil
 }
 
-// write sends the program. A failure shows up as a missing or early exit.
+// write sends the program to the command. It ignores errors, because the command then exits without success.
 func (p *process) write(program string) {
 	_, _ = io.WriteString(p.stdin, program)
 	close(p.wrote)
 }
 
-// abort ends the session at once. The host sees the end of standard input; the watcher of wire.Run
-// then ends the processes that still run there. abort doesn't wait, and may be called from any
-// goroutine.
+// abort ends the session immediately. The host detects the end of the standard input, and the watcher of wire.Run then ends the processes that still
+// run. abort doesn't wait, and can be called from any goroutine.
 func (p *process) abort() {
 	p.stop.Do(func() {
 		go func() { _ = p.session.Close() }() // may block on a dead network
 	})
 }
 
-// wait waits until the command exits and returns its exit code.
+// wait waits until the command exits, and returns its exit code.
 func (p *process) wait(ctx context.Context) (int, error) {
 	select {
 	case <-p.exited:
@@ -130,7 +128,7 @@ func (p *process) wait(ctx context.Context) (int, error) {
 	return -1, p.c.explain(ctx, p.what, context.Cause(ctx))
 }
 
-// exit returns the exit code of a command that has ended, 128 and more after a signal.
+// exit returns the exit code of a command that has ended. It is greater than 128 if a signal has ended the command.
 func (p *process) exit(ctx context.Context) (int, error) {
 	if p.err == nil {
 		return 0, nil
@@ -141,7 +139,7 @@ func (p *process) exit(ctx context.Context) (int, error) {
 	return -1, p.c.explain(ctx, p.what, p.err)
 }
 
-// explain turns a failure of the transport into one of this package's errors.
+// explain converts a failure of the transport to one of this package's errors.
 func (c *conn) explain(ctx context.Context, what string, err error) error {
 	refused, isRefused := errors.AsType[*ssh.OpenChannelError](err)
 	switch {
@@ -159,8 +157,8 @@ func (c *conn) explain(ctx context.Context, what string, err error) error {
 	return c.lost(what)
 }
 
-// settle waits briefly until a connection that has just failed is marked as ended, so that a caller
-// that dials again immediately doesn't get the same connection.
+// settle waits briefly until a connection that has just failed is marked as ended. Otherwise a caller that dials again immediately could get the same
+// connection.
 func (c *conn) settle() {
 	select {
 	case <-c.done:
@@ -168,10 +166,10 @@ func (c *conn) settle() {
 	}
 }
 
-// errTooMuch means that a script printed more than Options.MaxOutput.
+// errTooMuch means that a script has printed more than Options.MaxOutput.
 var errTooMuch = errors.New("too much output")
 
-// output keeps the output of a script, up to a limit. Its bytes may be read while the script runs.
+// output is a writer that keeps the output of a script up to a limit. The output can be read while the script runs.
 type output struct {
 	mu   sync.Mutex
 	buf  bytes.Buffer
@@ -184,8 +182,8 @@ type output struct {
 	failed error // the error of the writer to
 }
 
-// Write keeps b, or writes it to another writer. If the limit is reached or the writer fails, it returns an error and calls full, which ends the
-// session.
+// Write keeps b, or writes it to another writer. If the limit is exceeded or the other writer fails, Write returns an error and calls full, which
+// ends the session.
 func (o *output) Write(b []byte) (int, error) {
 	if o.to != nil {
 		return o.pass(b)
@@ -202,7 +200,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return o.buf.Write(b)
 }
 
-// pass writes b to the writer to. Calls aren't concurrent, and may take long; passed can be read during a call.
+// pass writes b to the writer to. It is never called concurrently, and may take long, so o.mu isn't locked during the write.
 func (o *output) pass(b []byte) (int, error) {
 	if _, err := o.sent(); err != nil {
 		return 0, err
@@ -220,14 +218,14 @@ func (o *output) pass(b []byte) (int, error) {
 	return n, err
 }
 
-// sent returns how many bytes were passed on, and the error that stopped it.
+// sent returns how many bytes were written to the writer to, and the error that ended the writes.
 func (o *output) sent() (int64, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.passed, o.failed
 }
 
-// bytes returns a copy of what was printed so far, and whether it was too much.
+// bytes returns a copy of the output so far, and whether the output has exceeded the limit.
 func (o *output) bytes() ([]byte, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

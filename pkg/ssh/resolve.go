@@ -15,10 +15,10 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// maxJumps limits a chain of jump hosts, since the configuration could contain a cycle.
+// maxJumps is the maximum number of jump hosts in a chain, because the configuration could contain a cycle.
 const maxJumps = 8
 
-// endpoint is a Target whose empty fields are filled in from the configuration and the defaults.
+// endpoint is a Target whose empty fields are filled from the configuration and the defaults.
 type endpoint struct {
 	name string
 	host string
@@ -40,7 +40,8 @@ type endpoint struct {
 	configured map[string]string // the settings in use, by key
 }
 
-// origin names the settings of OpenSSH's configuration that a value comes from, for messages; "" if it has another origin.
+// origin returns a text that names those of the given keys whose values come from OpenSSH's configuration, for errors. It returns "" if no value
+// does.
 func (e *endpoint) origin(keys ...string) string {
 	var parts []string
 	for _, key := range keys {
@@ -54,7 +55,7 @@ func (e *endpoint) origin(keys ...string) string {
 	return fmt.Sprintf(" (%s in %s)", strings.Join(parts, ", "), e.configFile)
 }
 
-// field returns the name of the setting to change: a field of layout.yaml, or the key that overrides the field in OpenSSH's configuration.
+// field returns the name of the setting to change: a field of layout.yaml, or the key in OpenSSH's configuration whose value is used instead.
 func (e *endpoint) field(own, key string) string {
 	if e.configured[key] == "" {
 		return own
@@ -62,10 +63,10 @@ func (e *endpoint) field(own, key string) string {
 	return fmt.Sprintf("%s in %s, or give %s", key, e.configFile, own)
 }
 
-// address returns host:port.
+// address returns the endpoint's host:port.
 func (e *endpoint) address() string { return net.JoinHostPort(e.host, strconv.Itoa(e.port)) }
 
-// key identifies a connection, which is shared by all users of the same route to the same host.
+// key returns the key of the endpoint's connection. All users of the same route to the same host share the connection.
 func (e *endpoint) key() string {
 	parts := []string{e.user, e.address(), e.keyFile, e.password.Reveal(), strings.Join(e.knownHosts, ",")}
 	for _, j := range e.jumps {
@@ -74,14 +75,14 @@ func (e *endpoint) key() string {
 	return strings.Join(parts, "\x00")
 }
 
-// resolver fills in targets. config is nil if there is no configuration file.
+// resolver resolves targets to endpoints. config is nil if there is no configuration file.
 type resolver struct {
 	o      Options
 	config *clientConfig
 	warn   func(string) // each text once
 }
 
-// newResolver reads the OpenSSH client configuration. A missing file is not an error.
+// newResolver reads the configuration of OpenSSH's client. A missing file is not an error.
 func newResolver(o Options) (*resolver, error) {
 	r := &resolver{o: o, warn: once(o.Warn)}
 	if o.ConfigFile == "" {
@@ -98,7 +99,7 @@ func newResolver(o Options) (*resolver, error) {
 	return r, err
 }
 
-// once returns a function that passes each distinct text to warn only once. It may be called concurrently.
+// once returns a function that passes a text to warn if it hasn't passed the same text before. The function can be called concurrently.
 func once(warn func(string)) func(string) {
 	var said sync.Map
 	return func(text string) {
@@ -108,10 +109,10 @@ func once(warn func(string)) func(string) {
 	}
 }
 
-// get returns a setting for a host, or "".
+// get returns the value of a setting for a host, or "".
 func (r *resolver) get(host, key string) string { return r.config.first(host, key).value }
 
-// target resolves t and its chain of jump hosts.
+// target resolves t with its chain of jump hosts.
 func (r *resolver) target(t Target) (*endpoint, error) {
 	if t.Address == "" {
 		return nil, hint.Errorf("give the machine an address", "reach %q: it has no address", t.String())
@@ -134,7 +135,7 @@ func (r *resolver) target(t Target) (*endpoint, error) {
 	return e, nil
 }
 
-// host resolves everything except the route.
+// host resolves all fields of a target except the jump hosts.
 func (r *resolver) host(t Target) (*endpoint, error) {
 	e := &endpoint{
 		name:       t.String(),
@@ -173,13 +174,13 @@ func (r *resolver) host(t Target) (*endpoint, error) {
 	return e, nil
 }
 
-// from records that a value of OpenSSH's configuration is used, and returns it.
+// from records that a value from OpenSSH's configuration is used, and returns the value.
 func (e *endpoint) from(key, value string) string {
 	e.configured[key] = value
 	return value
 }
 
-// identities returns the configuration's key files for a host.
+// identities returns the key files in the configuration for a host.
 func (r *resolver) identities(host string, e *endpoint) []string {
 	var paths []string
 	for _, s := range r.config.all(host, "IdentityFile") {
@@ -190,7 +191,7 @@ func (r *resolver) identities(host string, e *endpoint) []string {
 	return paths
 }
 
-// knownHosts returns the known_hosts files of a target, the writable one first.
+// knownHosts returns the known_hosts files for a target. Accepted keys are appended to the first file.
 func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	if t.KnownHosts != "" {
 		return []string{r.path(t.KnownHosts, e)}
@@ -210,8 +211,8 @@ func (r *resolver) knownHosts(t Target, e *endpoint) []string {
 	return files
 }
 
-// policy applies StrictHostKeyChecking if the caller has not set a policy. "no" is read as
-// accept-new: a changed key is never accepted.
+// policy returns the policy in the options or, if that is HostKeyAsk, the policy of StrictHostKeyChecking. It treats "no" as accept-new, because a
+// changed key is never accepted.
 func (r *resolver) policy(host string) HostKeyPolicy {
 	if r.o.HostKeys != HostKeyAsk {
 		return r.o.HostKeys
@@ -225,7 +226,7 @@ func (r *resolver) policy(host string) HostKeyPolicy {
 	return HostKeyAsk
 }
 
-// path expands ~ and the tokens of OpenSSH in file names.
+// path expands ~ and OpenSSH's tokens in the name of a file.
 func (r *resolver) path(p string, e *endpoint) string {
 	if p == "~" || strings.HasPrefix(p, "~/") {
 		p = filepath.Join(r.o.Home, p[1:])
@@ -241,8 +242,8 @@ func (r *resolver) proxyJump(host string) string {
 	return ""
 }
 
-// chain resolves a list of jump hosts, outermost first. Jump hosts use the user, key and password
-// of the target if they don't have their own: one account for the whole cluster is the usual case.
+// chain resolves a list of jump hosts, the outermost first. Jump hosts without their own settings use the user, key and password of the target,
+// because a cluster usually has the same account everywhere.
 func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
@@ -276,7 +277,7 @@ func (r *resolver) chain(list string, t Target, depth int) ([]*endpoint, error) 
 	return out, nil
 }
 
-// parseJump parses [user@]host[:port], optionally with the prefix ssh://.
+// parseJump parses a jump host in the form [user@]host[:port], optionally with the prefix ssh://.
 func parseJump(spec string) (Target, error) {
 	bad := func() (Target, error) {
 		return Target{}, hint.Errorf("write it as [user@]host[:port], an IPv6 address in brackets", "jump host %q is not valid", secret.Address(spec))

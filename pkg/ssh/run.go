@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// host is one user's reference to a connection.
+// host is a reference to a connection. Each caller of Dial has its own reference.
 type host struct {
 	name    string
 	client  *Client
@@ -29,8 +29,8 @@ func (h *host) Close() error {
 	return nil
 }
 
-// Run runs a script in one round trip. When ctx ends or the script's timeout expires, Run returns
-// the output so far, and the script's process group is ended on the host.
+// Run runs a script in a single round trip. If ctx ends or the script's timeout expires, Run returns the output so far, and the host ends the
+// script's process group.
 func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	if err := h.check(s); err != nil {
 		return Result{ExitCode: -1}, err
@@ -49,8 +49,8 @@ func (h *host) Run(ctx context.Context, s Script) (Result, error) {
 	return r, err
 }
 
-// run sends the program and collects its output. All calls that may block run in a separate
-// goroutine, so that run returns when ctx ends even on a dead network.
+// run sends the program and collects its output. All calls that may block run in another goroutine, so that run returns when ctx ends, even if the
+// network is dead.
 func (h *host) run(ctx context.Context, s Script, program string) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{ExitCode: -1}, h.conn.explain(ctx, s.Name, context.Cause(ctx))
@@ -81,7 +81,7 @@ func (h *host) run(ctx context.Context, s Script, program string) (Result, error
 	return h.result(ctx, s, code, stdout, p.stderr, err)
 }
 
-// result returns the outcome of a script that has ended. err is the error of its connection.
+// result returns the result of a script that has ended. err is the error of the transport.
 func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *output, err error) (Result, error) {
 	r := Result{ExitCode: code}
 	var tooMuchOut, tooMuchErr bool
@@ -99,7 +99,7 @@ func (h *host) result(ctx context.Context, s Script, code int, stdout, stderr *o
 	return r, err
 }
 
-// abandon aborts a process that starts after its caller has given up.
+// abandon waits for a process whose caller no longer waits for it, and aborts the process.
 func abandon(started <-chan *process, failed <-chan error) {
 	select {
 	case p := <-started:
@@ -108,7 +108,7 @@ func abandon(started <-chan *process, failed <-chan error) {
 	}
 }
 
-// check rejects scripts that must not be sent.
+// check returns an error if a script must not be sent.
 func (h *host) check(s Script) error {
 	if err := h.client.o.Gate.Check(h.name, s); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (h *host) check(s Script) error {
 	return nil
 }
 
-// access returns the user that runs a command, and the password for sudo or the prompt for it.
+// access returns the login user, and the password for sudo or a function that asks a person for it. root means that the command runs as root.
 func (h *host) access(root bool) access {
 	as := access{root: root, user: h.e.user, password: h.e.sudo}
 	if h.client.o.Prompt != nil && !as.password.IsSet() {
@@ -130,12 +130,12 @@ func (h *host) access(root bool) access {
 	return as
 }
 
-// timeoutError returns the cause of a context that ends at a script's timeout.
+// timeoutError returns the cause for a context that ends when a script's time limit expires.
 func timeoutError(limit time.Duration) error {
 	return hint.Wrap(fmt.Errorf("%w after %s", ErrTimeout, limit), "look at the machine's load and disks, then run it again")
 }
 
-// onFull sets the function to call at the limit, and calls it if the limit was reached before.
+// onFull sets the function to call when the limit is exceeded or a write fails, and calls it immediately if that has already happened.
 func (o *output) onFull(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

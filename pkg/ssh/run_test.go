@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// dial returns a host behind a new server, and the counter of its client.
+// dial starts a server, and returns a host that is connected to it, the server, and the counter of the client.
 func dial(t *testing.T, c sshtest.Config, edit ...func(*ssh.Options)) (ssh.Host, *sshtest.Server, *ssh.Counter) {
 	t.Helper()
 	s := sshtest.NewServer(t, c)
@@ -209,7 +209,7 @@ func TestSudoRefusalsHaveACauseAndARemedy(t *testing.T) {
 	}
 }
 
-// Otherwise sudoers reads another name.
+// Without the escape, sudoers would contain another name.
 func TestTheRemedyForATerminalEscapesTheUser(t *testing.T) {
 	c := shell(t)
 	c.User, c.Sudo = `DOMAIN\user`, &sshtest.Sudo{Deny: "sudo: sorry, you must have a tty to run sudo"}
@@ -257,7 +257,7 @@ func TestCancellationAlsoEndsAScriptThatIgnoresTheFirstSignal(t *testing.T) {
 	assert.Less(t, time.Since(start), time.Minute)
 }
 
-// waitFor returns when a file exists.
+// waitFor waits until a file exists.
 func waitFor(t *testing.T, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, time.Minute, time.Millisecond)
@@ -428,7 +428,7 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 	assert.Empty(t, s.Execs(), "nothing begins that nobody waits for")
 }
 
-// limited is a writer that fails after a number of bytes.
+// limited is a writer that fails after most bytes.
 type limited struct {
 	bytes.Buffer
 	most int

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// writesInFlight is the number of 32 KiB packets of one file that are sent without waiting for replies. With
-	// one, 16 MiB take 52 s at 100 ms of delay; with 64, 1.2 s.
+	// writesInFlight is how many packets of 32 KiB are sent for a file without waiting for replies. With a delay of 100 ms, 16 MiB take 52 s if this
+	// number is 1, and 1.2 s if it is 64.
 	writesInFlight = 64
-	// resumeFrom is the minimum size of an unfinished file that is resumed. resumeBack is how far before its end the transfer restarts: packets
-	// arrive out of order, so the end may have holes.
+	// resumeFrom is the minimum size of an unfinished file from which an upload resumes. resumeBack is how far before the end of the unfinished file
+	// the upload resumes, because packets arrive out of order and may have left holes near the end.
 	resumeFrom = 8 << 20
 	resumeBack = 4 << 20
 )
 
-// send writes the files beside their targets, the largest first, several at a time.
+// send sends files to their temporary names, several at a time, the largest first.
 func (u *upload) send(ctx context.Context, files []pending, root string) error {
 	select {
 	case u.h.client.uploads <- struct{}{}:
@@ -93,14 +93,14 @@ func (u *upload) sendAll(ctx context.Context, files []pending, root string, mete
 	return group.Wait()
 }
 
-// cutOff reports whether an error of a transfer means that the connection was lost. The kind of the error depends on which part first notices the
-// loss: sftp, the end of the stream, or the socket itself.
+// cutOff reports whether an error of a transfer means that the connection was lost. The error may come from sftp, from the end of the stream, or from
+// the socket itself, depending on which of them detects the loss first.
 func cutOff(err error) bool {
 	_, socket := errors.AsType[*net.OpError](err)
 	return socket || errors.Is(err, sftp.ErrSSHFxConnectionLost) || errors.Is(err, io.EOF)
 }
 
-// write sends one file to its temporary name.
+// write sends a file to its temporary name.
 func (p pending) write(client *sftp.Client, root string, meter *meter) (err error) {
 	src, err := p.Open()
 	if err != nil {
@@ -133,7 +133,7 @@ func (p pending) write(client *sftp.Client, root string, meter *meter) (err erro
 	return nil
 }
 
-// resumeAt returns the offset where the next attempt continues.
+// resumeAt returns the offset at which the upload resumes, or 0 if the upload starts from the beginning.
 func (p pending) resumeAt() int64 {
 	if p.part < resumeFrom || p.part > p.Size {
 		return 0
@@ -141,7 +141,7 @@ func (p pending) resumeAt() int64 {
 	return p.part - resumeBack
 }
 
-// skip moves r forward by n bytes.
+// skip skips the first n bytes of r.
 func skip(r io.Reader, n int64) error {
 	if n == 0 {
 		return nil
@@ -154,8 +154,8 @@ func skip(r io.Reader, n int64) error {
 	return err
 }
 
-// sftp opens an SFTP session for the named operation. sudo can't start a subsystem, so the server is started
-// by its path; that also works on hosts without the subsystem.
+// sftp opens an SFTP session for an operation. With sudo it starts the server by its path, because sudo can't start a subsystem. It does the same on
+// hosts without the subsystem.
 func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, func(), error) {
 	if !as.sudo() {
 		client, stop, err := h.subsystem(ctx, what)
@@ -190,7 +190,7 @@ func (h *host) sftp(ctx context.Context, what string, as access) (*sftp.Client, 
 	}, nil
 }
 
-// subsystem opens the SFTP session that the server offers.
+// subsystem opens an SFTP session through the server's SFTP subsystem.
 func (h *host) subsystem(ctx context.Context, what string) (*sftp.Client, func(), error) {
 	s, free, err := h.conn.session(ctx)
 	if err != nil {
@@ -224,7 +224,7 @@ func sftpOptions() []sftp.ClientOption {
 	return []sftp.ClientOption{sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(writesInFlight)}
 }
 
-// meter counts the bytes of all files of an upload and reports them, one call at a time.
+// meter counts the bytes of all files in an upload and reports the sum, never concurrently.
 type meter struct {
 	mu       sync.Mutex
 	sent     int64
@@ -259,8 +259,8 @@ func (m *meter) count() int64 {
 
 func (m *meter) reader(r io.Reader) io.Reader { return &meterReader{m: m, r: r} }
 
-// meterReader counts the bytes that are read, and hides every other method of the reader, so that
-// the SFTP library does not try to learn its size.
+// meterReader counts the bytes that are read from a reader. It hides the reader's other methods, so that the SFTP library doesn't try to determine
+// the size.
 type meterReader struct {
 	m *meter
 	r io.Reader

@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Target describes how to reach one machine. Empty fields come from ~/.ssh/config, then
-// from the defaults: port 22, the operator's user name, the agent and the usual key files.
+// Target describes how to connect to a machine. Empty fields are filled from ~/.ssh/config, and then from the defaults: port 22, the operator's user
+// name, the agent and the default key files.
 type Target struct {
 	Name    string // in events and errors; the address if empty
 	Address string // IP address or host name
@@ -20,13 +20,13 @@ type Target struct {
 	KeyPassphrase secret.String
 	SudoPassword  secret.String
 
-	// JumpHosts is a comma-separated list [user@]host[:port], outermost first.
+	// JumpHosts is a comma-separated list of jump hosts in the form [user@]host[:port], the outermost first.
 	JumpHosts string
-	// KnownHosts is a known_hosts file used instead of ~/.ssh/known_hosts.
+	// KnownHosts is the path of a known_hosts file that is used instead of ~/.ssh/known_hosts.
 	KnownHosts string
 }
 
-// Addr returns address:port for dialling; the port defaults to 22.
+// Addr returns address:port for dialing. The default port is 22.
 func (t Target) Addr() string {
 	port := t.Port
 	if port == 0 {
@@ -35,7 +35,7 @@ func (t Target) Addr() string {
 	return net.JoinHostPort(t.Address, strconv.Itoa(port))
 }
 
-// String names the target in messages.
+// String returns the target's name for messages, or its address if it has no name.
 func (t Target) String() string {
 	if t.Name != "" {
 		return t.Name

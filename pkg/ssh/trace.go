@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Op is a kind of operation of a Client on a host.
+// Op is the kind of an operation on a host.
 type Op string
 
-// The operations that are reported to a Tracer. An upload's scripts are part of it and are not
-// reported on their own.
+// The operations that are reported to a Tracer. The scripts of an upload are part of the upload and aren't reported separately.
 const (
 	OpDial   Op = "dial"
 	OpRun    Op = "run"
@@ -21,8 +20,7 @@ const (
 	OpClosed Op = "closed" // the connection broke
 )
 
-// Event describes one operation that has ended. It holds no secret: neither a script's
-// body nor its output.
+// Event describes an operation that has ended. It contains no secrets, and therefore neither the body nor the output of a script.
 type Event struct {
 	Host       string
 	Op         Op
@@ -36,33 +34,32 @@ type Event struct {
 	Err        error
 }
 
-// Tracer receives every finished operation. Trace is called concurrently.
+// Tracer receives every finished operation. Trace may be called concurrently.
 type Tracer interface{ Trace(Event) }
 
-// Tracers passes each event to all its elements.
+// Tracers is a Tracer that passes each event to all of its elements.
 type Tracers []Tracer
 
-// Trace passes e to all tracers.
+// Trace passes e to all elements.
 func (ts Tracers) Trace(e Event) {
 	for _, t := range ts {
 		t.Trace(e)
 	}
 }
 
-// Count holds a Counter's values for one host.
+// Count holds the counts of a Counter for one host.
 type Count struct {
 	Dials, RoundTrips, Errors int
 	BytesOut, BytesIn         int64
 }
 
-// Counter is a Tracer that adds up round trips and bytes per host. Its zero value is
-// ready to use.
+// Counter is a Tracer that counts the round trips and bytes of each host. The zero value is ready to use.
 type Counter struct {
 	mu    sync.Mutex
 	hosts map[string]Count
 }
 
-// Trace adds e to the host's count.
+// Trace adds e to the counts of its host.
 func (c *Counter) Trace(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,14 +79,14 @@ func (c *Counter) Trace(e Event) {
 	c.hosts[e.Host] = n
 }
 
-// Host returns the counts of one host.
+// Host returns the counts of a host.
 func (c *Counter) Host(name string) Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hosts[name]
 }
 
-// Hosts returns a copy of all counts by host name.
+// Hosts returns a copy of all counts, by host name.
 func (c *Counter) Hosts() map[string]Count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,10 +100,10 @@ func (c *Counter) Reset() {
 	c.hosts = nil
 }
 
-// SlogTracer writes events to a log: successes at level debug, the rest as warnings.
+// SlogTracer is a Tracer that logs events: successful operations at level debug, and failed operations as warnings.
 type SlogTracer struct{ Log *slog.Logger }
 
-// Trace logs e.
+// Trace writes e to the log.
 func (t SlogTracer) Trace(e Event) {
 	level := slog.LevelDebug
 	attrs := []slog.Attr{

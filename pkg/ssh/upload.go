@@ -28,25 +28,23 @@ var finishPart string
 
 var checkScript, finishScript = sumsPart + checkPart, sumsPart + finishPart
 
-// pending is a file that the host does not have.
+// pending is a file that must be sent to the host.
 type pending struct {
 	File
 	temp string // its name beside the target until it is complete
 	part int64  // bytes of it that an earlier attempt has left
 }
 
-// Upload checks in one round trip which files differ on the host. If none of them does, it is done;
-// otherwise it sends the bytes over SFTP, and one script checks them and moves them to their
-// places: three round trips, regardless of the number of files. If an upload of a large file was
-// interrupted, the next one resumes it. The host keeps the sums of its files in
-// /var/lib/paictl/sums.
+// Upload determines in one round trip which files differ on the host. If no file differs, it returns. Otherwise it sends the files over SFTP, and a
+// script verifies them and moves them to their paths. This takes three round trips, regardless of the number of files. If the upload of a large file
+// was interrupted, the next upload resumes it. The host stores the checksums of its files in /var/lib/paictl/sums.
 func (h *host) Upload(ctx context.Context, files []File, progress func(sent, total int64)) (UploadResult, error) {
 	u := &upload{h: h, progress: progress}
 	err := u.traced(ctx, files, u.all)
 	return u.result, err
 }
 
-// Missing returns the first of Upload's round trips.
+// Missing makes only the first round trip of Upload.
 func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	u := &upload{h: h}
 	var out []Missing
@@ -60,8 +58,7 @@ func (h *host) Missing(ctx context.Context, files []File) ([]Missing, error) {
 	return out, err
 }
 
-// traced calls do when no other upload over this connection works on the same files, and reports the operation to the
-// tracer.
+// traced calls do when no other upload over this connection is writing the same files, and reports the operation to the tracer.
 func (u *upload) traced(ctx context.Context, files []File, do func(context.Context, []File) error) error {
 	h := u.h
 	if len(files) == 0 {
@@ -87,7 +84,7 @@ func (u *upload) traced(ctx context.Context, files []File, do func(context.Conte
 	return err
 }
 
-// upload is one call of Upload.
+// upload is one call of Upload or Missing.
 type upload struct {
 	h        *host
 	progress func(sent, total int64)
@@ -97,7 +94,7 @@ type upload struct {
 	scriptBytes, bytesIn int64
 }
 
-// all uploads files. If a resumed file has the wrong checksum, it is sent again from the start.
+// all uploads files. If a resumed file has a wrong checksum, it is sent again from the beginning.
 func (u *upload) all(ctx context.Context, files []File) error {
 	todo, root, err := u.check(ctx, files)
 	if err != nil {
@@ -117,8 +114,7 @@ func (u *upload) all(ctx context.Context, files []File) error {
 	return u.all(ctx, again) // from the start: the unfinished files were removed
 }
 
-// check returns the files to send, and the prefix of every path on the host, which
-// is empty except in tests.
+// check returns the files to send, and the prefix of all paths on the host, which is empty except in tests.
 func (u *upload) check(ctx context.Context, files []File) (todo []pending, root string, err error) {
 	var manifest strings.Builder
 	for _, f := range files {
@@ -152,7 +148,7 @@ func (u *upload) check(ctx context.Context, files []File) (todo []pending, root 
 	return todo, root, nil
 }
 
-// finish moves the files to their places and returns those to send again.
+// finish verifies the sent files and moves them to their paths. It returns the files that must be sent again.
 func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err error) {
 	var manifest strings.Builder
 	for _, f := range sent {
@@ -187,7 +183,7 @@ func (u *upload) finish(ctx context.Context, sent []pending) (again []File, err 
 	return again, errors.Join(bad...)
 }
 
-// corrupted determines whether a file was corrupted here or during the transfer.
+// corrupted returns an error that says whether the content was already wrong on this machine or was corrupted during the transfer.
 func (u *upload) corrupted(f File, got string) error {
 	sum, err := hashOf(f)
 	if err != nil {
@@ -201,7 +197,7 @@ func (u *upload) corrupted(f File, got string) error {
 		"upload %s to %s: corrupted in transit: got %s, want %s", f.Path, u.h.name, got, f.SHA256)
 }
 
-// run runs one of the scripts as root and returns the lines of its output.
+// run runs a script as root, and returns the lines of its output.
 func (u *upload) run(ctx context.Context, name, manifest, script string) ([]string, error) {
 	limit := u.h.client.o.ScriptTimeout
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeoutError(limit))
@@ -227,14 +223,14 @@ func (u *upload) confused(line string) error {
 		"upload to %s: the machine answered %q", u.h.name, line)
 }
 
-// tempName returns the name of a file's unfinished content beside it. The same content has the same
-// name, so that an upload can be resumed.
+// tempName returns the name of the file in the target's folder that holds the unfinished content. The name depends only on the path and the content,
+// so that an upload can be resumed.
 func tempName(f File) string {
 	sum := sha256.Sum256([]byte(f.Path + "\x00" + f.SHA256))
 	return ".paictl-" + hex.EncodeToString(sum[:10])
 }
 
-// hashOf reads a local file, and returns its hash.
+// hashOf returns the checksum of a file's content on this machine.
 func hashOf(f File) (string, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -248,7 +244,7 @@ func hashOf(f File) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// checkFiles rejects files that the scripts could not handle.
+// checkFiles returns an error if a file can't be processed by the scripts.
 func checkFiles(files []File) error {
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -272,7 +268,7 @@ func checkFiles(files []File) error {
 
 func unprintable(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
 
-// claim waits until no other upload over this connection writes to one of the same paths.
+// claim waits until no other upload over this connection is writing to any of the paths, and reserves them.
 func (c *conn) claim(ctx context.Context, files []File) (free func(), err error) {
 	for {
 		c.mu.Lock()
@@ -296,7 +292,7 @@ func (c *conn) claim(ctx context.Context, files []File) (free func(), err error)
 	}
 }
 
-// overlap returns the channel to wait for before files can be claimed, or nil.
+// overlap returns the channel of another upload that has reserved one of the paths, or nil.
 func (c *conn) overlap(files []File) chan struct{} {
 	for _, f := range files {
 		if other, ok := c.claimed[f.Path]; ok {
@@ -315,8 +311,8 @@ func (c *conn) unclaim(files []File, mine chan struct{}) {
 	close(mine)
 }
 
-// errStalled means that an upload makes no progress.
+// errStalled means that an upload made no progress for too long.
 var errStalled = fmt.Errorf("%w: no byte was taken for %s", ErrTimeout, stallLimit)
 
-// stallLimit is how long a host may accept no bytes of an upload. The whole upload may take longer.
+// stallLimit is how long a host may accept no bytes of an upload. It doesn't limit the duration of the whole upload.
 const stallLimit = 2 * time.Minute

@@ -27,7 +27,7 @@ func file(path, content string, mode uint32) ssh.File {
 	}
 }
 
-// noise returns n bytes that look random and are the same every time.
+// noise returns n bytes that look random, but are the same in every call.
 func noise(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
@@ -251,7 +251,7 @@ func TestUploadsToTheSamePathWaitForEachOther(t *testing.T) {
 	assertNoRemains(t, root)
 }
 
-// assertNoRemains fails where an unfinished file was left.
+// assertNoRemains fails if an unfinished file exists.
 func assertNoRemains(t *testing.T, root string) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, _ os.DirEntry, err error) error {
@@ -260,7 +260,7 @@ func assertNoRemains(t *testing.T, root string) {
 	}))
 }
 
-// A caller that transfers a file by other means puts it into the folder that Upload would use, and resumes from an upload's partial content.
+// A caller that transfers a file in another way writes into the folder that Upload would use, and can resume from the partial content of an upload.
 func TestMissingFilesAreThoseThatUploadWouldSend(t *testing.T) {
 	root := t.TempDir()
 	h, _, counter := dial(t, sshtest.Config{Name: "node1", Handler: sshtest.Shell{Root: root}})

@@ -9,20 +9,19 @@ import (
 	"strings"
 )
 
-// Answer holds the lines that one section printed. Each line is a list of fields separated by tabs;
-// the first field names the subject of the line.
+// Answer holds the lines of one section. Each line is a list of fields separated by tabs; the first field names the subject of the line.
 type Answer struct {
 	Rows [][]string
-	// Raw has the same lines as text.
+	// Raw holds the same lines as text.
 	Raw []byte
-	// Failed is the exit status of the section if it failed, otherwise "".
+	// Failed is the exit status of the section's command if it failed, otherwise "".
 	Failed string
 }
 
-// maxLine is the maximum length of a line, in bytes. The longest lines contain images and files; a node of the cluster takes some hundred bytes.
+// maxLine is the maximum length of a line, in bytes. The longest lines list images, files and the cluster's nodes, with a few hundred bytes per node.
 const maxLine = 1 << 26
 
-// Sections splits the output of a script into its sections, by name.
+// Sections splits the output of a script into its sections, and returns them by name.
 func Sections(out []byte) (map[string]Answer, error) {
 	sections := map[string]Answer{}
 	name, cur := "", Answer{}
@@ -55,7 +54,7 @@ func Sections(out []byte) (map[string]Answer, error) {
 	return sections, nil
 }
 
-// Parse parses the lines of a script that has no sections.
+// Parse parses the output of a script that has no sections.
 func Parse(out []byte) (Answer, error) {
 	sections, err := Sections(append([]byte("@@ answer\n"), out...))
 	return sections["answer"], err
@@ -78,7 +77,7 @@ next:
 	return nil, false
 }
 
-// Value returns the field after the given prefix, or "".
+// Value returns the first field after the given prefix, or "" if no line begins with the prefix.
 func (a Answer) Value(prefix ...string) string {
 	r, ok := a.Row(prefix...)
 	if !ok || len(r) == 0 {
@@ -87,7 +86,7 @@ func (a Answer) Value(prefix ...string) string {
 	return r[0]
 }
 
-// All returns the fields after the kind, for each line of this kind.
+// All returns all lines whose first field is kind, without that field.
 func (a Answer) All(kind string) [][]string {
 	var out [][]string
 	for _, r := range a.Rows {

@@ -1,8 +1,8 @@
 // Package apiproxy forwards TCP connections of a machine to a master whose API server is ready.
 // In: a file with the masters' addresses, which is read again when it changes. Out: a listening address.
 //
-// It runs as a systemd service of each machine, below the kubelet, which needs the API before it runs any pod. TLS isn't terminated:
-// a client verifies the API server's certificate as if there were no proxy.
+// The proxy runs as a systemd service on each machine, and not as a pod, because the kubelet needs the API before it runs any pod. The proxy
+// doesn't terminate TLS: a client verifies the API server's certificate as if there were no proxy.
 package apiproxy
 
 import (
@@ -34,25 +34,25 @@ const (
 	checkEvery   = 2 * time.Second
 	checkTimeout = 6 * time.Second // longer than the API server takes to find out that its etcd is unavailable
 	dialTimeout  = 2 * time.Second
-	// silence is how long a connection to a master may go without acknowledgements before it is closed. A master that has lost power doesn't close
-	// them itself.
+	// silence is how long a connection to a master may go without acknowledgements before the proxy closes the connection. A master that has lost
+	// power doesn't close its connections.
 	silence = 5 * time.Second
-	// verifyAfter is the number of checks before a new connection is made and the certificate is verified again. Verifying more often would use a
-	// whole processor on each master of a large cluster.
+	// verifyAfter is the number of checks after which a server gets a new connection, which verifies its certificate again. More frequent
+	// verification would use a whole processor on each master of a large cluster.
 	verifyAfter = 30
-	// leaveAfter is how long a master may be not ready before connections to it are closed, if another master is ready. An API
-	// server whose etcd is unavailable keeps its connections, and a kubelet that can't report for 50 seconds is considered dead. A
-	// single late check doesn't close connections.
+	// leaveAfter is how long a master may be not ready before its connections are closed, if another master is ready. An API server whose etcd is
+	// unavailable keeps its connections, and the cluster considers a kubelet dead that can't report for 50 seconds. The delay keeps the connections
+	// if only a single check is late.
 	leaveAfter = 8 * time.Second
 )
 
-// A master that responds but isn't ready is used if no other master is ready: its response is better than a closed connection.
+// A master that responds but isn't ready is used if no master is ready: its response is better than a closed connection.
 const (
 	tierReady upstream.Tier = iota
 	tierAnswers
 )
 
-// Run serves until ctx ends.
+// Run runs the proxy with the flags in args until ctx ends. It logs to log.
 func Run(ctx context.Context, args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("pai-api-proxy", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -85,7 +85,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 	}
 	p.list, err = upstream.NewList(slices.Values(p.resolve(addresses)), upstream.WithHealthcheckInterval(checkEvery),
 		upstream.WithHealthcheckTimeout(checkTimeout), upstream.WithHealthCheckJitter(0.2), upstream.WithTiers(tierReady, tierAnswers, tierReady),
-		// A failed check removes a master, a successful one adds it again.
+		// A single failed check removes a master from the list, and a single successful check adds it again.
 		upstream.WithLowHighScores(-1, 0), upstream.WithInitialScore(0))
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (p *proxy) run(ctx context.Context, listen string) error {
 	}
 }
 
-// resolve returns the servers for addresses. It returns the same server for the same address.
+// resolve returns the servers for addresses. An address that was in the previous call keeps its server object.
 func (p *proxy) resolve(addresses []string) []*server {
 	known := map[string]*server{}
 	var out []*server
@@ -137,7 +137,7 @@ func (p *proxy) resolve(addresses []string) []*server {
 	return out
 }
 
-// readServers reads the lines of a file, and skips blank lines and comments (#).
+// readServers returns the different addresses in a file, one per line. It skips blank lines and comments (#). A file without addresses is an error.
 func readServers(file string) ([]string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *proxy) newServer(address string) *server {
 		DialContext: (&net.Dialer{Timeout: dialTimeout, Control: acknowledged}).DialContext, TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12,
-			// The chain is verified below, against the current CA, because the file is written only when the machine joins.
+			// verify checks the chain against the current CA. The transport can't, because the CA's file is written only when the machine joins.
 			InsecureSkipVerify: true, //nolint:gosec // by VerifyConnection
 			VerifyConnection:   s.verify,
 		},
@@ -191,7 +191,7 @@ func (p *proxy) newServer(address string) *server {
 	return s
 }
 
-// acknowledged makes the kernel close a connection if sent data isn't acknowledged for a while.
+// acknowledged makes the kernel close a connection if the other end doesn't acknowledge sent data within dialTimeout.
 func acknowledged(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
@@ -200,9 +200,9 @@ func acknowledged(_, _ string, c syscall.RawConn) error {
 	return cmp.Or(err, set)
 }
 
-// verify accepts the same certificates as the clients: the cluster's CA must have signed the certificate, because an address may by now belong to a
-// machine of another cluster, and the certificate must contain the name that clients use, which a master's certificate contains only after its
-// settings have changed.
+// verify accepts only certificates that the clients accept, too. The cluster's CA must have signed the certificate, because the address may by now
+// belong to a machine of another cluster. The certificate must also contain the name that clients use, which is missing in a master's certificate
+// until the master gets its new settings.
 func (s *server) verify(c tls.ConnectionState) error {
 	if err := c.PeerCertificates[0].VerifyHostname(s.name); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *server) verify(c tls.ConnectionState) error {
 	return err
 }
 
-// HealthCheck checks whether the server is ready.
+// HealthCheck checks whether the server is ready. It closes the server's connections if the server isn't ready for too long and another server is.
 func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	if s.checks++; s.checks%verifyAfter == 0 {
 		s.client.CloseIdleConnections()
@@ -253,12 +253,12 @@ func (s *server) HealthCheck(ctx context.Context) (upstream.Tier, error) {
 	return tier, err
 }
 
-// hasReady reports whether any master is ready.
+// hasReady reports whether the last check found any master ready.
 func (p *proxy) hasReady() bool {
 	return slices.ContainsFunc(*p.others.Load(), func(s *server) bool { return s.ready.Load() })
 }
 
-// leave closes all connections to the server, whose clients then find another one, and returns their number.
+// leave closes all connections to the server, so that the clients connect to another server, and returns the number of closed connections.
 func (s *server) leave() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +286,8 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 		return -1, "", err
 	}
 	res, err := s.client.Do(req)
-	// A server without power doesn't acknowledge data. The dialer's own timeout is also a DeadlineExceeded.
+	// This case is a server that accepts connections but is slow. A server without power doesn't complete the connection, and the dialer's timeout is
+	// also a DeadlineExceeded.
 	if op, ok := errors.AsType[*net.OpError](err); errors.Is(err, context.DeadlineExceeded) && (!ok || op.Op != "dial") {
 		return tierAnswers, "accepts connections, but doesn't answer", nil
 	}
@@ -298,14 +299,14 @@ func (s *server) ask(ctx context.Context) (upstream.Tier, string, error) {
 	if res.StatusCode == http.StatusOK {
 		return tierReady, "ready", nil
 	}
-	// This includes status 403: an API server without etcd can't read its rules, so it rejects all anonymous requests.
+	// This includes status 403: an API server without etcd can't read its RBAC rules, so it rejects all anonymous requests.
 	return tierAnswers, res.Status, nil
 }
 
-// target handles the connections.
+// target forwards the connections that the proxy accepts.
 type target struct{ p *proxy }
 
-// HandleConn connects to the next server. If that fails, it tries the others one after the other.
+// HandleConn connects to the next server in the list. If that fails, it tries the other servers in turn.
 func (t target) HandleConn(src net.Conn) {
 	var last error
 	for {

@@ -61,7 +61,7 @@ func (a *authority) certificate(t *testing.T, ips ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// master is an API server that says its name, and whether it is ready.
+// master is an API server that responds with its name, and with status as the result of /readyz.
 type master struct {
 	*httptest.Server
 	status atomic.Int32
@@ -87,7 +87,7 @@ func (a *authority) master(t *testing.T, name string, ips ...string) *master {
 
 func (m *master) address() string { return m.Listener.Addr().String() }
 
-// running is a proxy with its files, and a client that trusts the CA and makes a connection for each request.
+// running is a proxy with its files, and a client that trusts the CA and opens a new connection for each request.
 type running struct {
 	t      *testing.T
 	listen string
@@ -134,7 +134,7 @@ func (p *running) ask() string {
 	return string(b)
 }
 
-// only waits until ten requests in a row reach only the named masters.
+// only waits until ten consecutive requests reach only the named masters.
 func (p *running) only(names ...string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool {
@@ -178,7 +178,7 @@ func TestConnectionsLeaveAMasterThatIsNoLongerReady(t *testing.T) {
 	m2.status.Store(http.StatusInternalServerError)
 	p := a.proxy(t, m1.address(), m2.address())
 	p.only("m1")
-	// One connection, as a kubelet has it.
+	// The client keeps one connection, as a kubelet does.
 	var conn net.Conn
 	kept := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: p.client.Transport.(*http.Transport).TLSClientConfig,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -255,7 +255,7 @@ func TestAFileThatCannotBeServedEndsIt(t *testing.T) {
 	require.ErrorContains(t, Run(t.Context(), []string{"--listen", "nowhere"}, io.Discard), "nowhere")
 }
 
-// A machine without power acknowledges nothing. It must not be mistaken for a machine with a slow API server.
+// A machine without power acknowledges no connection. The check must not mistake it for a machine with a slow API server.
 func TestAMasterThatTakesNoConnectionIsOff(t *testing.T) {
 	s := &server{address: "192.0.2.1:6443", client: &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: time.Nanosecond}).DialContext}}}
 	tier, _, err := s.ask(t.Context())

@@ -1,8 +1,8 @@
 // Package apivip assigns the virtual address of the Kubernetes API to the master that holds a lease and whose own API server is ready.
 // In: a lease of the cluster, the API server of this machine. Out: an address on one of the machine's interfaces, and ARP packets that announce it.
 //
-// The program on each master uses only the local API server, so that a master whose API server doesn't work loses the address. The kernel gets the
-// address with a lifetime of seconds, which the program renews: the address expires even if the program was killed or hangs.
+// The program on each master asks only the local API server, so that a master whose API server doesn't work loses the address. The address in the
+// kernel has a lifetime of seconds, which the program renews. If the program is killed or hangs, the address therefore expires.
 package apivip
 
 import (
@@ -24,13 +24,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Name is the name of the program, of its pods and of the lease, in namespace Namespace. The lease's holder is the node that has the address.
+// Name is the name of the program, of its pods and of the lease, which is in namespace Namespace. The lease's holder is the node that has the
+// address.
 const (
 	Name      = "pai-api-vip"
 	Namespace = "kube-system"
 )
 
-// timing holds the times that determine a fail-over: another master takes the address at most lease + 2.2 × retry after the last renewal.
+// timing holds the times that determine a failover: another machine takes the address at most lease + 2.2 × retry after the last renewal.
 type timing struct {
 	lease, renew, retry time.Duration // of the lease: renew is how long its holder keeps the address without a renewal
 	tick                time.Duration // between two checks of the address
@@ -44,7 +45,7 @@ var usual = timing{
 	tick: 500 * time.Millisecond, lifetime: 3 * time.Second, check: time.Second, failures: 3,
 }
 
-// Run holds the address while this machine has the lease, until ctx ends.
+// Run takes part in the election until ctx ends, and holds the address while this machine has the lease and its API server is ready.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(Name, flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -73,7 +74,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// A later response would have no use, because another machine would have the lease by then.
+	// The timeout is as short as the renewal's deadline: after a later response, another machine may already have the lease.
 	config.UserAgent, config.Timeout = Name, usual.renew
 	client, err := coordclient.NewForConfig(config)
 	if err != nil {
@@ -116,12 +117,12 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
-// elector returns an elector that takes part in the election once.
+// elector returns an elector for one term: its Run returns when this machine loses or releases the lease.
 func (k *keeper) elector() (*leaderelection.LeaderElector, error) {
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: Name, Lock: k.lock, ReleaseOnCancel: true,
 		LeaseDuration: k.timing.lease, RenewDeadline: k.timing.renew, RetryPeriod: k.timing.retry,
-		// The lock decides whether the machine may hold the address: callbacks may come late after a release.
+		// The callbacks do nothing, because they may come late after a release. The lock decides whether the machine may hold the address.
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The certificate of httptest's servers names 127.0.0.1, and no address of 10.0.0.0/8.
+// The certificate of an httptest server contains 127.0.0.1, but no address in 10.0.0.0/8.
 func TestAnAPIServerWhoseCertificateDoesNotNameTheAddressIsNotReady(t *testing.T) {
 	ready := http.StatusOK
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

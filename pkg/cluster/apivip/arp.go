@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Operations of ARP (RFC 826).
+// The operations of ARP packets (RFC 826).
 const (
 	arpRequest = 1
 	arpReply   = 2
@@ -81,7 +81,7 @@ func (s *arpSocket) send(p packet) error {
 	return nil
 }
 
-// receive waits for the next packet; ok reports whether a readable one arrived.
+// receive waits for the next packet; ok reports whether a packet arrived that could be decoded.
 func (s *arpSocket) receive(wait time.Duration) (p packet, ok bool, err error) {
 	poll := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, max(1, int(wait/time.Millisecond)))

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethernet is the interface of the machine whose network contains the address.
+// ethernet is the link of a machine with an Ethernet interface whose network contains the virtual address.
 type ethernet struct {
 	address, own netip.Addr
 	lifetime     time.Duration
 }
 
-// device returns the interface of the machine's own address if the virtual address is in its network, otherwise another
-// interface with such a network.
+// device returns the interface with the machine's own address if its network contains the virtual address, otherwise another interface whose network
+// contains it.
 func (e *ethernet) device() (netlink.Link, error) {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -42,7 +42,7 @@ func (e *ethernet) device() (netlink.Link, error) {
 	return l, nil
 }
 
-// choose returns the index of an interface, or 0 if no interface has a matching network.
+// choose returns the index of the interface that device describes, or 0 if no interface has a matching network.
 func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	found := 0
 	for _, a := range all {
@@ -61,8 +61,7 @@ func choose(all []netlink.Addr, vip, own netip.Addr) int {
 	return found
 }
 
-// netlink returns the address with the mask /32, so that it adds no route, and isn't used as the source of the
-// machine's own connections.
+// netlink returns the virtual address with the mask /32, so that the address adds no route and isn't the source of the machine's own connections.
 func (e *ethernet) netlink() *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: e.address.AsSlice(), Mask: net.CIDRMask(32, 32)}}
 }
@@ -81,8 +80,8 @@ func (e *ethernet) put() error {
 	return nil
 }
 
-// remove checks all interfaces, because the address may be on another interface than link would choose now. It only removes an address with a
-// lifetime, and leaves one that a person configured.
+// remove removes the address from all interfaces, because device might now choose another interface than before. It only removes an address with a
+// lifetime, and keeps an address that a person configured.
 func (e *ethernet) remove() error {
 	all, err := netlink.AddrList(nil, netlink.FAMILY_V4)
 	if err != nil {
@@ -103,7 +102,7 @@ func (e *ethernet) remove() error {
 	return nil
 }
 
-// announce sends both forms of a gratuitous ARP: switches and hosts differ in the form that they accept.
+// announce sends both forms of a gratuitous ARP packet, because some switches and hosts accept only one form.
 func (e *ethernet) announce() error {
 	l, err := e.device()
 	if err != nil {
@@ -126,14 +125,13 @@ func (e *ethernet) announce() error {
 	return nil
 }
 
-// The number of probes for another machine, and the wait after each.
+// The number of probes for another machine with the address, and the wait after each probe.
 const (
 	probes    = 3
 	probeWait = 150 * time.Millisecond
 )
 
-// other sends probes according to RFC 5227: the sender's address is 0.0.0.0, so that no machine mistakes the probe for a
-// claim.
+// other sends probes according to RFC 5227. Their sender's address is 0.0.0.0, so that no machine mistakes a probe for a claim of the address.
 func (e *ethernet) other(ctx context.Context) (string, error) {
 	l, err := e.device()
 	if err != nil {

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// link is the interface that gets the address.
+// link is the interface that gets the virtual address.
 type link interface {
 	// put adds the address to the interface, or extends its lifetime.
 	put() error
 	// remove removes the address; it doesn't fail if the machine doesn't have it.
 	remove() error
-	// announce announces to the machines of the network that this machine has the address.
+	// announce tells the machines of the network that this machine has the address.
 	announce() error
-	// other searches the network for another machine that responds at the address, and returns its hardware address, or "" if no other machine
-	// responds.
+	// other searches the network for another machine with the address, and returns its hardware address, or "" if no other machine responds.
 	other(ctx context.Context) (string, error)
 }
 
-// keeper holds the address while this machine has the lease and its API server is ready.
+// keeper holds the address while this machine has the lease and the local API server is ready.
 type keeper struct {
 	link   link
 	lock   *lock
@@ -36,8 +35,8 @@ type keeper struct {
 	failing  time.Time // the time since which this machine has had the lease but not the address; zero if it has both
 }
 
-// Ticks between two announcements of the address, and between two searches for another machine with the address. The first announcements may be
-// lost.
+// The numbers of ticks between two announcements and between two searches for another machine with the address. The first announceOften announcements
+// follow each other directly, because single announcements may be lost.
 const (
 	announceOften = 4
 	announceEvery = 10
@@ -64,7 +63,7 @@ func (k *keeper) run(ctx context.Context) error {
 	return nil
 }
 
-// watch repeatedly checks whether the API server of this machine is ready.
+// watch checks whether the API server of this machine is ready, and updates isReady, until ctx ends.
 func (k *keeper) watch(ctx context.Context) {
 	failed, told := k.timing.failures, false
 	for ctx.Err() == nil {
@@ -99,8 +98,8 @@ func (k *keeper) untilReady(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// term takes part in the election until the API server isn't ready, the lease is lost, the address can't be set, or ctx ends. It removes the
-// address before it releases the lease.
+// term takes part in the election until the API server isn't ready, this machine loses the lease, the address can't be set, or ctx ends. It removes
+// the address before it releases the lease.
 func (k *keeper) term(ctx context.Context) error {
 	e, err := k.elector()
 	if err != nil {
@@ -128,20 +127,20 @@ func (k *keeper) term(ctx context.Context) error {
 	return nil
 }
 
-// gaveUp reports whether this machine had the lease without the address for too long. The limit is how long a hanging master may keep the address:
-// until then another machine may respond although this machine works.
+// gaveUp reports whether this machine has had the lease without the address for too long. The limit is how long a hanging master may keep the
+// address: within that time another machine may still have it although this machine works.
 func (k *keeper) gaveUp() bool {
 	return !k.failing.IsZero() && time.Since(k.failing) > k.timing.lifetime
 }
 
-// failed records when setting the address first failed.
+// failed records the time, if setting the address didn't already fail before.
 func (k *keeper) failed() {
 	if k.failing.IsZero() {
 		k.failing = time.Now()
 	}
 }
 
-// look adds or removes the address according to the lease.
+// look sets, renews or removes the address, depending on whether this machine has the lease.
 func (k *keeper) look(ctx context.Context) {
 	if !k.lock.holds(k.timing.renew) {
 		k.drop(ctx)
@@ -175,7 +174,7 @@ func (k *keeper) look(ctx context.Context) {
 	k.since++
 }
 
-// claimed reports whether another machine responds at the address: a foreign machine, or a master that had the address and hangs.
+// claimed reports whether another machine has the address: a foreign machine, or a master that had the address before and hangs.
 func (k *keeper) claimed(ctx context.Context) bool {
 	mac, err := k.link.other(ctx)
 	if err != nil {
@@ -189,7 +188,7 @@ func (k *keeper) claimed(ctx context.Context) bool {
 	return mac != ""
 }
 
-// drop removes the address. If that fails, the kernel removes it within its lifetime.
+// drop removes the address if this machine has it. If that fails, the kernel removes the address when its lifetime ends.
 func (k *keeper) drop(ctx context.Context) {
 	if !k.has {
 		return

@@ -19,14 +19,14 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lease is the lease in the cluster. Like the API server, it rejects a write by a client that hasn't read the last version.
+// lease is the lease in the cluster. Like the API server, it rejects a write by a client that hasn't read its last version.
 type lease struct {
 	mu      sync.Mutex
 	record  resourcelock.LeaderElectionRecord
 	version int
 }
 
-// access is one machine's view of the lease; down means that its API server doesn't respond.
+// access is one machine's access to the lease; down means that the machine's API server doesn't respond.
 type access struct {
 	*lease
 	node string
@@ -78,7 +78,7 @@ func (a *access) check(context.Context) error {
 	return nil
 }
 
-// segment is a network; it records whether two machines had the address at once.
+// segment is a network segment that records whether two machines had the address at the same time.
 type segment struct {
 	mu      sync.Mutex
 	holders map[string]bool
@@ -150,13 +150,13 @@ func (p *port) other(context.Context) (string, error) {
 	return p.foreign, nil
 }
 
-// quick is usual, forty times as fast; the API's record of a lease has whole seconds, so that the lease itself isn't.
+// quick holds shorter times than usual. Most are a fortieth, except those of the lease, because its record has whole seconds.
 var quick = timing{
 	lease: time.Second, renew: 600 * time.Millisecond, retry: 50 * time.Millisecond,
 	tick: 10 * time.Millisecond, lifetime: 200 * time.Millisecond, check: 20 * time.Millisecond, failures: 3,
 }
 
-// wasTwice reports whether two machines ever had the address at once.
+// wasTwice reports whether two machines ever had the address at the same time.
 func (s *segment) wasTwice() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func has(t *testing.T, s *segment, node string, within time.Duration) {
 	require.Eventually(t, func() bool { return s.holder() == node }, within, 5*time.Millisecond, "%q has the address", node)
 }
 
-// keeps checks that a node has the address all the time.
+// keeps checks that a node has the address without interruption for the given time.
 func keeps(t *testing.T, s *segment, node string, during time.Duration, why string) {
 	t.Helper()
 	assert.Never(t, func() bool { return s.holder() != node }, during, 5*time.Millisecond, why)
@@ -280,7 +280,7 @@ func TestAHolderThatCannotHaveTheAddressLeavesItToAnother(t *testing.T) {
 	has(t, s, "a", 5*quick.lease)
 }
 
-// A hanging master claims the address: its kernel drops it after the lifetime.
+// A hanging master still has the address until its kernel removes it at the end of the lifetime.
 func TestAnAddressThatEndsSoonIsWaitedFor(t *testing.T) {
 	l, s := &lease{}, newSegment()
 	s.foreign = "02:00:00:00:00:99"
@@ -322,7 +322,7 @@ func TestAnAddressThatCouldNotBeRemovedIsNotTakenByAnother(t *testing.T) {
 	assert.False(t, s.wasTwice())
 }
 
-// A paused machine, such as a virtual one that moves to another host, reads afterwards that another machine has the lease.
+// A paused machine, such as a virtual machine that moves to another host, reads afterwards that another machine has the lease.
 func TestALeaseOfAnotherIsNeitherHeldNorGivenUp(t *testing.T) {
 	l := &lease{}
 	of := func(node string) *lock { return &lock{Interface: &access{lease: l, node: node}} }

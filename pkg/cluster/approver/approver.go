@@ -1,9 +1,8 @@
-// Package approver approves the serving certificates that kubelets request, and denies requests that violate the rule.
+// Package approver approves the serving certificates that kubelets request, and denies requests that violate its rule.
 // In: certificate signing requests, and a ConfigMap with the machines' names and addresses. Out: approvals and denials with a reason.
 //
-// Kubernetes signs such requests but leaves their approval to others, because it can't know whether an address belongs to a machine. Each
-// decision is a single write, which the API server accepts only once, so any number of these programs may run, and be killed, without a
-// leader.
+// Kubernetes signs such requests but leaves their approval to others, because it can't know whether an address belongs to a machine. Each decision is
+// a single write, which the API server accepts only once. Therefore any number of these programs may run, and be killed, without a leader.
 package approver
 
 import (
@@ -37,17 +36,17 @@ const (
 	// startLimit is how long the first list of requests may take. A program that can't get the list exits, so that the
 	// pod shows the failure.
 	startLimit = time.Minute
-	// lookAgain is how often a request of an unknown machine is checked: "cluster up" may have added the machine.
+	// lookAgain is how often a request of an unknown machine is checked again, because "cluster up" may have added the machine since.
 	lookAgain = 5 * time.Second
-	// qps and burst limit the requests per second: the thousand machines of a new cluster all send requests at the same
-	// time.
+	// qps and burst limit the program's calls of the API per second: the thousand machines of a new cluster all request their certificates at the
+	// same time.
 	qps, burst = 50, 100
 )
 
-// reason is the reason in the conditions of approvals and denials.
+// reason is the text of the field reason in the conditions of approvals and denials.
 const reason = "PaictlRule"
 
-// Run decides requests until ctx ends.
+// Run decides certificate signing requests until ctx ends.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pai-csr-approver", flag.ContinueOnError)
 	flags.SetOutput(out)
@@ -72,8 +71,8 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 // largest is the maximum size of a request, in bytes. A kubelet's request has about 500 bytes.
 const largest = 16 << 10
 
-// slim drops the fields of a request that the decision doesn't need. If a request is too large, slim drops its content, and the request is denied
-// because the content is missing.
+// slim drops the fields of a request that the decision doesn't need. If a request is too large, slim also drops its content, so that the request is
+// denied because it has no content.
 func slim(csr *certv1.CertificateSigningRequest) (*certv1.CertificateSigningRequest, error) {
 	csr.ManagedFields, csr.Annotations, csr.Labels, csr.Spec.Extra = nil, nil, nil, nil
 	if len(csr.Spec.Request) > largest {
@@ -159,7 +158,7 @@ func (a *approver) run(ctx context.Context) error {
 	return nil
 }
 
-// next decides one request. It returns false when the program ends.
+// next decides the next request of the queue. It returns false when the program ends.
 func (a *approver) next(ctx context.Context) bool {
 	name, shutdown := a.queue.Get()
 	if shutdown {
@@ -182,8 +181,7 @@ func (a *approver) next(ctx context.Context) bool {
 	return true
 }
 
-// decide writes the decision about a request, unless it is already decided. It reports whether the request has to wait
-// until its machine is known.
+// decide approves or denies a request, unless a decision exists already. It reports whether the request has to wait until its machine is known.
 func (a *approver) decide(ctx context.Context, name string) (wait bool, err error) {
 	csr, exists := a.store.Get(name)
 	if !exists || len(csr.Status.Certificate) > 0 || len(csr.Status.Conditions) > 0 {
@@ -221,7 +219,7 @@ func (a *approver) decide(ctx context.Context, name string) (wait bool, err erro
 	return false, nil
 }
 
-// addresses returns the addresses of a machine, or nil if the machine isn't known.
+// addresses returns the addresses of a machine from the ConfigMap, or nil if the ConfigMap doesn't contain the machine.
 func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, error) {
 	list, err := a.configMaps.Get(ctx, machines.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -241,7 +239,7 @@ func (a *approver) addresses(ctx context.Context, node string) ([]netip.Addr, er
 	return out, nil
 }
 
-// tellUnknown logs once that a node waits until it is known.
+// tellUnknown logs that a node's request waits until the node is known. It logs this only once for each node.
 func (a *approver) tellUnknown(ctx context.Context, node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

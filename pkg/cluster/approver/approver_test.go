@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a real API server, as its administrator.
+// cluster is a real API server, used with an administrator's rights.
 type cluster struct {
 	t     *testing.T
 	admin *rest.Config
@@ -48,7 +48,7 @@ func newCluster(t *testing.T, of *kube.Cluster) *cluster {
 	return c
 }
 
-// machines replaces the content of the ConfigMap, and removes it for nil.
+// machines replaces the content of the ConfigMap, or removes the ConfigMap if data is nil.
 func (c *cluster) machines(data map[string]string) {
 	c.t.Helper()
 	api, ctx := c.api.CoreV1().ConfigMaps(machines.Namespace), context.WithoutCancel(c.t.Context())
@@ -61,7 +61,7 @@ func (c *cluster) machines(data map[string]string) {
 	}
 }
 
-// ask makes a request with the credentials of its node, and returns its name.
+// ask creates a certificate signing request as the requesting node, and returns the name of the created object.
 func (c *cluster) ask(a *asked) string {
 	c.t.Helper()
 	who := rest.CopyConfig(c.admin)
@@ -182,7 +182,7 @@ func TestSeveralApproversDecideEachRequestOnce(t *testing.T) {
 	}
 }
 
-// cuttable is a transport that can cut watches, and reject new watches.
+// cuttable is a transport that can cut running watches and reject new watches.
 type cuttable struct {
 	next http.RoundTripper
 

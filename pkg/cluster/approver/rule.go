@@ -14,7 +14,7 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 )
 
-// decision is the result of a request.
+// decision is what happens to a request.
 type decision int
 
 const (
@@ -38,8 +38,8 @@ const (
 
 var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// judge applies the rule: a machine may only get a server certificate, for its own name and the addresses that addresses returns. It
-// calls addresses last, with the node's name; addresses returns nil for an unknown node.
+// judge applies the rule: a machine may only get a server certificate, for its own name and its own addresses. As its last check, it calls addresses
+// with the node's name, which returns the node's addresses, or nil for an unknown node.
 func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([]netip.Addr, error)) (verdict, error) {
 	if csr.Spec.SignerName != certv1.KubeletServingSignerName {
 		return verdict{}, nil
@@ -74,7 +74,7 @@ func judge(csr *certv1.CertificateSigningRequest, addresses func(node string) ([
 	return v, nil
 }
 
-// parse parses the only request in PEM, and checks its signature, which proves that the requester has the key.
+// parse parses a PEM text with exactly one request, and checks the request's signature, which proves that the requester has the key.
 func parse(data []byte) (*x509.CertificateRequest, error) {
 	block, rest := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -93,7 +93,7 @@ func parse(data []byte) (*x509.CertificateRequest, error) {
 	return req, nil
 }
 
-// checkSubject requires the requester's own name and the group of nodes, and rejects all other names.
+// checkSubject returns an error unless the subject consists of the requester's name and the group of nodes.
 func checkSubject(req *x509.CertificateRequest, username string) error {
 	if req.Subject.CommonName != username {
 		return fmt.Errorf("common name %q: only the requester's, %q, is allowed", req.Subject.CommonName, username)
@@ -121,7 +121,7 @@ func checkUsages(usages []certv1.KeyUsage) error {
 	return nil
 }
 
-// checkContent rejects content that a kubelet never requests: the rights of a CA, and names of types that can't be checked.
+// checkContent rejects content that a kubelet never requests: the rights of a CA, and alternative names of types that can't be checked.
 func checkContent(req *x509.CertificateRequest) error {
 	seen := false
 	for _, e := range req.Extensions {
@@ -129,7 +129,7 @@ func checkContent(req *x509.CertificateRequest) error {
 			return fmt.Errorf("extension %s: only alternative names are allowed, once", e.Id)
 		}
 		seen = true
-		// Go's parser ignores names of types that it doesn't know.
+		// Check the raw names, because Go's parser ignores names of types that it doesn't support.
 		var names []asn1.RawValue
 		if rest, err := asn1.Unmarshal(e.Value, &names); err != nil || len(rest) > 0 {
 			return errors.New("the alternative names can't be read")
@@ -144,7 +144,7 @@ func checkContent(req *x509.CertificateRequest) error {
 	return nil
 }
 
-// checkNames rejects all names except the node's own names.
+// checkNames rejects all DNS names except the node's name, all email addresses and URIs, and a request without names.
 func checkNames(req *x509.CertificateRequest, node string) error {
 	if len(req.EmailAddresses)+len(req.URIs) > 0 {
 		return errors.New("email addresses and URIs are not allowed")

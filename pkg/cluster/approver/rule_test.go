@@ -21,16 +21,16 @@ import (
 	certv1 "k8s.io/api/certificates/v1"
 )
 
-// asked is a request before it is encoded.
+// asked is a certificate signing request before its encoding.
 type asked struct {
 	spec certv1.CertificateSigningRequestSpec
 	tmpl x509.CertificateRequest
 	key  crypto.Signer
-	// spoil changes the PEM.
+	// spoil changes the encoded request, which is in PEM.
 	spoil func([]byte) []byte
 }
 
-// good returns the request of the kubelet of w1, as a real kubelet makes it.
+// good returns a request of a node's kubelet for one address, with the fields that a real kubelet sets.
 func good(t testing.TB, node, address string) *asked {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -66,7 +66,7 @@ func known(node string) ([]netip.Addr, error) {
 	}[node], nil
 }
 
-// names are alternative names, each with its kind, in the form of the extension.
+// names returns the extension with the given alternative names, each of which has its own type.
 func names(t testing.TB, list ...asn1.RawValue) pkix.Extension {
 	t.Helper()
 	value, err := asn1.Marshal(list)

@@ -1,5 +1,5 @@
-// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the format of
-// etcd's API; and which archives of a folder are kept.
+// Package backup defines the archive of a whole cluster: parts with their checksums, encrypted with age; the snapshot of etcd in the format of etcd's
+// API; and which archives in a folder are kept.
 // In: readers of the parts, keys. Out: an archive, and the parts of an archive. Package pkg/cluster collects the parts, and restores them.
 package backup
 
@@ -17,16 +17,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Format is the version of archives that this package writes. It can't read newer versions.
+// Format is the version of the archive format that this package writes. The package can't read newer versions.
 const Format = 1
 
-// The names of files in an archive that aren't parts: the first and the last.
+// The names of the first and the last file of an archive, which aren't parts.
 const (
 	headName     = "paictl-backup.json"
 	manifestName = "manifest.json"
 )
 
-// Head is the beginning of an archive.
+// Head is the content of an archive's first file.
 type Head struct {
 	Format  int    `json:"format"`
 	Paictl  string `json:"paictl"`
@@ -38,17 +38,17 @@ type Head struct {
 	Time time.Time `json:"time"`
 }
 
-// Manifest is the end of an archive.
+// Manifest is the content of an archive's last file.
 type Manifest struct {
 	Head
 	Kubernetes string    `json:"kubernetes"`
 	Machines   []Machine `json:"machines"`
 	Parts      []Part    `json:"parts"`
-	// Missing are parts that the cluster has and the archive doesn't.
+	// Missing lists the parts that the cluster has but the archive doesn't contain.
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-// Machine is a machine of the cluster.
+// Machine describes one machine of the saved cluster.
 type Machine struct {
 	Name  string   `json:"name"`
 	IP    string   `json:"ip"`
@@ -62,13 +62,13 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Missing is a part that isn't in an archive, and the reason.
+// Missing describes a part that isn't in an archive, and why.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// Writer writes an archive.
+// Writer writes the parts of an archive and its manifest.
 type Writer struct {
 	manifest Manifest
 	tar      *tar.Writer
@@ -76,7 +76,7 @@ type Writer struct {
 	err      error
 }
 
-// NewWriter starts an archive. The caller closes w, after Close.
+// NewWriter starts an archive with head as its first file. The caller must call Close first, and then close w.
 func NewWriter(w io.Writer, seal Seal, head Head) (*Writer, error) {
 	head.Format = Format
 	out := &Writer{manifest: Manifest{Head: head}}
@@ -96,7 +96,7 @@ func NewWriter(w io.Writer, seal Seal, head Head) (*Writer, error) {
 	return out, out.put(headName, int64(len(text)), bytes.NewReader(text))
 }
 
-// Add writes a part of that many bytes.
+// Add writes a part of size bytes.
 func (w *Writer) Add(name string, size int64, r io.Reader) error {
 	if w.err != nil {
 		return w.err
@@ -109,12 +109,12 @@ func (w *Writer) Add(name string, size int64, r io.Reader) error {
 	return nil
 }
 
-// Lacks records a part that couldn't be read.
+// Lacks records in the manifest that a part couldn't be read.
 func (w *Writer) Lacks(what string, why error) {
 	w.manifest.Missing = append(w.manifest.Missing, Missing{What: what, Why: why.Error()})
 }
 
-// Describe sets the description of the cluster.
+// Describe sets the version of Kubernetes and the machines in the manifest.
 func (w *Writer) Describe(kubernetes string, machines []Machine) {
 	w.manifest.Kubernetes, w.manifest.Machines = kubernetes, machines
 }
@@ -122,7 +122,7 @@ func (w *Writer) Describe(kubernetes string, machines []Machine) {
 func (w *Writer) put(name string, size int64, r io.Reader) error {
 	err := w.tar.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: w.manifest.Time, Format: tar.FormatPAX})
 	if err == nil {
-		// More bytes than announced are an error, too.
+		// If r has more than size bytes, io.Copy returns an error; fewer bytes are detected below.
 		var n int64
 		n, err = io.Copy(w.tar, r)
 		if err == nil && n != size {
@@ -135,7 +135,7 @@ func (w *Writer) put(name string, size int64, r io.Reader) error {
 	return w.err
 }
 
-// Close writes the manifest and ends the archive, which is invalid without a manifest.
+// Close writes the manifest and ends the archive. An archive without a manifest is invalid.
 func (w *Writer) Close() (*Manifest, error) {
 	if w.err != nil {
 		return nil, w.err

@@ -108,7 +108,7 @@ func TestAnArchiveThatIsNotWholeIsRefused(t *testing.T) {
 				broken[i] ^= 0x10
 				got, _, err := readAll(broken, keys)
 				if err == nil {
-					// zstd has bits without a meaning
+					// A zstd stream contains bits without a meaning.
 					assert.Equal(t, parts, got, "byte %d", i)
 					continue
 				}
@@ -262,7 +262,7 @@ func TestKeysAreReadFromFiles(t *testing.T) {
 	assert.NotContains(t, err.Error(), "AGE-SECRET", "a private key isn't shown, not even a wrong one")
 }
 
-// stream returns the response of etcd's API: pieces of the database, and its checksum.
+// stream returns a response of etcd's API: the database in pieces, and its checksum.
 func stream(db []byte, piece int, sum []byte) string {
 	var out strings.Builder
 	for sent := 0; sent < len(db); {
@@ -363,7 +363,7 @@ func TestClustersOfOneNameAreToldApart(t *testing.T) {
 	assert.ElementsMatch(t, []string{first, twin, ""}, gone, "of each the latest stays")
 }
 
-// TestABackupWithTheHistoryOfJobsIsNotPushedOut has a controller that doesn't respond for longer than backups are kept.
+// TestABackupWithTheHistoryOfJobsIsNotPushedOut simulates a job controller that doesn't respond for longer than backups are kept.
 func TestABackupWithTheHistoryOfJobsIsNotPushedOut(t *testing.T) {
 	var all []backup.File
 	for day := range 40 {

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/bundletest"
 )
 
-// etcd returns the bundle's, as a process on loopback.
+// etcd starts the bundle's etcd as a process on loopback, and returns its address.
 func etcd(t *testing.T, data string) (address string) {
 	t.Helper()
 	_, program := bundletest.Need(t, bundle.KindTool, "etcd")

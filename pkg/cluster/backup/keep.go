@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// File is an archive in a folder, on a machine or in a bucket. Size is in bytes.
+// File describes an archive that is in a folder, on a machine or in a bucket. Size is in bytes.
 type File struct {
-	// Path is its location, in the format that commands accept: a path on this machine, ssh://..., s3://....
+	// Path is the archive's location in the format that commands accept: a path on this machine, ssh://..., s3://....
 	Path    string `json:"path"`
 	Cluster string `json:"cluster"`
-	// ID distinguishes clusters of the same name; older archives don't have it.
+	// ID distinguishes clusters of the same name. It is empty for older archives.
 	ID   string    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
-	// WithoutHistory means that the history of jobs is missing although the cluster has one. The names of archives by an earlier
-	// paictl don't record this.
+	// WithoutHistory means that the history of jobs is missing although the cluster has a history. The names of archives that an earlier paictl wrote
+	// don't record this.
 	WithoutHistory bool  `json:"withoutHistory,omitempty"`
 	Size           int64 `json:"size"`
 }
@@ -31,8 +31,9 @@ const stamp = "20060102T150405Z"
 
 var named = regexp.MustCompile(`^(.+?)(?:\.([0-9a-f]{12}))?-([0-9]{8}T[0-9]{6}Z)(-without-history)?\.paictl-backup$`)
 
-// ID distinguishes a cluster from others with the same name. It consists of the UID of its namespace kube-system, which is unique to a
-// cluster, and the record of a restore, because a restored cluster has the UID of the saved one. It is empty if the UID isn't known.
+// ID returns an identifier that distinguishes a cluster from others with the same name. It is a hash of two values: the UID of the namespace
+// kube-system, which is unique to a cluster, and the record of a restore, because a restored cluster keeps the UID of the saved cluster. It is empty
+// if the UID isn't known.
 func ID(uid, restored string) string {
 	if uid == "" {
 		return ""
@@ -41,7 +42,7 @@ func ID(uid, restored string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Of returns a cluster's part of the names of its archives. A cluster's name has no dot.
+// Of returns the part of an archive's name that identifies its cluster: CLUSTER.ID. A cluster's name contains no dot.
 func Of(cluster, id string) string {
 	if id == "" {
 		return cluster
@@ -54,12 +55,12 @@ func Name(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + Ending
 }
 
-// NameWithoutHistory returns the name of an archive without the history of jobs. The name shows this because lists don't open archives.
+// NameWithoutHistory returns the name of an archive without the history of jobs. The name records this because lists of archives don't open them.
 func NameWithoutHistory(of string, at time.Time) string {
 	return of + "-" + at.UTC().Format(stamp) + "-without-history" + Ending
 }
 
-// Named parses the name of an archive. ok is false if the name has another form.
+// Named parses the name of an archive. It returns false if the name has another form.
 func Named(name string) (File, bool) {
 	m := named.FindStringSubmatch(name)
 	if m == nil {
@@ -69,27 +70,27 @@ func Named(name string) (File, bool) {
 	return File{Cluster: m[1], ID: m[2], Time: at, WithoutHistory: m[4] != ""}, err == nil
 }
 
-// IsOf reports whether an archive belongs to a cluster: to any cluster of that name or, if of has an ID, only to that one. "" matches
-// every archive.
+// IsOf reports whether an archive belongs to a cluster. of is a result of Of: without an ID, it matches all clusters of that name; with an ID, only
+// that cluster. "" matches every archive.
 func (f File) IsOf(of string) bool {
 	return of == "" || of == f.Cluster || of == Of(f.Cluster, f.ID)
 }
 
-// Sort sorts archives for lists: the latest first.
+// Sort sorts archives by time, the latest first.
 func Sort(files []File) {
 	slices.SortStableFunc(files, func(a, b File) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Path, b.Path))
 	})
 }
 
-// Keep defines which archives of a cluster are kept: the latest archives, and the last archive of each of the last days and weeks that have an
-// archive.
+// Keep defines which archives of a cluster are kept: the last archives, and the last archive of each of the last days and weeks. Days and weeks
+// without an archive don't count.
 type Keep struct {
 	Last, Daily, Weekly int
 }
 
-// Expired returns the files that aren't kept. files belong to one cluster, in the order of Sort. The latest file is always kept. The latest file
-// with the history of jobs is also kept: newer files without the history don't replace it.
+// Expired returns the files to delete. files must belong to one cluster, in the order of Sort. Expired always keeps the latest file and the latest
+// file with the history of jobs, which newer files without the history don't replace.
 func (k Keep) Expired(files []File) []File {
 	withHistory := slices.IndexFunc(files, func(f File) bool { return !f.WithoutHistory })
 	days, weeks := map[string]bool{}, map[string]bool{}
@@ -103,7 +104,7 @@ func (k Keep) Expired(files []File) []File {
 			seen[key] = true
 			return true
 		}
-		// Evaluate both conditions: an archive may be the last one of its day and of its week.
+		// Evaluate both calls, because one archive may be the last of its day and of its week.
 		day := first(days, f.Time.Format(time.DateOnly), k.Daily)
 		ofWeek := first(weeks, fmt.Sprintf("%d-%d", year, week), k.Weekly)
 		if i == 0 || i == withHistory || i < k.Last || day || ofWeek {
@@ -114,7 +115,7 @@ func (k Keep) Expired(files []File) []File {
 	return out
 }
 
-// ExpiredOfAll returns the files that aren't kept, if they may belong to several clusters. They are in the order of Sort.
+// ExpiredOfAll returns the files to delete if files may belong to several clusters. files must be in the order of Sort.
 func (k Keep) ExpiredOfAll(files []File) []File {
 	clusters := map[string][]File{}
 	for _, f := range files {

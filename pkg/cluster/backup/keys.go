@@ -12,14 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// authorities are the CAs of KeyFiles: each has a certificate, or two while it is rotated, and a key.
+// authorities lists the CAs whose files are in KeyFiles. Each CA has a key and a certificate, or two certificates during a rotation.
 var authorities = []string{"etc/kubernetes/pki/ca", "etc/kubernetes/pki/etcd/ca", "etc/kubernetes/pki/front-proxy-ca"}
 
-// longestKey limits the number of bytes that are read of each file.
+// longestKey is the maximum size of a file in PartKeys, in bytes.
 const longestKey = 1 << 20
 
-// StillTheKeys returns an error if the keys, in the format of PartKeys, changed between the readings before and after etcd's database was
-// read: Secrets in the database may then be encrypted with a key that the backup doesn't have.
+// StillTheKeys returns an error if the keys before and after the copy of etcd's database differ, because Secrets in the database may then be
+// encrypted with a key that the backup doesn't contain. Both arguments are in the format of PartKeys.
 func StillTheKeys(before, after []byte) error {
 	was, err := keysIn(before)
 	if err != nil {
@@ -35,8 +35,8 @@ func StillTheKeys(before, after []byte) error {
 	return hint.Errorf("make it again when the rotation of secrets or certificates has finished", "the cluster's keys changed while it was saved: the backup might be unreadable")
 }
 
-// CheckAuthorities returns an error if a CA's key, in the format of PartKeys, doesn't belong to any of its certificates: a cluster can't be created
-// from such keys.
+// CheckAuthorities returns an error if a CA's key doesn't belong to any of its certificates, because a cluster can't be created from such keys. keys
+// is in the format of PartKeys.
 func CheckAuthorities(keys []byte) error {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -46,9 +46,9 @@ func CheckAuthorities(keys []byte) error {
 	return err
 }
 
-// OneCertificateEach returns keys, in the format of PartKeys, with only one certificate for each CA: the certificate of its key. If a backup is
-// made while CAs are rotated, a file has two certificates, and their order doesn't show which key is in use; kube-controller-manager accepts only
-// one.
+// OneCertificateEach returns a copy of keys with only one certificate for each CA: the certificate that belongs to the CA's key. If a backup is made
+// during a rotation of CAs, a file has two certificates whose order doesn't show which of them belongs to the key, and kube-controller-manager
+// accepts only one certificate. keys is in the format of PartKeys.
 func OneCertificateEach(keys []byte) ([]byte, error) {
 	files, err := keysIn(keys)
 	if err != nil {
@@ -85,8 +85,8 @@ func OneCertificateEach(keys []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ownCertificates returns the certificates that belong to the CAs' keys, by the names of their files. It omits a CA without a certificate, because
-// another check detects missing files.
+// ownCertificates returns the certificate that belongs to each CA's key, by the name of the certificate's file. It omits a CA without a certificate,
+// because another check detects missing files.
 func ownCertificates(files map[string]string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, name := range authorities {

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// Names of the parts of a backup; the names of the configuration folder's files begin with FolderConfig.
+// The names of a backup's parts. The names of files from the configuration folder begin with FolderConfig.
 const (
 	PartEtcd = "etcd.db"
 	PartKeys = "keys.tar"
-	// PartJobs is the history of jobs, a file of SQLite.
+	// PartJobs is the history of jobs, an SQLite database.
 	PartJobs     = "jobs.db"
 	FolderConfig = "config/"
 )
 
-// The cluster's notes of operations on all of its machines are in a ConfigMap. Note is the key of the time of its last backup, in RFC
+// A ConfigMap holds the cluster's notes about operations on all of its machines. Note is the key whose value is the time of the last backup, in RFC
 // 3339.
 const (
 	NotesNamespace = "kube-system"
 	NotesName      = "paictl"
 	Note           = "backup"
-	// NoteHistory is the key of the time of the last backup with the history of jobs.
+	// NoteHistory is the key whose value is the time of the last backup with the history of jobs.
 	NoteHistory = "backup-history"
-	// NoteRestored is the key of the note that says when and where the cluster was restored from a backup.
+	// NoteRestored is the key whose value says when and from where the cluster was restored.
 	NoteRestored = "restored"
 )
 
@@ -30,6 +30,6 @@ var keyFiles = strings.Fields(`etc/kubernetes/pki/ca.crt etc/kubernetes/pki/ca.k
 	etc/kubernetes/pki/front-proxy-ca.crt etc/kubernetes/pki/front-proxy-ca.key
 	etc/kubernetes/pki/etcd/ca.crt etc/kubernetes/pki/etcd/ca.key etc/paictl/encryption.yaml`)
 
-// KeyFiles returns the files in PartKeys, as paths from the root of a machine of the control plane: the files that can't be created again. They are
-// complete, because these keys sign all other keys and certificates.
+// KeyFiles returns the paths of the files in PartKeys, relative to the root of a control plane machine. These files can't be created again; their
+// keys sign all other keys and certificates, which therefore can.
 func KeyFiles() []string { return slices.Clone(keyFiles) }

@@ -18,23 +18,23 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Errors of reading an archive.
+// The errors of reading an archive.
 var (
-	// ErrNone: the file is not a backup.
+	// ErrNone means that the file is not a backup.
 	ErrNone = errors.New("it isn't a backup of paictl")
-	// ErrDamaged: the archive differs from the written one.
+	// ErrDamaged means that the archive was changed or truncated after paictl wrote it.
 	ErrDamaged = errors.New("the backup is damaged")
-	// ErrNewer: it was written by a later paictl.
+	// ErrNewer means that a later paictl wrote the archive.
 	ErrNewer = errors.New("the backup was written by a newer paictl")
-	// ErrKey: it can't be decrypted with the keys that were given.
+	// ErrKey means that none of the given keys decrypts the archive.
 	ErrKey = errors.New("none of the keys opens the backup")
 )
 
-// longest limits how many bytes of head and manifest are read.
+// longest is the maximum size of the head and of the manifest, in bytes.
 const longest = 16 << 20
 
-// Read reads a whole archive, checks it, and calls part with each of its parts. part needn't read its part to the end. The parts may
-// only be trusted after Read has returned without an error: a truncated archive is only detected at its end.
+// Read reads a whole archive, checks it, and calls part with each of its parts. The function part needn't read its reader to the end. The caller may
+// only trust the parts after Read has returned without an error, because a truncated archive is only detected at its end.
 func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader) error) (*Manifest, error) {
 	opened, err := keys.open(bufio.NewReaderSize(r, 1<<16))
 	if err != nil {
@@ -61,7 +61,7 @@ func Read(r io.Reader, keys Keys, part func(name string, size int64, r io.Reader
 			if err != nil {
 				return nil, err
 			}
-			// The end of the encrypted data has a separate mark.
+			// Read to the end, because a mark at the end of the encrypted data shows whether the data is complete.
 			if _, err := io.Copy(io.Discard, unpacked); err != nil {
 				return nil, damaged(err)
 			}
@@ -140,7 +140,7 @@ func (r *reader) part(h *tar.Header) error {
 	return nil
 }
 
-// failing records that reading failed.
+// failing is a reader that remembers the error of a failed read.
 type failing struct {
 	r   io.Reader
 	err error

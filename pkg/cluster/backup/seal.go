@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Seal defines how an archive is encrypted: to recipients, or with a passphrase. If neither is set, it is not encrypted, which the caller must
-// request explicitly.
+// Seal defines how an archive is encrypted: to recipients, or with a passphrase. If neither is set, the archive isn't encrypted, which requires
+// Plain.
 type Seal struct {
 	Recipients []age.Recipient
 	Passphrase secret.String
 	Plain      bool
 }
 
-// Sealed names the encryption of an archive.
+// Sealed returns a text that says how an archive is encrypted.
 func (s Seal) Sealed() string {
 	switch {
 	case len(s.Recipients) > 0:
@@ -56,12 +56,12 @@ func (s Seal) wrap(w io.Writer) (io.WriteCloser, error) {
 	return out, nil
 }
 
-// open doesn't close the writer below it.
+// open is a writer whose Close doesn't close the writer below it.
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
 
-// Recipients reads public keys, "age1…", one per line, from files and from single strings. Comments begin with #.
+// Recipients parses public keys ("age1…") in texts and in files. A text holds one key; a file holds one key per line, and comments that begin with #.
 func Recipients(texts, files []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, t := range texts {
@@ -90,22 +90,22 @@ func fromFile[T any](name string, parse func(io.Reader) ([]T, error)) ([]T, erro
 	return parse(f)
 }
 
-// Keys are the keys for opening an archive.
+// Keys holds the keys that can open an archive.
 type Keys struct {
 	Identities []age.Identity
-	// Passphrase returns the passphrase of an archive; nil if it can't be obtained.
+	// Passphrase returns the passphrase of an archive. The function is nil if no passphrase can be obtained.
 	Passphrase func() (secret.String, error)
-	// Plain accepts an archive that isn't encrypted, which anyone may have written or changed.
+	// Plain allows an archive that isn't encrypted. Anyone may have written or changed such an archive.
 	Plain bool
 }
 
-// Identities reads private keys, "AGE-SECRET-KEY-…", one per line.
+// Identities reads private keys ("AGE-SECRET-KEY-…") from files, one key per line.
 func Identities(files []string) ([]age.Identity, error) {
 	var out []age.Identity
 	for _, f := range files {
 		all, err := fromFile(f, age.ParseIdentities)
 		if err != nil {
-			// age's message about a line may contain it.
+			// An error of age's parser may contain the line, and so a private key.
 			if _, gone := errors.AsType[*os.PathError](err); !gone {
 				err = errors.New("it can't be read as private keys")
 			}
@@ -116,11 +116,11 @@ func Identities(files []string) ([]age.Identity, error) {
 	return out, nil
 }
 
-// The beginnings of archives.
+// The first bytes of an encrypted and of a compressed archive.
 const (
 	ageMagic  = "age-encryption.org/"
 	zstdMagic = "\x28\xb5\x2f\xfd"
-	// scrypt is the only stanza of an archive with a passphrase.
+	// scrypt begins the only stanza of an archive that is encrypted with a passphrase.
 	scrypt = "-> scrypt "
 )
 

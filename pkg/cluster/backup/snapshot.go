@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// Snapshot reads etcd's database in the format of etcd's streaming API: POST /v3/maintenance/snapshot returns lines of JSON, each with a piece of
-// the database in base64 and the number of remaining bytes, and finally the SHA-256 of the whole database. Read returns the database followed by
-// the checksum, which is the format of etcd's own tools, and an error if it isn't complete.
+// Snapshot reads etcd's database from etcd's streaming API. POST /v3/maintenance/snapshot returns lines of JSON, each with a piece of the database in
+// base64 and the number of remaining bytes. The last line contains the SHA-256 of the whole database. Read returns the database followed by the
+// checksum, which is the format of etcd's own tools, and an error if the database isn't complete.
 type Snapshot struct {
 	in    *json.Decoder
 	size  int64
@@ -22,7 +22,7 @@ type Snapshot struct {
 	done  bool
 }
 
-// snapshotLine is one message of the stream.
+// snapshotLine is one line of the stream.
 type snapshotLine struct {
 	Result struct {
 		Remaining json.Number `json:"remaining_bytes"`
@@ -45,7 +45,7 @@ func NewSnapshot(r io.Reader) (*Snapshot, error) {
 	return s, nil
 }
 
-// Size returns the size of the database and the checksum, in bytes.
+// Size returns the size of the database with its checksum, in bytes.
 func (s *Snapshot) Size() int64 { return s.size + sha256.Size }
 
 func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
@@ -69,7 +69,7 @@ func (s *Snapshot) next() (blob []byte, remaining int64, err error) {
 	return l.Result.Blob, remaining, nil
 }
 
-// Read reads the database.
+// Read reads the database and then its checksum.
 func (s *Snapshot) Read(b []byte) (int, error) {
 	for len(s.piece) == 0 {
 		if s.left == 0 {
@@ -96,7 +96,7 @@ func (s *Snapshot) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// end compares the checksum, which is the last piece.
+// end reads the checksum, which is the last piece of the stream, and compares it with the checksum of the database.
 func (s *Snapshot) end() error {
 	if s.done {
 		return io.EOF

@@ -25,16 +25,17 @@ import (
 )
 
 const (
-	// answerTime limits the time until etcd begins its response; historyTime limits the time until the job controller has copied its history.
+	// answerTime limits how long etcd may take to begin its response; historyTime limits how long the job controller may take to copy its history.
 	answerTime  = time.Minute
 	historyTime = 2 * time.Hour
-	// quorumTime limits the time until a member of etcd agrees with the others.
+	// quorumTime limits how long a member of etcd may take to confirm its state with the other members.
 	quorumTime = 15 * time.Second
-	// maxReason limits the length of an error response.
+	// maxReason is the maximum length of an error response that is read, in bytes.
 	maxReason = 4 << 10
 )
 
-// parts adds all parts, in the order of "paictl cluster backup". without is the reason if the history of jobs is known to be unavailable.
+// parts adds all parts to the archive, in the same order as "paictl cluster backup". without is the reason why the history of jobs is known to be
+// unavailable, or nil.
 func (s *saver) parts(ctx context.Context, w *backup.Writer, pushed *store.Copy, masters []string, without error) error {
 	for _, name := range slices.Sorted(maps.Keys(pushed.Files)) {
 		text := pushed.Files[name]
@@ -95,8 +96,8 @@ func (s *saver) keys() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addEtcd streams the database of the machine's own etcd. If this etcd doesn't respond, or is separated from the other members, it uses another
-// machine's etcd.
+// addEtcd adds a snapshot of the database of the machine's own etcd. If this etcd doesn't respond, or is separated from the other members, addEtcd
+// uses another machine's etcd.
 func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string) error {
 	client, err := s.etcdClient()
 	if err != nil {
@@ -127,8 +128,8 @@ func (s *saver) addEtcd(ctx context.Context, w *backup.Writer, masters []string)
 	return errors.Join(errs...)
 }
 
-// isCurrent returns nil if a member of etcd has the current state: the request succeeds only with a majority of members. A snapshot has the data of
-// one member, and could be outdated otherwise.
+// isCurrent returns nil if a member of etcd has the current state. Its request only succeeds if the member can reach a majority of the members;
+// otherwise a snapshot of this member could be outdated.
 func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, quorumTime)
 	defer cancel()
@@ -139,7 +140,7 @@ func isCurrent(ctx context.Context, client *http.Client, url string) error {
 	return body.Close()
 }
 
-// etcdClient returns a client with the certificate of the machine's own member, which the other members accept as well.
+// etcdClient returns a client that uses the certificate of the machine's own etcd member, which the other members accept as well.
 func (s *saver) etcdClient() (*http.Client, error) {
 	pki := filepath.Join(s.root, "etc/kubernetes/pki/etcd")
 	own, err := tls.LoadX509KeyPair(filepath.Join(pki, "server.crt"), filepath.Join(pki, "server.key"))
@@ -160,8 +161,8 @@ func (s *saver) etcdClient() (*http.Client, error) {
 	}}, nil
 }
 
-// addJobs adds the history of jobs. If that fails, the cluster is still saved, in a backup whose name shows that the
-// history is missing.
+// addJobs adds the history of jobs. If it returns a *backup.NoHistoryError, the backup is made again without the history, under a name that shows
+// that the history is missing.
 func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	token, err := access.Read(s.token)
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *saver) addJobs(ctx context.Context, w *backup.Writer) error {
 	return w.Add(backup.PartJobs, size, body)
 }
 
-// statusError is an error response.
+// statusError is the error for an HTTP response whose status isn't 200.
 type statusError struct {
 	code int
 	text string
@@ -199,7 +200,7 @@ type statusError struct {
 // Error implements error.
 func (e *statusError) Error() string { return e.text }
 
-// ask sends one request. The caller closes the response; size is -1 if the server doesn't report it.
+// ask sends a request, and returns the body of the response, which the caller must close, and its size, or -1 if the server doesn't report the size.
 func ask(ctx context.Context, client *http.Client, method, url, body string, header http.Header) (answer io.ReadCloser, size int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

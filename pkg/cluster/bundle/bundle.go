@@ -13,16 +13,15 @@ import (
 // DefaultDir is the default folder in which commands find or create a bundle.
 const DefaultDir = "dist/bundle"
 
-// Bundle is a folder of artifacts, opened for reading.
+// Bundle is an existing bundle: a folder of artifacts with a manifest.
 type Bundle struct {
 	dir      string
 	manifest Manifest
-	// cacheFile records which files were already hashed; "" disables the cache.
+	// cacheFile is the file that records which files were already hashed; "" disables the cache.
 	cacheFile string
 }
 
-// Open reads the manifest of the bundle in dir. It doesn't hash files: see Verify and
-// VerifyArtifacts.
+// Open reads the manifest of the bundle in dir. It doesn't hash the files, as Verify and VerifyArtifacts do.
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -49,7 +48,7 @@ func (b *Bundle) Dir() string { return b.dir }
 // Manifest returns the whole manifest.
 func (b *Bundle) Manifest() Manifest { return b.manifest }
 
-// Lookup finds an artifact by kind and name.
+// Lookup returns the artifact with a kind and name, and whether it exists.
 func (b *Bundle) Lookup(kind, name string) (Artifact, bool) {
 	for _, a := range b.manifest.Artifacts {
 		if a.Kind == kind && a.Name == name {
@@ -59,7 +58,7 @@ func (b *Bundle) Lookup(kind, name string) (Artifact, bool) {
 	return Artifact{}, false
 }
 
-// List returns the artifacts of a kind in the manifest's order; all of them for "".
+// List returns the artifacts of a kind in the manifest's order, or all artifacts for "".
 func (b *Bundle) List(kind string) []Artifact {
 	var out []Artifact
 	for _, a := range b.manifest.Artifacts {
@@ -75,7 +74,7 @@ func (b *Bundle) File(a Artifact) string {
 	return filepath.Join(b.dir, filepath.FromSlash(a.Path))
 }
 
-// defaultCacheFile returns the file in the user's cache folder, or "" if the user doesn't have one.
+// defaultCacheFile returns the path of the cache in the user's cache folder, or "" if the user has no such folder.
 func defaultCacheFile() string {
 	dir, err := os.UserCacheDir()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// newBundle writes a bundle of files name → content and opens it.
+// newBundle writes a bundle from a map of file names to contents, and opens it.
 func newBundle(t *testing.T, files map[string]string) *Bundle {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestVerifyStopsWhenItIsCancelled(t *testing.T) {
 	require.ErrorIs(t, b.Verify(ctx, nil), context.Canceled)
 }
 
-// age makes a file old enough to be remembered.
+// age makes a file's modification time old enough for the cache.
 func age(t *testing.T, file string) {
 	t.Helper()
 	old := time.Now().Add(-time.Hour)
@@ -139,8 +139,7 @@ func TestVerifyArtifactsHashesAnUnchangedFileOnce(t *testing.T) {
 	age(t, file)
 	require.NoError(t, b.VerifyArtifacts(t.Context(), list))
 
-	// The same size, inode and time: only the memory can say that this is right, and so it shows
-	// that nothing was hashed.
+	// The size, inode and time are the same as before. Only the cache lets this check succeed, which shows that the file wasn't hashed.
 	require.NoError(t, os.WriteFile(file, []byte("FIRST"), 0o755))
 	old, err := os.Stat(b.cacheFile)
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ParseManifest decodes the manifest of a bundle strictly: an unknown or repeated key, a second document or
-// an invalid value is an error with the file and the position.
+// ParseManifest decodes the manifest of a bundle strictly: an unknown or repeated key, a second document and an invalid value are errors. Errors
+// contain the file's name and the position.
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
@@ -34,7 +34,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// check reports all mistakes of a manifest at once.
+// check returns one error with all mistakes in a manifest.
 func (m *Manifest) check() error {
 	var errs []error
 	if m.APIVersion != APIVersion || m.Kind != ManifestKind {

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl"
 )
 
-// imagedServices returns the services by the image of the bundle that they run.
+// imagedServices returns the name of the service for each image in a bundle that a service runs.
 func imagedServices() map[string]string {
 	out := map[string]string{
 		"prometheus": "prometheus", "alertmanager": "alert-manager", "node-exporter": "node-exporter",
@@ -20,16 +20,15 @@ func imagedServices() map[string]string {
 	return out
 }
 
-// runtimeImage is the image in the pods of jobs; the job controller's configuration names it.
+// runtimeImage is the image in the pods of jobs. The key runtimeKey in the section of the job controller contains its reference.
 const runtimeImage, runtimeService, runtimeKey = "pai-runtime", "job-controller", "runtimeImage"
 
 // FetchedServices returns the services whose images "paictl bundle build" can't build.
 func FetchedServices() []string { return []string{"grafana", "kube-state-metrics"} }
 
-// ServiceSections returns sections of services-configuration.yaml that name a bundle's images for
-// the services that run them. Services whose image only "bundle fetch" provides are disabled if it
-// is missing. If a bundle has no image of a service, it returns no sections, because the charts'
-// own images work as well.
+// ServiceSections returns sections for services-configuration.yaml, with a bundle's images for the services that run them. Services whose images only
+// "bundle fetch" provides are disabled if their image is missing. If a bundle contains no image of any service, ServiceSections returns nil, because
+// the charts' default images work as well.
 func ServiceSections(images []Artifact) map[string]map[string]any {
 	sections := map[string]map[string]any{}
 	for _, a := range images {
@@ -59,7 +58,7 @@ func ServiceSections(images []Artifact) map[string]map[string]any {
 	return sections
 }
 
-// cutReference splits repository:tag.
+// cutReference splits a reference REPOSITORY:TAG, and removes a digest.
 func cutReference(ref string) (repository, tag string, ok bool) {
 	ref, _, _ = strings.Cut(ref, "@")
 	i := strings.LastIndex(ref, ":")

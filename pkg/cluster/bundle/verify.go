@@ -21,13 +21,13 @@ import (
 // Bad is an artifact whose file doesn't match the manifest.
 type Bad struct {
 	Artifact Artifact `json:"artifact"`
-	// Got is the file's actual checksum, or "" if it could not be read.
+	// Got is the file's actual checksum, or "" if the file couldn't be read.
 	Got string `json:"got,omitempty"`
-	// Err is the reason why the file could not be read; nil for a wrong checksum.
+	// Err is the reason why the file couldn't be read, or nil if the checksum is wrong.
 	Err error `json:"-"`
 }
 
-// String describes the file, and the expected and the actual state.
+// String describes how the file differs from the manifest.
 func (b Bad) String() string {
 	if errors.Is(b.Err, os.ErrNotExist) {
 		return b.Artifact.Path + " is missing"
@@ -45,7 +45,7 @@ type CorruptError struct {
 	Bad    []Bad
 }
 
-// Error names each bad file.
+// Error describes each bad file.
 func (e *CorruptError) Error() string {
 	lines := make([]string, len(e.Bad))
 	for i, b := range e.Bad {
@@ -54,8 +54,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("bundle %s is damaged: %s", e.Dir, strings.Join(lines, "; "))
 }
 
-// Remedy returns the command that repairs the bundle, which makes missing files again and keeps the
-// others. The operator must add driver packages again.
+// Remedy returns the commands that repair the bundle. They create bad files again and keep the others. Driver packages must be added again by the
+// operator.
 func (e *CorruptError) Remedy() string {
 	var rm, driver []string
 	for _, b := range e.Bad {
@@ -82,8 +82,8 @@ func (e *CorruptError) Remedy() string {
 	return "run: " + again
 }
 
-// Verify hashes every file, several at a time, and returns a *CorruptError that lists all files
-// that differ. done is called once per file; calls are never concurrent. It may be nil.
+// Verify hashes all files, several at the same time, and returns a *CorruptError that lists all files that differ from the manifest. It calls done,
+// which may be nil, once per file and never concurrently.
 func (b *Bundle) Verify(ctx context.Context, done func(Artifact)) error {
 	return b.verify(ctx, b.manifest.Artifacts, done)
 }
@@ -116,7 +116,7 @@ func (b *Bundle) verify(ctx context.Context, list []Artifact, done func(Artifact
 	return b.corrupt(bad)
 }
 
-// corrupt combines the findings into one error. It returns nil if all files are good.
+// corrupt combines the bad artifacts into one error. It returns nil if found contains only nil.
 func (b *Bundle) corrupt(found []*Bad) error {
 	var bad []Bad
 	for _, f := range found {
@@ -131,7 +131,7 @@ func (b *Bundle) corrupt(found []*Bad) error {
 	return hint.Wrap(e, e.Remedy())
 }
 
-// HashFile returns the hexadecimal SHA-256 of a file and stops when ctx ends.
+// HashFile returns the hexadecimal SHA-256 of a file. It stops with an error when ctx ends.
 func HashFile(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,44 +18,43 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// workDir is the folder of a Writer's state, logs and unfinished files. It is in the bundle's
-// folder, so that a finished file can be moved to its place by a rename.
+// workDir is the folder for a Writer's state, logs and unfinished files. It is in the bundle's folder, so that a rename can move a finished file to
+// its place.
 const workDir = ".work"
 
-// LockedError means that another process writes the bundle.
+// LockedError means that another process is writing the bundle.
 type LockedError struct{ Dir string }
 
-// Error names the folder.
+// Error returns a message that names the bundle's folder.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is writing the bundle in %s", e.Dir)
 }
 
-// ExitCode returns the exit code for a held lock.
+// ExitCode returns the exit code of a command that finds the bundle locked.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// Writer fills a bundle's folder file by file. Finished files survive an interruption: the next Writer
-// recognises them by their inputs. The manifest is written only when all files are finished, so a folder that
-// Open accepts is complete.
+// Writer writes a bundle's folder file by file. Finished files survive an interruption: the next Writer recognizes them by the inputs they were made
+// from. The manifest is written only when all files are finished, so a folder that Open accepts is complete.
 type Writer struct {
 	dir    string
 	header *Manifest
 	lock   *flock.Flock
 	state  map[string]made
 	listed []Artifact
-	// brought are the driver packages, by id, which stay when all other artifacts are made again.
+	// brought holds the driver packages by id. They stay in the bundle when all other artifacts are made again.
 	brought map[string]Artifact
 }
 
-// made is an artifact of this run or an earlier one.
+// made records an artifact that this run or an earlier run has made.
 type made struct {
 	Artifact Artifact `json:"artifact"`
-	// Inputs identifies all inputs of the build that made the file.
+	// Inputs identifies all inputs from which the file was made.
 	Inputs string `json:"inputs"`
 	MTime  int64  `json:"mtime"` // ns since 1970, of the file when it was moved to its place
 }
 
-// Create opens dir for writing and locks it. header is the manifest without the artifacts. Commit
-// reads it, so the caller can fill it in until then.
+// Create opens dir for writing and locks it. header is the manifest without the artifacts. Only Commit reads header, so the caller can fill it in
+// until then.
 func Create(dir string, header *Manifest) (*Writer, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -72,7 +71,7 @@ func Create(dir string, header *Manifest) (*Writer, error) {
 	if !ok {
 		return nil, &LockedError{Dir: dir}
 	}
-	// If the state can't be read, artifacts are made again; the result is still correct.
+	// If the state can't be read, the artifacts are made again, so the result is still correct.
 	if data, err := os.ReadFile(w.stateFile()); err == nil && json.Unmarshal(data, &w.state) != nil {
 		w.state = map[string]made{}
 	}
@@ -91,8 +90,8 @@ func (w *Writer) Work(elem ...string) string {
 	return filepath.Join(append([]string{w.dir, workDir}, elem...)...)
 }
 
-// takeOver finds the driver packages. The manifest lists them, or the state if a build has removed the manifest. If
-// the state lists packages that the manifest doesn't, an interrupted change has left them, and they are removed.
+// takeOver finds the driver packages of the existing bundle. It takes them from the manifest, or from the state if a build has removed the manifest.
+// It removes packages that are in the state but not in the manifest, because they are the remains of an interrupted change.
 func (w *Writer) takeOver() error {
 	w.brought = map[string]Artifact{}
 	file := filepath.Join(w.dir, ManifestFile)
@@ -136,7 +135,8 @@ func (w *Writer) takeOver() error {
 	return w.saveState()
 }
 
-// remove deletes an artifact's file, if it exists. It checks the path, because someone else may have written the state file.
+// remove deletes an artifact's file if it exists. It rejects paths outside of the bundle, because paictl may not be the only program that writes the
+// state file.
 func (w *Writer) remove(a Artifact) error {
 	if !filepath.IsLocal(filepath.FromSlash(a.Path)) {
 		return fmt.Errorf("path %q is outside of the bundle's folder", a.Path)
@@ -148,7 +148,7 @@ func (w *Writer) remove(a Artifact) error {
 	return err
 }
 
-// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay, and the manifest stays until Commit.
+// Edit opens a finished bundle to add or remove driver packages. All other artifacts stay in the bundle, and the old manifest stays until Commit.
 func Edit(dir string) (*Writer, *Bundle, error) {
 	if _, err := Open(dir); err != nil { // first, so that no folder is created that isn't a bundle
 		return nil, nil, err
@@ -172,13 +172,13 @@ func Edit(dir string) (*Writer, *Bundle, error) {
 	return w, b, nil
 }
 
-// Bring moves a driver package to its place and records it. An existing file is replaced.
+// Bring moves a driver package from file to its place in the bundle and records it. It replaces an existing file.
 func (w *Writer) Bring(a Artifact, file string) error {
 	fi, err := os.Stat(file)
 	if err != nil {
 		return fmt.Errorf("add %s: %w", a.Name, err)
 	}
-	// Record it first: if the program is interrupted before Commit, the file is then found and removed.
+	// Record the package first, so that the next Writer finds and removes the file if the program is interrupted before Commit.
 	w.state[a.id()] = made{Artifact: a, MTime: fi.ModTime().UnixNano()}
 	if err := w.saveState(); err != nil {
 		return err
@@ -197,12 +197,12 @@ func (w *Writer) Bring(a Artifact, file string) error {
 	return nil
 }
 
-// Drop removes a driver package; Commit removes its file.
+// Drop removes a driver package from the bundle; Commit then deletes its file.
 func (w *Writer) Drop(a Artifact) { delete(w.brought, a.id()) }
 
 func (w *Writer) stateFile() string { return w.Work("state.json") }
 
-// Has reports whether the artifact exists, was made from the same inputs and hasn't been modified since.
+// Has reports whether the artifact exists, was made from the same inputs and hasn't been modified since it was made.
 func (w *Writer) Has(kind, name, inputs string) bool {
 	m, ok := w.state[kind+"/"+name]
 	if !ok || m.Inputs != inputs {
@@ -212,14 +212,14 @@ func (w *Writer) Has(kind, name, inputs string) bool {
 	return err == nil && fi.Size() == m.Artifact.Size && fi.ModTime().UnixNano() == m.MTime
 }
 
-// Keep keeps an artifact if Has has returned true for it.
+// Keep keeps an existing artifact in the bundle, and returns it. Call it only if Has has returned true for the artifact.
 func (w *Writer) Keep(kind, name string) Artifact {
 	a := w.state[kind+"/"+name].Artifact
 	w.listed = append(w.listed, a)
 	return a
 }
 
-// Add moves a finished file to a.Path, sets its checksum and size, and records it.
+// Add moves a finished file to a.Path and records it. It returns a with the file's checksum and size.
 func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Artifact, error) {
 	sum, err := HashFile(ctx, file)
 	if err != nil {
@@ -237,7 +237,7 @@ func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Arti
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
 	a.SHA256, a.Size = sum, fi.Size()
-	// From now on the old manifest is no longer valid.
+	// Remove the old manifest, because the bundle no longer matches it.
 	if err := os.Remove(filepath.Join(w.dir, ManifestFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
@@ -248,7 +248,7 @@ func (w *Writer) Add(ctx context.Context, a Artifact, inputs, file string) (Arti
 	if err := os.Rename(file, dst); err != nil {
 		return a, fmt.Errorf("add %s: %w", a.Name, err)
 	}
-	// A chart's file has its version in its name.
+	// The path of a chart contains its version, so an older file may still exist.
 	if old, ok := w.state[a.Kind+"/"+a.Name]; ok && old.Artifact.Path != a.Path {
 		if err := os.Remove(filepath.Join(w.dir, filepath.FromSlash(old.Artifact.Path))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return a, fmt.Errorf("add %s: %w", a.Name, err)
@@ -270,8 +270,8 @@ func (w *Writer) saveState() error {
 	return nil
 }
 
-// Commit writes the manifest with the artifacts that were kept, added and brought, in the order of kind and name, removes files
-// that no longer belong to the bundle, and opens the result.
+// Commit writes the manifest, which lists the kept, added and brought artifacts by kind and name. It then removes files that no longer belong to the
+// bundle, and opens the bundle.
 func (w *Writer) Commit() (*Bundle, error) {
 	m := *w.header
 	m.APIVersion, m.Kind, m.Artifacts = APIVersion, ManifestKind, slices.Clone(w.listed)
@@ -305,7 +305,7 @@ func byKindThenName(a, b Artifact) int {
 	return cmp.Or(strings.Compare(a.System, b.System), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
 }
 
-// prune deletes files of earlier manifests, but only files in this Writer's state.
+// prune deletes the files that the manifest no longer lists. It only deletes files that are in this Writer's state.
 func (w *Writer) prune(keep []Artifact) error {
 	want := map[string]bool{}
 	for _, a := range keep {
@@ -322,8 +322,7 @@ func (w *Writer) prune(keep []Artifact) error {
 			return err
 		}
 		if m.Artifact.Kind == KindDriver {
-			// Remove a distribution's folder with its last package. If it contains other files, this fails, and it
-			// stays.
+			// Remove a distribution's folder with its last package. This fails if the folder contains other files, and the folder then stays.
 			_ = os.Remove(filepath.Join(w.dir, filepath.FromSlash(path.Dir(m.Artifact.Path))))
 		}
 	}

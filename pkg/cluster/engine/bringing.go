@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// bringing holds the files that a machine needs in one phase.
+// bringing is the transfer of the files that a machine needs in one phase.
 type bringing struct {
 	p     *Peers
 	n     *Node
@@ -33,8 +33,8 @@ type bringing struct {
 	told  int64
 }
 
-// all copies the wanted files to the machine, from paictl or from other machines, as copies decides. paictl must send the files that remain in
-// wants afterwards.
+// all copies the wanted files to the machine, from paictl or from other machines, as copies decides. Afterwards, paictl must send the files that are
+// still in wants.
 func (b *bringing) all(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range getsAtOnce {
@@ -58,7 +58,7 @@ func (b *bringing) all(ctx context.Context) error {
 	return group.Wait()
 }
 
-// take waits for the next transfer. more is false if none is left for the machine.
+// take waits for the next transfer to the machine. more is false if there is no further transfer.
 func (b *bringing) take(ctx context.Context) (t transfer, more bool, err error) {
 	for {
 		b.mu.Lock()
@@ -88,7 +88,7 @@ func (b *bringing) want(f ssh.Missing) {
 	b.wants = append(b.wants, f)
 }
 
-// send copies a file to the machine from paictl.
+// send sends a file from paictl to the machine.
 func (b *bringing) send(ctx context.Context, t transfer) error {
 	r := b.p.r
 	began := r.Opts.Clock()
@@ -112,9 +112,9 @@ func (b *bringing) send(ctx context.Context, t transfer) error {
 	return err
 }
 
-// watch keeps a slow machine from delaying others. A machine that receives a file too slowly, or not at all, occupies one of the few slots for
-// files that paictl sends; watch releases that slot. The caller calls took with the number of bytes sent so far, and end when the transfer is
-// complete.
+// watch keeps a slow machine from delaying others. A machine that receives a file too slowly, or doesn't receive it at all, occupies one of the few
+// slots for files that paictl sends; watch releases that slot. The caller calls took with the number of bytes sent so far, and end when the transfer
+// is complete.
 func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int64), end func()) {
 	now, w := b.p.r.Opts.Clock, newPace(b.p.patience, began)
 	var mu sync.Mutex
@@ -148,7 +148,7 @@ func (b *bringing) watch(t transfer, began time.Time) (took func(sent, total int
 	}, func() { close(done) }
 }
 
-// fetch copies a file from another machine to this one. It returns only errors for which this machine is set aside.
+// fetch copies a file from another machine to this machine. It returns an error only if this machine must be set aside.
 func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	p, from := b.p, t.from.name
 	said := &words{got: func(n int64) { b.progress("from "+from, n) }}
@@ -162,7 +162,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 		err = fmt.Errorf("%s on %s did not report how it ended", PeerProgram, b.n.Hostname)
 	}
 	if err != nil {
-		// The fault is on this machine, which can continue without the program.
+		// This machine has a local fault, but it can still receive its files from paictl.
 		p.copies.fetched(b.n.Hostname, t, peer.Disk, false)
 		p.copies.setAlone(b.n.Hostname)
 		b.want(t.file)
@@ -184,7 +184,7 @@ func (b *bringing) fetch(ctx context.Context, t transfer) error {
 	return nil
 }
 
-// judge warns about the consequences of a failed transfer.
+// judge emits a warning if the failed transfer has consequences.
 func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	p, from := b.p, t.from.name
 	if w.Failure == peer.Wrong {
@@ -202,7 +202,7 @@ func (b *bringing) judge(t transfer, w peer.Word, v verdict) {
 	}
 }
 
-// command runs the program on the machine to fetch a file.
+// command runs the peer program on the machine to fetch a file.
 func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	what := peer.Fetching{
 		From: t.from.ready, Token: b.p.token, SHA256: t.file.SHA256, Size: t.file.Size, Mode: t.file.Mode,
@@ -220,7 +220,7 @@ func (b *bringing) command(ctx context.Context, t transfer, said *words) error {
 	return err
 }
 
-// progress counts bytes that have arrived. A negative n subtracts bytes that must be sent again.
+// progress adds n to the number of bytes that have arrived, and emits it after every percent. n is negative for bytes that must be sent again.
 func (b *bringing) progress(what string, n int64) {
 	b.mu.Lock()
 	b.done += n
@@ -235,7 +235,7 @@ func (b *bringing) progress(what string, n int64) {
 	}
 }
 
-// words parses the output of a fetching machine, line by line.
+// words parses the output of the peer program on a fetching machine, line by line.
 type words struct {
 	got  func(n int64)
 	buf  []byte
@@ -243,7 +243,7 @@ type words struct {
 	sum  int64
 }
 
-// longestWord limits the length of a line in bytes, because a machine may print anything.
+// longestWord is the maximum length of a line in bytes, because a machine may print anything.
 const longestWord = 64 << 10
 
 func (w *words) Write(b []byte) (int, error) {

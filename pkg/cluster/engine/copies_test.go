@@ -21,7 +21,7 @@ func missing(sum string, size int64) ssh.Missing {
 	return ssh.Missing{File: ssh.File{Path: "/" + sum, SHA256: sum, Size: size}}
 }
 
-// sharing returns copies with machines w1, w2 … that take part.
+// sharing returns copies with n machines w1, w2 … that take part.
 func sharing(n int) *copies {
 	c := newCopies(first)
 	for i := range n {
@@ -64,7 +64,7 @@ func TestPaictlSendsAtMostThreeCopiesAndAFewAtATime(t *testing.T) {
 	require.NotNil(t, got.from)
 	assert.Equal(t, "w1", got.from.name)
 
-	// A failed transfer doesn't count.
+	// A failed transfer doesn't count as a copy.
 	c.sent("w2", own[1], false, false)
 	assert.Equal(t, "w1", mustNext(t, c, "w5", f).from.name, "a machine sends two at a time")
 	assert.Nil(t, mustNext(t, c, "w6", f).from)
@@ -250,8 +250,8 @@ func TestWhoTakesNoPartGetsEverythingFromHere(t *testing.T) {
 	assert.True(t, sharing(1).alone("w2"))
 }
 
-// simulate lets machines get files in steps of one transfer, and counts the copies of each file that paictl sends. A bad machine sends no file,
-// or wrong content.
+// simulate lets machines get files in rounds of one transfer, and counts the copies of each file that paictl sends. A machine in bad sends no file,
+// or sends wrong content.
 func simulate(t *testing.T, machines, count int, bad map[string]peer.Failure) (own map[string]int, rounds int) {
 	t.Helper()
 	c := sharing(machines)

@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Copy is the cluster's own copy of the configuration: the ConfigMap from which services are started.
+// Copy is the cluster's own copy of the configuration: the ConfigMap whose content is used to start services.
 type Copy struct {
 	Namespace, Name string
-	// Compare returns the copy's revision and the files of the folder that differ from it.
+	// Compare returns the copy's revision, and the files in the folder that differ from the copy.
 	Compare func(configMap []byte) (revision int, files []string, err error)
 	// Push is the command that copies the folder to the cluster.
 	Push string
@@ -20,9 +20,9 @@ type Copy struct {
 
 const phaseCopy = "copy"
 
-// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration that was applied to the machines:
-// services follow the copy, which an operator easily forgets after an edit of the layout. A cluster that never got a push has no services and
-// gets no reminder. A failed comparison doesn't fail the run.
+// TellCopy warns at the end of a run if the cluster's copy of the configuration differs from the configuration that was applied to the machines.
+// Services use the copy, which an operator easily forgets to update after a change of the layout. TellCopy doesn't warn for a cluster without a copy,
+// because such a cluster has no services. A failed comparison doesn't fail the run.
 func (r *Run) TellCopy(ctx context.Context) {
 	c, n := r.Opts.Copy, r.Leader
 	if c == nil || n == nil || r.Host(n) == nil || r.IsAside(n) {
@@ -41,7 +41,7 @@ func (r *Run) TellCopy(ctx context.Context) {
 		Hint:    c.Push})
 }
 
-// copyScript prints the ConfigMap. It prints nothing if the ConfigMap is missing or the API doesn't answer.
+// copyScript returns a script that prints the ConfigMap. The script prints nothing if the ConfigMap is missing or the API doesn't respond.
 func copyScript(c *Copy) string {
 	return fmt.Sprintf("self get configmap -n %s %s --ignore-not-found --request-timeout=10s -o json || :\n", shell.Quote(c.Namespace), shell.Quote(c.Name))
 }

@@ -21,34 +21,35 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Options holds the options that all runs have. Dialer, Sink and Clock are required; the other options have defaults.
+// Options holds the options of a run. Dialer, Sink and Clock are required; the other options have defaults.
 type Options struct {
 	Dialer ssh.Dialer
 	Sink   Sink
 	// Clock is time.Now in production.
 	Clock func() time.Time
-	// Command is the operator's command line without --limit. The summary's retry command is built from it.
+	// Command is the operator's command line without --limit. The command for a retry is built from it.
 	Command string
-	// Retry returns the command that continues with some hosts. It is set for commands without --limit, and may be nil.
+	// Retry returns the command that continues with the given hosts. It is only set for commands without --limit, and may be nil.
 	Retry func(hosts []string) string
-	// Owner names the run in the cluster's lock: user@host, pid.
+	// Owner identifies the run in the cluster's lock: user@host, pid.
 	Owner string
-	// DryRun stops the run after the plan. The Dialer's gate blocks changes anyway.
+	// DryRun means that the run stops after the plan. The Dialer's gate blocks changes in any case.
 	DryRun bool
-	// Limit limits a run to some hosts; empty means all.
+	// Limit lists the hosts of the run by name or address; empty means all hosts.
 	Limit []string
-	// Parallel is the number of hosts on which a run works at the same time. The Dialer limits the number of hosts that receive files at the same
-	// time.
+	// Parallel is the number of hosts on which a run works at the same time. The Dialer separately limits the number of hosts that receive files at
+	// the same time.
 	Parallel int
 	// NoPeers makes paictl send every file itself, even if machines could get the file from each other.
 	NoPeers bool
-	// Patience is how long machines wait for each other, and paictl for them, when they pass files on. Zero values select the defaults.
+	// Patience is how long machines wait for each other, and how long paictl waits for machines, when they pass files on. Zero values mean the
+	// defaults.
 	Patience peer.Patience
-	// StepTimeout limits one script on one host.
+	// StepTimeout is the time limit for one script on one host.
 	StepTimeout time.Duration
-	// RoundTrips returns how many round trips a host needed so far; may be nil.
+	// RoundTrips returns the number of round trips to a host so far. It may be nil.
 	RoundTrips func(host string) int
-	// Copy is compared with the configuration folder at the end of a run; nil skips the comparison.
+	// Copy is the cluster's copy of the configuration, which is compared with the folder at the end of a run; nil skips the comparison.
 	Copy *Copy
 }
 
@@ -70,9 +71,9 @@ type Run struct {
 	slots   chan struct{} // one slot per host on which the run works
 	Started time.Time
 	Planned *Plan // the plan that is being applied
-	// Only limits the run to some phases; empty means all.
+	// Only limits the run to the phases with these names; empty means all phases.
 	Only []string
-	// MayFix lets preflight make the safe repairs.
+	// MayFix means that preflight may make safe repairs.
 	MayFix bool
 	// ReturnsFindings means that the caller gets the findings, so warnings aren't also emitted as events.
 	ReturnsFindings bool
@@ -85,11 +86,11 @@ type Run struct {
 	emitMu sync.Mutex
 	JoinMu sync.Mutex
 	Ticket *Ticket
-	// Leader is the control plane machine through which cluster-wide work is done.
+	// Leader is the control plane machine through which the run does work for the whole cluster.
 	Leader *Node
-	// Servers holds the API's address in the masters' own kubeconfigs, as far as FindLeader read them.
+	// Servers holds the API's address in each master's own kubeconfig, if FindLeader has read it.
 	Servers map[*Node]string
-	// peers is nil while machines get all their files from paictl. Sent and Passed count bytes of files.
+	// peers is nil while all machines get all of their files from paictl. Sent and Passed count the bytes of transferred files.
 	peers        *Peers
 	Sent, Passed atomic.Int64
 }
@@ -106,7 +107,7 @@ func NewRun(s *Spec, o Options) *Run {
 	}
 }
 
-// Emit passes one event at a time to the sink.
+// Emit passes an event with the current time to the sink, one event at a time.
 func (r *Run) Emit(e Event) {
 	r.emitMu.Lock()
 	defer r.emitMu.Unlock()
@@ -114,14 +115,14 @@ func (r *Run) Emit(e Event) {
 	r.Opts.Sink.Emit(e)
 }
 
-// Host returns the connection to a node, or nil.
+// Host returns the connection to a node, or nil if the node isn't connected.
 func (r *Run) Host(n *Node) ssh.Host {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
 	return r.Hosts[n.Hostname]
 }
 
-// Close ends all connections.
+// Close closes all connections to hosts.
 func (r *Run) Close() {
 	r.ClosePeers()
 	r.Mu.Lock()
@@ -131,14 +132,14 @@ func (r *Run) Close() {
 	}
 }
 
-// EmitPlanned reports the changes that a dry run would make.
+// EmitPlanned emits the changes that a real run would make.
 func (r *Run) EmitPlanned(changes []Change) {
 	for _, c := range changes {
 		r.Emit(Event{Kind: EventPlanned, Host: c.Host, Phase: c.Phase, Change: &c})
 	}
 }
 
-// ClosePeers stops the machines from serving files to each other.
+// ClosePeers makes the machines stop serving files to each other.
 func (r *Run) ClosePeers() {
 	if r.peers != nil {
 		r.peers.close()
@@ -155,7 +156,7 @@ func LeftAlone(err error) bool {
 	return is
 }
 
-// SetAside records that a host failed; the others continue without it.
+// SetAside records and emits the failure of a host. The run continues without this host. Only the host's first failure is recorded.
 func (r *Run) SetAside(n *Node, phase string, err error) {
 	f := Failed{Host: n.Hostname, Phase: phase, Error: err.Error(), Hint: hint.Of(err), Untouched: LeftAlone(err)}
 	r.Mu.Lock()
@@ -177,7 +178,7 @@ func (r *Run) IsAside(n *Node) bool {
 	return is
 }
 
-// Selected returns the nodes of this run: all, or those of --limit.
+// Selected returns the nodes of this run: the nodes of --limit, or all nodes without --limit.
 func (r *Run) Selected() ([]*Node, error) {
 	if len(r.Opts.Limit) == 0 {
 		return r.Spec.Nodes, nil
@@ -195,7 +196,7 @@ func (r *Run) Selected() ([]*Node, error) {
 	return out, nil
 }
 
-// Limit returns the host names of --limit, or nil without a limit.
+// Limit returns the set of host names of --limit, or nil without --limit.
 func (r *Run) Limit() map[string]bool {
 	if len(r.Opts.Limit) == 0 {
 		return nil
@@ -209,14 +210,14 @@ func (r *Run) Limit() map[string]bool {
 	return out
 }
 
-// Reached returns the selected nodes and all control plane nodes: only all masters together know whether a cluster exists, and which of them may
-// lead a run.
+// Reached returns the nodes to which the run connects: the selected nodes and all control plane nodes. All masters are needed to determine whether a
+// cluster exists and which of them can be the leader.
 func (r *Run) Reached(nodes []*Node) []*Node {
 	out := slices.DeleteFunc(r.Spec.ControlPlane(), func(n *Node) bool { return slices.Contains(nodes, n) })
 	return append(out, nodes...)
 }
 
-// Each calls do for all nodes in parallel, limited by the number of slots, and returns the errors by node. One node's failure does not stop the
+// Each calls do for all nodes in parallel, limited by the number of slots, and returns the errors by node. The failure of one node doesn't stop the
 // others.
 func (r *Run) Each(ctx context.Context, nodes []*Node, do func(context.Context, *Node) error) map[*Node]error {
 	var mu sync.Mutex
@@ -247,7 +248,7 @@ func (r *Run) slot(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Dial connects to a node and keeps the connection for the whole run.
+// Dial connects to a node. The connection stays open until the run closes.
 func (r *Run) Dial(ctx context.Context, n *Node) error {
 	h, err := r.Opts.Dialer.Dial(ctx, n.Target)
 	if err != nil {
@@ -259,7 +260,7 @@ func (r *Run) Dial(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// Summary emits the summary and returns the error that sets the exit code.
+// Summary emits the summary of the run. If hosts failed, it returns a PartialError, which sets the exit code.
 func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
 	s := Summary{Command: command, DryRun: r.Opts.DryRun, Hosts: len(nodes), Elapsed: r.Opts.Clock().Sub(r.Started)}
 	r.Mu.Lock()
@@ -299,8 +300,8 @@ func (r *Run) Summary(command string, nodes []*Node, planned []Change) error {
 	return nil
 }
 
-// Retry returns the command that continues with the failed hosts. It never covers more hosts than the failed command: the retry of a limited run
-// is limited.
+// Retry returns the command that continues with the failed hosts. It never covers more hosts than the failed command: the retry of a run with --limit
+// also has --limit.
 func (r *Run) Retry(failed []Failed, hosts int) string {
 	limited := r.Limit()
 	outside := func(f Failed) bool { return limited != nil && !limited[f.Host] }
@@ -310,7 +311,7 @@ func (r *Run) Retry(failed []Failed, hosts int) string {
 	case limited == nil && len(failed) == hosts:
 		return r.Opts.Command
 	case slices.ContainsFunc(failed, outside):
-		// A host outside of --limit failed while it worked for the hosts of --limit.
+		// A host outside of --limit failed during work for the hosts of --limit, so the retry needs the same --limit.
 		return r.Opts.Command + " --limit " + strings.Join(r.Opts.Limit, ",")
 	}
 	return r.Opts.Command + " --limit " + JoinHosts(failed)
@@ -325,10 +326,10 @@ func FailedHosts(fs []Failed) []string {
 	return out
 }
 
-// JoinHosts writes host names as a value of --limit.
+// JoinHosts returns the names of failed hosts as a value for --limit.
 func JoinHosts(fs []Failed) string { return strings.Join(FailedHosts(fs), ",") }
 
-// PartialError reports that some hosts were set aside and the others are done.
+// PartialError reports that hosts were set aside. If only some hosts were, the others are done.
 type PartialError struct {
 	Failed []Failed
 	Hosts  int
@@ -339,7 +340,7 @@ func (e *PartialError) Error() string {
 	return fmt.Sprintf("%d of %d hosts failed: %s", len(e.Failed), e.Hosts, JoinHosts(e.Failed))
 }
 
-// ExitCode returns 1 if all hosts failed, and 3 after a partial failure. A host that was left untouched makes the failure partial.
+// ExitCode returns 1 if all hosts failed, otherwise 3. If a host was left untouched, the exit code is 3 as well.
 func (e *PartialError) ExitCode() int {
 	if len(e.Failed) >= e.Hosts && !slices.ContainsFunc(e.Failed, func(f Failed) bool { return f.Untouched }) {
 		return 1
@@ -347,7 +348,7 @@ func (e *PartialError) ExitCode() int {
 	return 3
 }
 
-// UploadFile returns the upload of an artifact to a path.
+// UploadFile returns the upload of an artifact's file in the bundle to a path on a host.
 func (r *Run) UploadFile(path string, a bundle.Artifact) ssh.File {
 	name := r.Spec.Bundle.File(a)
 	return ssh.File{
@@ -356,12 +357,12 @@ func (r *Run) UploadFile(path string, a bundle.Artifact) ssh.File {
 	}
 }
 
-// IsCancel reports whether a run was cancelled.
+// IsCancel reports whether ctx has ended or err is the error of a canceled operation.
 func IsCancel(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.Is(err, context.Canceled)
 }
 
-// Alive returns the nodes that are connected and not set aside.
+// Alive returns the nodes that are connected and that were not set aside.
 func (r *Run) Alive(nodes []*Node) []*Node {
 	var out []*Node
 	for _, n := range nodes {
@@ -372,7 +373,7 @@ func (r *Run) Alive(nodes []*Node) []*Node {
 	return out
 }
 
-// Host returns an address in the form for a URL.
+// Host returns an IP address as the host part of a URL, which has brackets around an IPv6 address.
 func Host(ip string) string {
 	if strings.Contains(ip, ":") {
 		return "[" + ip + "]"
@@ -380,7 +381,7 @@ func Host(ip string) string {
 	return ip
 }
 
-// SetAsideAll sets aside the hosts that failed; it returns an error only if the run was cancelled.
+// SetAsideAll sets aside the hosts that failed. It returns an error only if the run was canceled.
 func (r *Run) SetAsideAll(ctx context.Context, phase string, errs map[*Node]error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// EtcdScript defines the functions that query etcd.
+// EtcdScript defines the shell functions that query etcd.
 //
 //go:embed scripts/etcd.sh
 var EtcdScript string
@@ -19,18 +19,18 @@ var EtcdScript string
 // EtcdView is the state of etcd according to one of its members.
 type EtcdView struct {
 	Members []EtcdMember
-	// Quorum is true if a majority of the members agreed on the list. Otherwise Members is the last list that the member knew.
+	// Quorum is true if a majority of the members agreed on the list. Otherwise Members is the list that this member knew last.
 	Quorum bool
 }
 
-// EtcdMember is a member of etcd. A member that was added but has not started yet has no name, and a learner has no vote.
+// EtcdMember is a member of etcd. A member that was added but hasn't started yet has no name. A learner has no vote.
 type EtcdMember struct {
 	Name     string   `json:"name"`
 	PeerURLs []string `json:"peerURLs"`
 	Learner  bool     `json:"isLearner"`
 }
 
-// Is reports whether the member belongs to a machine.
+// Is reports whether the member runs on a machine, according to its name or its address.
 func (m EtcdMember) Is(n *Node) bool {
 	return m.Name == n.Hostname || slices.ContainsFunc(m.PeerURLs, func(s string) bool {
 		u, err := url.Parse(s)
@@ -45,12 +45,12 @@ func (m EtcdMember) String() string {
 	return strings.Join(m.PeerURLs, ",")
 }
 
-// Has reports whether etcd has a member with this address.
+// Has reports whether etcd has a member on a machine. A nil view has no members.
 func (v *EtcdView) Has(n *Node) bool {
 	return v != nil && slices.ContainsFunc(v.Members, func(m EtcdMember) bool { return m.Is(n) })
 }
 
-// LookAtEtcd queries the leader's etcd for its members. It returns nil if etcd didn't answer, or if its list belongs to another cluster.
+// LookAtEtcd queries the leader's etcd for its members. It returns nil if etcd didn't respond, or if its list doesn't contain the leader.
 func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	a, err := Answer(r.Read(ctx, leader, PhaseInit, "etcd", EtcdScript+"e_members\n"))
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *Run) LookAtEtcd(ctx context.Context, leader *Node) (*EtcdView, error) {
 	return v, nil
 }
 
-// ReadMembers parses the output of e_members. It returns nil if etcd didn't answer.
+// ReadMembers parses the output of the script function e_members. It returns nil if etcd didn't respond.
 func ReadMembers(a answer.Answer) *EtcdView {
 	list, answered := a.Row("members")
 	if !answered || len(list) == 0 {
@@ -76,21 +76,22 @@ func ReadMembers(a answer.Answer) *EtcdView {
 	return &EtcdView{Members: said.Members, Quorum: a.Value("quorum") == "yes"}
 }
 
-// EtcdMatters reports whether the run has to query etcd itself. This is the case if the API server of a member doesn't answer, since the machine
-// may not be a member of etcd, or its etcd may have no quorum. It is also the case if a machine lost its marks, since it may be a member of etcd.
+// EtcdMatters reports whether the run has to query etcd itself. This is necessary if the API server of a member doesn't respond, because the machine
+// may not be a member of etcd, or etcd may have no quorum. It is also necessary if a machine is unmarked, because the machine may still be a member
+// of etcd.
 func (w *World) EtcdMatters() bool {
 	return w.Leader != nil && !w.Founding() && slices.ContainsFunc(w.Want.ControlPlane(), func(n *Node) bool {
 		return w.Member(n) && !w.Healthy(n) || w.Unmarked(n)
 	})
 }
 
-// Unmarked reports whether a machine was a member and still has etcd's data, but lost the files by which paictl recognises a member.
+// Unmarked reports whether a machine was a member and still has etcd's data, but lost the files by which paictl recognizes a member.
 func (w *World) Unmarked(n *Node) bool {
 	a := w.Of(n, PhaseJoin)
 	return n.ControlPlane && !w.Forgotten && !w.Member(n) && a.Value("once") == "yes" && a.Value("etcd") == "there"
 }
 
-// Expelled reports whether a master considers itself a member of etcd, but etcd doesn't: the master was removed while it was off, and returned
+// Expelled reports whether a master considers itself a member of etcd, but etcd doesn't. Such a master was removed while it was off, and returned
 // with its old disk. Its kubelet registers its node again, but its etcd exits at once, and so does its API server.
 func (w *World) Expelled(n *Node) bool {
 	return w.Etcd != nil && w.Etcd.Quorum && w.Healthy(w.Leader) &&

@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// Kinds of events.
+// The kinds of events.
 const (
 	EventRunStarted   = "run-started"   // Message is the command; Hosts and Phases are set
 	EventPhaseStarted = "phase-started" // on a host
@@ -19,8 +19,7 @@ const (
 	EventRunDone      = "run-done" // Summary is set
 )
 
-// Event is one step of a run. Plain lines, JSON lines and the live table all render the same stream
-// of events. No field holds a secret.
+// Event is one step of a run. The plain output, the JSON output and the live table all render the same stream of events. No field contains a secret.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    string    `json:"kind"`
@@ -33,7 +32,7 @@ type Event struct {
 	Total   int64     `json:"total,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	Hint    string    `json:"hint,omitempty"`
-	// Elapsed is how long the phase, or the run, took.
+	// Elapsed is the duration of the phase or of the run.
 	Elapsed time.Duration `json:"elapsed,omitempty"`
 	Hosts   []string      `json:"hosts,omitempty"`
 	Phases  []string      `json:"phases,omitempty"`
@@ -48,11 +47,11 @@ type Summary struct {
 	Changed int      `json:"changed"` // hosts with at least one change
 	Changes int      `json:"changes"` // changes applied, or planned in a dry run
 	Failed  []Failed `json:"failed,omitempty"`
-	// Retry is the command that continues with the hosts that failed.
+	// Retry is the command that continues with the failed hosts.
 	Retry string `json:"retry,omitempty"`
-	// RoundTrips is the largest number of round trips that one host needed, beyond the dial.
+	// RoundTrips is the largest number of round trips to one host, without the dial.
 	RoundTrips int `json:"roundTrips"`
-	// Traffic is nil if no file was sent to a machine.
+	// Traffic counts the bytes of transferred files; nil if no file was transferred.
 	Traffic *Traffic      `json:"traffic,omitempty"`
 	Elapsed time.Duration `json:"elapsed"`
 }
@@ -63,11 +62,12 @@ type Failed struct {
 	Phase string `json:"phase"`
 	Error string `json:"error"`
 	Hint  string `json:"hint,omitempty"`
-	// Untouched means that the host was left unchanged, since the same change failed on another host, or something on the host has to end first.
+	// Untouched means that the host was left unchanged, because the same change failed on another host, or because something on the host has to end
+	// first.
 	Untouched bool `json:"untouched,omitempty"`
 }
 
-// Change is one thing that differs between a host and the configuration.
+// Change is one difference between a host and the configuration.
 type Change struct {
 	Host  string `json:"host"`
 	Phase string `json:"phase"`
@@ -76,9 +76,9 @@ type Change struct {
 	// Target is the file, unit, module, kernel setting, image or command.
 	Target string `json:"target"`
 	Detail string `json:"detail,omitempty"`
-	// Diff is a unified diff of a text file. Files with secrets have no diff.
+	// Diff is a unified diff of a text file. It is empty for files with secrets.
 	Diff string `json:"diff,omitempty"`
 }
 
-// Sink receives the events of a run. Only one goroutine at a time calls Emit.
+// Sink receives the events of a run. Emit is never called concurrently.
 type Sink interface{ Emit(Event) }

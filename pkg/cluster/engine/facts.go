@@ -7,14 +7,14 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/answer"
 )
 
-// Facts holds the answers of all phases to one detect script on a node.
+// Facts holds the output of a node's detect script, in a section for each phase.
 type Facts struct {
 	Sections map[string]answer.Answer
-	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the round trip began and ended, according to the operator's clock.
 	Asked, Answered time.Time
 }
 
-// Decoded returns the content of a base64 field.
+// Decoded returns the content of a base64 field, or nil if the field isn't valid base64.
 func Decoded(s string) []byte {
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/nodelabels"
 )
 
-// ReadNodes parses the output of the script's d_nodes. The nodes have only the fields that paictl reads, since a whole node, with its images and
-// managed fields, takes about 30 kB.
+// ReadNodes parses the output of the script function d_nodes. The returned nodes have only the fields that paictl reads, because a whole node, with
+// its images and managed fields, takes about 30 kB.
 func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	out := map[string]corev1.Node{}
 	for _, f := range a.All("node") {
@@ -43,8 +43,8 @@ func ReadNodes(a answer.Answer) (map[string]corev1.Node, error) {
 	return out, nil
 }
 
-// Unquoted parses a field that is quoted as in Go. It returns "" if the node doesn't have the field or the field isn't quoted text: a node that
-// someone made by hand must not break the run.
+// Unquoted parses a field that is quoted as in Go. It returns "" if the node doesn't have the field or the field isn't quoted, because a node that a
+// person created must not break the run.
 func Unquoted(s string) string {
 	out, err := strconv.Unquote(s)
 	if err != nil {
@@ -65,15 +65,15 @@ func UnquotedAll(list string) (out []string) {
 	}
 }
 
-// readTaint parses key=value:Effect.
+// readTaint parses a taint in the form key=value:Effect.
 func readTaint(s string) corev1.Taint {
 	key, effect, _ := strings.Cut(s, ":")
 	key, value, _ := strings.Cut(key, "=")
 	return corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
 }
 
-// Nodes returns the cluster's nodes by name, according to the leader's API server at the time of
-// the survey. The answer is long in a large cluster, so it is parsed once.
+// Nodes returns the cluster's nodes by name. They are the state of the leader's API server at the time of the survey. The output is long in a large
+// cluster, so it is parsed only once.
 func (w *World) Nodes() (map[string]corev1.Node, error) {
 	w.nodesOnce.Do(func() { w.nodesRead, w.nodesErr = ReadNodes(w.Of(w.Leader, PhaseInit)) })
 	return w.nodesRead, w.nodesErr

@@ -19,8 +19,8 @@ const (
 	mb    = 1_000_000
 )
 
-// line simulates machines that get files from paictl over one shared line, and from each other in one step. Each step checks all transfers from
-// paictl.
+// line simulates machines that get files from paictl over one shared line, and files from each other within one step. Each step checks the pace of
+// all transfers from paictl.
 type line struct {
 	t       *testing.T
 	copies  *copies
@@ -28,9 +28,9 @@ type line struct {
 	wants   map[string][]ssh.Missing
 	sending map[string]*sendingOf
 	now     time.Time
-	// rate returns how many bytes per second n transfers get together.
+	// rate returns how many bytes per second n transfers get in total.
 	rate func(step, n int) float64
-	// part returns the fraction of its share of the line that a machine uses.
+	// part returns which fraction of its share of the line a machine uses.
 	part func(name string) float64
 
 	steps, sent, released, most int
@@ -55,7 +55,7 @@ func newLine(t *testing.T, machines int, sizes ...int64) *line {
 	return l
 }
 
-// step starts all possible transfers, and lets some time pass.
+// step starts all possible transfers, and simulates some time.
 func (l *line) step() {
 	patience := peer.Patience{}.WithDefaults()
 	fetching := map[string]transfer{}
@@ -109,7 +109,7 @@ func (l *line) step() {
 	l.steps++
 }
 
-// whole returns how many machines have all their files.
+// whole returns the number of machines that have all of their files.
 func (l *line) whole() (n int) {
 	for _, name := range l.names {
 		if len(l.wants[name]) == 0 && l.sending[name] == nil {
@@ -143,7 +143,7 @@ func TestASlowLineThatAllShareGetsNoMoreToSend(t *testing.T) {
 	}
 }
 
-// On a real line the machines' shares differ, and they change over time.
+// On a real line, the machines' shares differ and change over time.
 func TestAnUnevenSlowLineGetsFewMoreToSend(t *testing.T) {
 	for seed := range uint64(20) {
 		chance := rand.New(rand.NewPCG(seed, 1))
@@ -170,7 +170,8 @@ func TestALineThatIsDownForAWhileReleasesNone(t *testing.T) {
 	assert.LessOrEqual(t, l.most, sendsAtOnce+1)
 }
 
-// Some machines stall after some bytes, or almost stall: the machines to which paictl sends first, or, if one of these is fast, more machines.
+// Some machines stall completely, or almost, after some bytes: the machines to which paictl sends first, or more machines if one of the first is
+// fast.
 func TestMachinesThatTakeTooSlowlyHoldNoOthersUp(t *testing.T) {
 	for _, c := range []struct{ from, to int }{{0, 1}, {0, 2}, {0, 3}, {0, sendsAtOnce}, {1, 6}, {1, 12}, {3, 40}} {
 		for _, part := range []float64{0, 0.02} {

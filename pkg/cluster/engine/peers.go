@@ -30,14 +30,15 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Names and limits for the transfer of files between machines.
+// Names and limits of the transfers between machines.
 const (
 	PeerProgram = "pai-peer"
-	// fewMachines is the number of machines below which paictl sends all files itself, since it sends ownCopies copies in any case.
+	// fewMachines is the number of machines below which paictl sends all files itself, because it sends ownCopies copies in any case.
 	fewMachines = ownCopies + 1
-	// worthSharing is the number of bytes that a machine must be missing before it gets the program, which is a third of that size.
+	// worthSharing is the number of missing bytes at which a machine takes part in the transfers. For that it needs the peer program, whose size is a
+	// third of this number.
 	worthSharing = 8 << 20
-	// servesFor is the time after which a machine stops serving even if it doesn't notice the end of the connection.
+	// servesFor is the time after which a machine stops serving files even if it doesn't notice the end of the connection.
 	servesFor = 2 * time.Hour
 	PhasePeer = "peer"
 )
@@ -45,16 +46,16 @@ const (
 //go:embed scripts/peer.sh
 var peerScript string
 
-// Peers is the part of a run in which machines pass files on to each other. They pass on only files of the bundle.
+// Peers manages the transfers of files between the machines of a run. Machines only pass on files of the bundle.
 type Peers struct {
 	r      *Run
 	copies *copies
 	token  string
 	Sums   []string // hashes of the files that machines may request
-	// program is pai-peer, and packed is its compressed form, which paictl sends.
+	// program is the artifact of the peer program, and packed is the program in the compressed form that paictl sends.
 	program bundle.Artifact
 	packed  []byte
-	// patience limits how long machines wait for each other, and paictl for them.
+	// patience limits how long machines wait for each other, and how long paictl waits for them.
 	patience peer.Patience
 
 	mu       sync.Mutex
@@ -63,20 +64,20 @@ type Peers struct {
 	warned   map[string]bool
 }
 
-// Traffic counts the bytes that a run has sent to its machines.
+// Traffic counts the bytes of the files that machines have received in a run.
 type Traffic struct {
-	// Sent counts bytes from the operator's machine, and Passed bytes from machine to machine.
+	// Sent counts the bytes from the operator's machine, and Passed counts the bytes between machines.
 	Sent   int64 `json:"sent"`
 	Passed int64 `json:"passed"`
 }
 
-// Carrier is a phase that copies files of the bundle to a machine.
+// Carrier is a phase that copies files from the bundle to a machine.
 type Carrier interface {
-	// Carries returns the files that changes need.
+	// Carries returns the files that a machine needs for its changes.
 	Carries(n *Node, w *World, cs []Change) []bundle.Artifact
 }
 
-// Sources returns the files of the bundle behind artifacts.
+// Sources returns the artifacts in the bundle to which the artifacts on a node belong.
 func Sources(as []Artifact) []bundle.Artifact {
 	out := make([]bundle.Artifact, len(as))
 	for i, a := range as {
@@ -85,7 +86,7 @@ func Sources(as []Artifact) []bundle.Artifact {
 	return out
 }
 
-// Share lets the machines of a plan pass files on to each other if enough machines need enough data. It emits how many bytes will be sent.
+// Share enables the transfers between machines if enough machines need enough data. It emits how many bytes paictl will send.
 func (r *Run) Share(p *Plan, nodes []*Node) error {
 	if r.Opts.NoPeers || r.peers != nil || r.Spec.Bundle == nil {
 		return nil
@@ -118,8 +119,8 @@ func (r *Run) Share(p *Plan, nodes []*Node) error {
 	return nil
 }
 
-// cargo returns how many machines need enough data for sharing, the total size of the files for all machines, and how much of that paictl sends
-// itself.
+// cargo returns how many machines need enough data for sharing, the total size of the files for all machines, and the size of the files that paictl
+// sends itself.
 func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 	times := map[string]int{}
 	for _, n := range nodes {
@@ -152,7 +153,7 @@ func (r *Run) cargo(p *Plan, nodes []*Node) (many int, all, own int64) {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// pack compresses the program, which paictl itself sends to every machine.
+// pack returns the compressed peer program, which paictl itself sends to every machine.
 func pack(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -184,13 +185,13 @@ func (p *Peers) close() {
 	wg.Wait()
 }
 
-// Brings reports whether a file may come from other machines.
+// Brings reports whether machines may pass on a file, because the file is in the bundle.
 func (p *Peers) Brings(f ssh.File) bool {
 	_, listed := slices.BinarySearch(p.Sums, f.SHA256)
 	return listed
 }
 
-// bring copies files to a machine, if possible from other machines that have them.
+// bring copies files to a machine, if possible from other machines that have the files.
 func (p *Peers) bring(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if size(files) < worthSharing || !slices.ContainsFunc(files, p.Brings) {
 		return p.r.send(ctx, n, phase, files)
@@ -228,8 +229,8 @@ func size(files []ssh.File) int64 {
 	return n
 }
 
-// join makes a machine take part in the transfers, once, and reports whether it does. If a machine can't take part, paictl sends its files, and a
-// warning gives the reason.
+// join makes a machine take part in the transfers, and reports whether it does. It starts the machine only once. If a machine can't take part, join
+// warns about the reason, and paictl sends the machine's files.
 func (p *Peers) join(ctx context.Context, n *Node) bool {
 	p.mu.Lock()
 	once := p.joining[n]
@@ -246,7 +247,7 @@ func (p *Peers) join(ctx context.Context, n *Node) bool {
 	return !p.copies.alone(n.Hostname)
 }
 
-// warn emits a warning once per kind of problem: if all machines have the same problem, a line for each would add nothing new.
+// warn emits only the first warning of each kind: if all machines have the same problem, further warnings would add no information.
 func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	p.mu.Lock()
 	known := p.warned[kind]
@@ -257,7 +258,7 @@ func (p *Peers) warn(kind string, n *Node, message, remedy string) {
 	}
 }
 
-// start copies the program to a machine and makes it serve files.
+// start copies the peer program to a machine and makes the machine serve files.
 func (p *Peers) start(ctx context.Context, n *Node) error {
 	h := p.r.Host(n)
 	sum, began := Hash(p.packed), p.r.Opts.Clock()
@@ -281,7 +282,7 @@ func (p *Peers) start(ctx context.Context, n *Node) error {
 	}
 	var ready peer.Ready
 	err = json.Unmarshal([]byte(s.FirstLine()), &ready)
-	// The machine chooses its port. If it could also choose the address, it could make other machines connect elsewhere.
+	// The machine chooses its port. If it could also choose the address, it could make other machines connect to another host.
 	at, addressErr := netip.ParseAddrPort(ready.Address)
 	if err != nil || addressErr != nil || at.Addr().String() != n.HostIP {
 		_ = s.Close()
@@ -298,10 +299,10 @@ func (p *Peers) start(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// enoughProof is the number of bytes that a machine must take before its speed counts.
+// enoughProof is the number of bytes that a machine must have received before its speed counts.
 const enoughProof = 1 << 20
 
-// prove records the time if a machine took its data at the required rate.
+// prove records the current time if a machine received its data at the required rate.
 func (p *Peers) prove(sent int64, began time.Time) {
 	now := p.r.Opts.Clock()
 	if sent >= enoughProof && float64(sent) >= float64(p.patience.Rate)*now.Sub(began).Seconds() {
@@ -309,10 +310,11 @@ func (p *Peers) prove(sent int64, began time.Time) {
 	}
 }
 
-// folder returns the folder from which machines serve files in this run.
+// folder returns the folder on a machine from which it serves files in this run.
 func (p *Peers) folder() string { return path.Join(StateDir, "peer-"+p.r.Id) }
 
-// body returns a script whose last command reads its input as JSON from fd 3. The input isn't an argument, since other users can see arguments.
+// body returns a script whose last command reads its input as JSON from file descriptor 3. The input isn't an argument, because other users can see
+// arguments.
 func (p *Peers) body(command string, what any) (string, error) {
 	b, err := json.Marshal(what)
 	if err != nil {

@@ -18,35 +18,34 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Phase is one step that makes a node match the configuration. Detect and Verify only read, and Diff is pure. Apply makes exactly the changes
-// that Diff returned, and can be repeated after an interruption at any point.
+// Phase is one step that makes a node match the configuration. Detect and Verify only read, and Diff has no side effects. Apply makes exactly the
+// changes that Diff returned, and can be repeated after an interruption at any point.
 type Phase interface {
-	// Name is the phase's name in --phases, events and the journal.
+	// Name returns the phase's name in --phases, events and the journal.
 	Name() string
-	// Traits returns how the phase takes part in operations.
+	// Traits returns the phase's role in operations.
 	Traits() Traits
 	// Applies reports whether the phase concerns the node.
 	Applies(n *Node) bool
-	// Detect returns shell code that prints the node's state in the form that the package answer parses.
+	// Detect returns shell code that prints the node's state in the format that the package answer parses.
 	Detect(n *Node) (string, error)
-	// Diff compares the node with the configuration. It can use the facts of all nodes.
+	// Diff compares the node with the configuration, and returns the necessary changes. It can use the facts of all nodes.
 	Diff(n *Node, w *World) ([]Change, error)
 	Apply(ctx context.Context, r *Run, n *Node, cs []Change) error
-	// Verify returns shell code that exits with status 0 once the node has the state that Apply promised, and otherwise prints the reason. It
+	// Verify returns shell code that exits with status 0 if the node has the state that Apply should produce, and otherwise prints the reason. It
 	// returns "" if Apply itself has checked the state.
 	Verify(n *Node) string
-	// Waits returns the steps that must end before this phase's Apply may begin. The plan holds the run's changes and the state that the run
-	// found.
+	// Waits returns the steps that must end before this phase's Apply may begin. pl holds the changes of the run and the state that the run found.
 	Waits(n *Node, pl *Plan) []Step
 }
 
-// Traits describe how a phase takes part in operations.
+// Traits describes a phase's role in operations.
 type Traits struct {
-	// Upgrade is the part of an upgrade in which the phase runs; "" means that upgrades leave it out.
+	// Upgrade is the part of an upgrade in which the phase runs; "" means that upgrades skip the phase.
 	Upgrade UpgradePart
-	// ForOthers means that the leader makes changes for other machines, even if --limit doesn't select the leader.
+	// ForOthers means that the leader makes changes for other machines in this phase, even if --limit doesn't select the leader.
 	ForOthers bool
-	// Rejoins means that the phase adds a machine to the cluster again if etcd doesn't know it.
+	// Rejoins means that the phase adds a machine to the cluster again if the machine isn't a member of etcd.
 	Rejoins bool
 	// Repairs means that the phase's changes can make a node Ready.
 	Repairs bool
@@ -55,7 +54,7 @@ type Traits struct {
 // UpgradePart is a part of an upgrade. All machines complete one part before the next part begins.
 type UpgradePart string
 
-// Parts of an upgrade, in order.
+// The parts of an upgrade, in the order in which they run.
 const (
 	UpgradeImages       UpgradePart = "images"
 	UpgradeControlPlane UpgradePart = "control plane" // one machine after the other
@@ -63,36 +62,35 @@ const (
 	UpgradeAfter        UpgradePart = "after"         // doesn't disturb running programs
 )
 
-// Step is one phase on one node.
+// Step is one phase on one node, for which another step waits.
 type Step struct {
 	Host, Phase string
-	// Must means that the step has to succeed; otherwise it only has to end.
+	// Must means that the step has to succeed. Otherwise the waiting step also runs after a failure.
 	Must bool
-	// Rolls means that the step makes the same change as the waiting step: if it fails, the waiting machine is left unchanged. A machine that
-	// failed in an earlier phase doesn't hold others back.
+	// Rolls means that the step makes the same change as the waiting step. If it fails, the waiting machine is left unchanged. The failure of a
+	// machine in an earlier phase has no such effect.
 	Rolls bool
 }
 
-// World holds the state that detection found on all nodes.
+// World holds the state of all nodes that detection found.
 type World struct {
 	Want  *Desired
 	Facts map[string]*Facts // by host name
-	// Limit holds the host names of --limit; nil means all.
+	// Limit is the set of host names of --limit; nil means all.
 	Limit map[string]bool
-	// Leader is the control plane machine through which cluster-wide work is done.
+	// Leader is the control plane machine through which the run does work for the whole cluster.
 	Leader *Node
-	// Forgotten means that no machine counts as a member, for a dry run that would make the cluster again.
+	// Forgotten means that no machine counts as a member. It is set in a dry run of "cluster recreate".
 	Forgotten bool
-	// MayFound means that the phases of this run would make a cluster if none exists.
+	// MayFound means that this run includes the phases that create a cluster if no cluster exists.
 	MayFound bool
 	// Whole means that the run covers all machines and all phases.
 	Whole bool
-	// Outside holds the machines outside of --limit that are members of a cluster; it is filled
-	// only if this run would make one.
+	// Outside is the set of machines outside of --limit that are members of a cluster. It is only filled if this run would create a cluster.
 	Outside map[string]bool
-	// Etcd is the leader's view of etcd, or nil if the run didn't need it or etcd didn't answer.
+	// Etcd is the leader's view of etcd, or nil if the run didn't need it or etcd didn't respond.
 	Etcd *EtcdView
-	// Findings are the reasons for which the run must not work on the cluster at all.
+	// Findings lists the reasons why the run must not change the cluster at all.
 	Findings []preflight.Finding
 
 	nodesOnce sync.Once
@@ -103,7 +101,7 @@ type World struct {
 // Concerns reports whether the run covers a node.
 func (w *World) Concerns(n *Node) bool { return w.Limit == nil || w.Limit[n.Hostname] }
 
-// Of returns a node's answer for a phase.
+// Of returns the output of a node's detect script for a phase. It is empty if the node didn't respond.
 func (w *World) Of(n *Node, phase string) answer.Answer {
 	f := w.Facts[n.Hostname]
 	if f == nil {
@@ -112,7 +110,7 @@ func (w *World) Of(n *Node, phase string) answer.Answer {
 	return f.Sections[phase]
 }
 
-// Script runs a mutating script of a phase on a node.
+// Script runs a script of a phase on a node. The script may change the node.
 func (r *Run) Script(ctx context.Context, n *Node, phase, what, body string) (ssh.Result, error) {
 	return r.Exec(ctx, n, ssh.Script{
 		Name: phase + "/" + what, Mutates: true, Timeout: r.Opts.StepTimeout,
@@ -127,7 +125,7 @@ func (r *Run) Read(ctx context.Context, n *Node, phase, what, body string) (ssh.
 	})
 }
 
-// Answer parses the result of Script, Read or Exec.
+// Answer parses the output in a result of Script, Read or Exec.
 func Answer(res ssh.Result, err error) (answer.Answer, error) {
 	if err != nil {
 		return answer.Answer{}, err
@@ -135,7 +133,7 @@ func Answer(res ssh.Result, err error) (answer.Answer, error) {
 	return answer.Parse(res.Stdout)
 }
 
-// Exec runs a script on a node, and turns its failure into an error.
+// Exec runs a script on a node, and returns an error if the exit status isn't 0.
 func (r *Run) Exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, error) {
 	h := r.Host(n)
 	if h == nil {
@@ -151,7 +149,8 @@ func (r *Run) Exec(ctx context.Context, n *Node, s ssh.Script) (ssh.Result, erro
 	return res, nil
 }
 
-// ScriptError returns an error with one line: the last line of the script's output, and its lines about causes.
+// ScriptError returns an error on one line for a failed script. It consists of the last line of the script's stderr and the causes that the script
+// printed.
 func ScriptError(n *Node, name string, res ssh.Result) error {
 	var causes []string
 	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(res.Stderr)), "\n"), func(l string) bool {
@@ -166,7 +165,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 		last = lines[len(lines)-1]
 	}
 	for _, l := range lines {
-		// kubeadm prints the error in lines like these, and then prints how to get help.
+		// kubeadm prints the error in such lines, and then prints a help text.
 		if strings.Contains(l, "[ERROR ") || strings.HasPrefix(l, "error:") || strings.HasPrefix(l, "error execution phase") {
 			last = l
 			break
@@ -183,7 +182,7 @@ func ScriptError(n *Node, name string, res ssh.Result) error {
 	return hint.Errorf(remedy, "%s on %s: exit status %d: %s", name, n.Hostname, res.ExitCode, said)
 }
 
-// ApplyResources uploads artifacts to the staging folder, and runs the script of the changes.
+// ApplyResources uploads the needed artifacts to the staging folder, and then runs the script that makes the changes.
 func (r *Run) ApplyResources(ctx context.Context, n *Node, phase string, res Resources, cs []Change) error {
 	if err := r.Stage(ctx, n, phase, res.Uploads(cs)); err != nil {
 		return err
@@ -192,7 +191,7 @@ func (r *Run) ApplyResources(ctx context.Context, n *Node, phase string, res Res
 	return err
 }
 
-// Stage uploads artifacts to the paths that p_artifact expects.
+// Stage uploads artifacts to the paths where the script function p_artifact expects them.
 func (r *Run) Stage(ctx context.Context, n *Node, phase string, as []Artifact) error {
 	files := make([]ssh.File, 0, len(as))
 	for _, a := range as {
@@ -201,7 +200,7 @@ func (r *Run) Stage(ctx context.Context, n *Node, phase string, as []Artifact) e
 	return r.Upload(ctx, n, phase, files)
 }
 
-// Upload copies files to a node. Other machines send the bundle's files if that reduces the work of this machine.
+// Upload copies files to a node. Other machines send files of the bundle if that reduces the load on this machine.
 func (r *Run) Upload(ctx context.Context, n *Node, phase string, files []ssh.File) error {
 	if r.peers != nil {
 		return r.peers.bring(ctx, n, phase, files)
@@ -216,7 +215,7 @@ func (r *Run) send(ctx context.Context, n *Node, phase string, files []ssh.File)
 	}
 	var told int64
 	res, err := r.Host(n).Upload(ctx, files, func(sent, total int64) {
-		// A hundred steps are enough for any progress bar; one per chunk would be thousands of lines.
+		// Emit at most a hundred events, which are enough for a progress bar. An event per chunk would result in thousands of lines.
 		if sent < total && sent-told < total/100 {
 			return
 		}
@@ -233,16 +232,16 @@ func LastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// PhaseInit is the phase that founds the cluster, and changes the settings of its control plane.
+// PhaseInit is the name of the phase that creates the cluster, and changes the settings of its control plane.
 const PhaseInit = "init"
 
 // KubeadmConf is the path of kubeadm's configuration on a master.
 const KubeadmConf = paths.Kubeadm
 
-// PhaseJoin is the phase that makes a machine a member.
+// PhaseJoin is the name of the phase that makes a machine a member of the cluster.
 const PhaseJoin = "join"
 
-// Ticket holds the values that a machine needs to join. Machines share a ticket until half of its lifetime has passed.
+// Ticket holds the values with which a machine can join. Several machines use the same ticket until half of its lifetime has passed.
 type Ticket struct {
 	Made           time.Time
 	Issuer         string // the API server of the machine that made the ticket
@@ -253,5 +252,5 @@ type Ticket struct {
 	Encryption     secret.String   // the key file for secrets at rest, also only then
 }
 
-// PhaseApprover is the phase that approves certificates of kubelets.
+// PhaseApprover is the name of the phase that installs the approver for the kubelets' certificates.
 const PhaseApprover = "approver"

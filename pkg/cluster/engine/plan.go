@@ -20,8 +20,7 @@ type Plan struct {
 	Rolls map[string][][]*Node // the waves of a rollout, by phase
 }
 
-// Plan compares every node with the configuration. A node that is reached but not selected gets
-// only the changes that it makes for others.
+// Plan compares every node with the configuration. For a node that is reached but not selected, it only plans changes that the node makes for others.
 func (r *Run) Plan(w *World, nodes []*Node, phases []Phase) (*Plan, error) {
 	p := &Plan{World: w, Phases: phases, Todo: map[string]map[string][]Change{}}
 	for _, n := range r.Alive(nodes) {
@@ -43,10 +42,10 @@ func (r *Run) Plan(w *World, nodes []*Node, phases []Phase) (*Plan, error) {
 	return p, nil
 }
 
-// Of returns the changes of a node in a phase.
+// Of returns the changes to a node in a phase.
 func (p *Plan) Of(n *Node, phase string) []Change { return p.Todo[n.Hostname][phase] }
 
-// Changes lists all changes in the order of nodes and phases.
+// Changes returns all changes, in the order of nodes and phases.
 func (p *Plan) Changes(nodes []*Node) []Change {
 	out := []Change{}
 	for _, n := range nodes {
@@ -57,7 +56,7 @@ func (p *Plan) Changes(nodes []*Node) []Change {
 	return out
 }
 
-// Progress records which steps of a run have ended, and how.
+// Progress records the results of the steps of a run that have ended.
 type Progress struct {
 	mu   sync.Mutex
 	done map[Step]chan struct{}
@@ -75,7 +74,7 @@ func NewProgress(p *Plan, nodes []*Node) *Progress {
 	return pr
 }
 
-// End records the result of a step.
+// End records the result of a step, and wakes the steps that wait for it.
 func (pr *Progress) End(host, phase string, err error) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -84,8 +83,8 @@ func (pr *Progress) End(host, phase string, err error) {
 	close(pr.done[s])
 }
 
-// wait blocks until a step has ended. A step that isn't part of the run (--limit, --phases) counts as successful, since its host was left
-// unchanged.
+// wait blocks until a step has ended. It returns an error if the waiting step must not run. A step that isn't part of the run because of --limit or
+// --phases counts as successful, because its host is left unchanged.
 func (pr *Progress) wait(ctx context.Context, s Step) error {
 	key := Step{Host: s.Host, Phase: s.Phase}
 	ch, ok := pr.done[key]
@@ -112,11 +111,11 @@ func (pr *Progress) wait(ctx context.Context, s Step) error {
 	return nil
 }
 
-// ErrSetAside is the result of steps that were skipped on a machine because an earlier step failed there.
+// ErrSetAside is the result of a step that was skipped because an earlier step failed on the same machine.
 var ErrSetAside = errors.New("set aside")
 
-// ApplyAll takes each node through its phases. A node waits for others only if a phase requires it;
-// a node that fails is set aside and the others continue.
+// ApplyAll takes each node through its phases. A node waits for others only if a phase requires it. A node that fails is set aside, and the others
+// continue.
 func (r *Run) ApplyAll(ctx context.Context, p *Plan, nodes []*Node) error {
 	if err := r.Share(p, nodes); err != nil {
 		return err
@@ -151,7 +150,7 @@ func (r *Run) walk(ctx context.Context, p *Plan, pr *Progress, n *Node) {
 	}
 }
 
-// Step runs one phase on one node: wait, apply, verify.
+// Step runs one phase on one node: it waits for other steps, applies the changes, and verifies the result.
 func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase) error {
 	cs := p.Todo[n.Hostname][ph.Name()]
 	if len(cs) == 0 {
@@ -169,7 +168,7 @@ func (r *Run) Step(ctx context.Context, p *Plan, pr *Progress, n *Node, ph Phase
 		if err := ph.Apply(ctx, r, n, cs); err != nil {
 			return err
 		}
-		// Settings on a master that etcd doesn't know take effect only after it has joined again.
+		// The settings of a master that isn't a member of etcd take effect only after the master has joined again, so don't verify them before.
 		if !p.World.Expelled(n) || ph.Traits().Rejoins {
 			if err := r.Verify(ctx, n, ph); err != nil {
 				return err
@@ -203,7 +202,7 @@ func (r *Run) Verify(ctx context.Context, n *Node, ph Phase) error {
 	return nil
 }
 
-// HeldBack is the error of a machine that was left unchanged because the same change failed elsewhere.
+// HeldBack is the error of a machine that was left unchanged because the same change failed on another machine.
 type HeldBack struct{ Phase, Host string }
 
 // LeftAlone marks the error of a machine that was left unchanged.

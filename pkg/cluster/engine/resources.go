@@ -16,7 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Resources holds the common resources that a phase needs on a node. paictl detects, compares and applies them in the same way for every phase.
+// Resources holds the common resources that a phase needs on a node. paictl detects, compares and applies these resources in the same way for every
+// phase.
 type Resources struct {
 	Modules   []Module
 	Sysctls   map[string]string
@@ -25,8 +26,8 @@ type Resources struct {
 	Blocks    []Block
 	Artifacts []Artifact
 	Units     []Unit
-	// If anything changes, Setup is the shell code that runs first, Between the code that runs after the files and before the units, and After
-	// the code that runs last.
+	// Setup, Between and After are shell code that runs if a resource changes: Setup runs first, Between runs after the files and before the units,
+	// and After runs last.
 	Setup, Between, After string
 }
 
@@ -41,13 +42,13 @@ type File struct {
 	Secret bool // never shown in a diff
 }
 
-// Block is a part of a file that paictl doesn't own otherwise, between two marker lines.
+// Block is the part between two marker lines of a file whose other content doesn't belong to paictl.
 type Block struct {
 	Path string
 	Body []byte
 }
 
-// Artifact is a file of the bundle with its path on the node.
+// Artifact is a file from the bundle with its path on the node.
 type Artifact struct {
 	Path string
 	Mode uint32
@@ -58,11 +59,11 @@ type Artifact struct {
 type Unit struct {
 	Name  string
 	Reads []string
-	// Later means that another program starts the unit; paictl enables it, and restarts it only if it runs.
+	// Later means that another program starts the unit. paictl only enables the unit, and restarts it if it runs.
 	Later bool
 }
 
-// Detect returns the shell code that prints the state of the resources on a host.
+// Detect returns shell code that prints the state of the resources on a host.
 func (r Resources) Detect() string {
 	var b strings.Builder
 	for _, m := range r.Modules {
@@ -101,7 +102,7 @@ func (r Resources) Detect() string {
 	return b.String()
 }
 
-// Diff compares a host's answer with the wanted resources and returns the changes.
+// Diff compares a host's state with the wanted resources and returns the changes.
 func (r Resources) Diff(a answer.Answer) []Change {
 	var out []Change
 	add := func(c Change) { out = append(out, c) }
@@ -170,10 +171,10 @@ func (x Artifact) diff(a answer.Answer) (Change, bool) {
 	return Change{Action: "update", Target: x.Path, Detail: x.Src.Name + " " + x.Src.Version}, true
 }
 
-// activating is systemd's state of a unit that is about to start, such as one whose program exits repeatedly.
+// activating is systemd's state of a unit that is about to start. A unit whose program exits repeatedly is also in this state.
 const activating = "activating"
 
-// DiffUnits returns the changes of systemd units.
+// DiffUnits returns the changes to systemd units. written means that other resources change as well.
 func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 	var out []Change
 	for _, u := range r.Units {
@@ -189,8 +190,8 @@ func (r Resources) DiffUnits(a answer.Answer, written bool) []Change {
 		case enabled != "enabled" && enabled != "static": // another program, such as udev, starts a static unit
 			out = append(out, Change{Action: "enable", Target: u.Name})
 		case active != "active" && u.Later:
-			// The unit doesn't run, so it needs no restart. But systemd has to read its file again, and the stamp must record that the unit will
-			// start from the current files.
+			// The unit doesn't run, so it needs no restart. But systemd has to reload the unit's file, and the stamp must record that the unit will
+			// start with the current files.
 			if !fresh || written && r.touches(u, a) {
 				out = append(out, Change{Action: "enable", Target: u.Name, Detail: "its files change before it starts"})
 			}
@@ -222,7 +223,7 @@ func (r Resources) touches(u Unit, a answer.Answer) bool {
 	return false
 }
 
-// Script returns the shell code that makes the changes.
+// Script returns shell code that makes the changes.
 func (r Resources) Script(cs []Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -274,7 +275,7 @@ func (r Resources) Script(cs []Change) string {
 	return b.String()
 }
 
-// Uploads returns the artifacts among the changes, which must be in the staging folder before the script runs.
+// Uploads returns the artifacts that the changes need. They must be in the staging folder before the script runs.
 func (r Resources) Uploads(cs []Change) []Artifact {
 	var out []Artifact
 	for _, x := range r.Artifacts {
@@ -285,16 +286,16 @@ func (r Resources) Uploads(cs []Change) []Artifact {
 	return out
 }
 
-// Staged returns the path at which an upload waits until a script moves it into place.
+// Staged returns the path on a node for an uploaded artifact, before a script moves it to its place.
 func Staged(a bundle.Artifact) string { return path.Join(StateDir, "staging", a.SHA256) }
 
-// Hash returns the SHA-256 of data, in hexadecimal.
+// Hash returns the SHA-256 of data as a hexadecimal text.
 func Hash(b []byte) string {
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:])
 }
 
-// Unified returns the difference between two texts in the format of diff -u.
+// Unified returns the difference between two texts in the format of diff -u, or "" if it can't be computed.
 func Unified(name string, have, want []byte) string {
 	d, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: difflib.SplitLines(string(have)), B: difflib.SplitLines(string(want)),

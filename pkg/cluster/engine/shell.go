@@ -10,30 +10,30 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// The folder of paictl's state on a host, and the host's lock. All paths in scripts begin with $R, which is empty on real hosts and a folder in
-// tests.
+// The paths of paictl's state folder and of the lock on a host. In scripts, all paths begin with $R, which is empty on real hosts and the path of a
+// folder in tests.
 const (
 	StateDir = paths.State
 	HostLock = "/run/paictl-host.lock"
 )
 
-// PreludeScript defines the functions of all scripts.
+// PreludeScript defines the shell functions that all scripts use.
 //
 //go:embed scripts/prelude.sh
 var PreludeScript string
 
-// DetectScript defines the functions that read a machine's state.
+// DetectScript defines the shell functions that read a machine's state.
 //
 //go:embed scripts/detect.sh
 var DetectScript string
 
-// ApplyScript defines the functions that change a machine's state.
+// ApplyScript defines the shell functions that change a machine's state.
 //
 //go:embed scripts/apply.sh
 var ApplyScript string
 
-// DetectProgram returns a read-only script: functions, then one section per phase. Each section
-// runs in its own subshell, so that it can't disturb the others.
+// DetectProgram returns a read-only script that runs a section for each phase. Each section runs in its own subshell, so that it can't disturb the
+// others.
 func DetectProgram(sections []Section) string {
 	var b strings.Builder
 	b.WriteString(PreludeScript)
@@ -42,10 +42,10 @@ func DetectProgram(sections []Section) string {
 	return b.String()
 }
 
-// lanes is the number of sections that a machine runs at a time: sections spend most of their time on starting programs.
+// lanes is the number of sections that a machine runs in parallel. Parallel sections save time because they spend most of it on starting programs.
 const lanes = 4
 
-// atATime returns a script that runs sections in parallel lanes. A pipe holds the output of a lane until the lanes beside it are done, so that
+// atATime returns a script that runs sections in parallel lanes. A pipe holds the output of a lane until the previous lanes have finished, so that
 // the lines of different sections don't mix.
 func atATime(sections []Section) string {
 	of := make([]strings.Builder, min(lanes, max(1, len(sections))))
@@ -59,16 +59,16 @@ func atATime(sections []Section) string {
 	return script
 }
 
-// ApplyProgram returns a script that changes a machine for one phase: it holds the host's lock and writes the journal.
+// ApplyProgram returns a script that changes a machine in one phase. The script holds the host's lock and writes the journal.
 func ApplyProgram(runID, phase, body string) string {
 	return fmt.Sprintf("%s%sbegin %s %s\n%s\nfinish\n", PreludeScript, ApplyScript, shell.Quote(runID), shell.Quote(phase), body)
 }
 
-// Section is a part of a script. Its answer is kept separately, under Name.
+// Section is a part of a script. Its output is parsed separately, under Name.
 type Section struct{ Name, Body string }
 
-// Heredoc returns shell code that feeds data to a command as base64 with 76 columns per line. Any bytes survive, and no line of data can end the
-// here-document.
+// Heredoc returns shell code that passes data to a command as base64 in a here-document, with 76 columns per line. In this encoding data may contain
+// any bytes, and no line can end the here-document.
 func Heredoc(command string, data []byte) string {
 	enc := base64.StdEncoding.EncodeToString(data)
 	var b strings.Builder
@@ -81,7 +81,7 @@ func Heredoc(command string, data []byte) string {
 	return b.String()
 }
 
-// RepairScript defines the safe repairs of preflight.
+// RepairScript defines the shell functions for the safe repairs of preflight.
 //
 //go:embed scripts/repair.sh
 var RepairScript string

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// Each of the first sections waits until the next section runs.
+// Each section except the last waits until the next section runs.
 func TestAMachineWorksOnSectionsOfAQuestionAtATime(t *testing.T) {
 	var sections []Section
 	fifo := func(i int) string { return shell.Quote(filepath.Join(t.TempDir(), fmt.Sprint(i))) }

@@ -11,28 +11,28 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle. It doesn't change.
+// Spec describes the wanted cluster: the configuration, resolved per node, and the bundle. A Spec doesn't change.
 type Spec struct {
 	Config *config.Cluster
 	Bundle *bundle.Bundle
 	Nodes  []*Node
 }
 
-// labelWorker is OpenPAI's label for machines on which jobs run.
+// labelWorker is OpenPAI's label for machines that run jobs.
 const labelWorker = "pai-worker"
 
-// Node is one machine of the cluster, with the settings that follow from its roles.
+// Node is one machine of the cluster, with the settings that result from its roles.
 type Node struct {
 	layout.Machine
 	Target       ssh.Target
 	ControlPlane bool
-	// Worker means that jobs run on the machine. In a cluster of one machine, jobs run next to the control plane.
+	// Worker means that the machine runs jobs. In a cluster of one machine, jobs run next to the control plane.
 	Worker bool
 	Labels map[string]string
 	Taints []string
 }
 
-// NewSpec resolves a configuration. The bundle may be nil for runs that install nothing.
+// NewSpec resolves a configuration for each node. The bundle may be nil for runs that install nothing.
 func NewSpec(c *config.Cluster, b *bundle.Bundle) (*Spec, error) {
 	s := &Spec{Config: c, Bundle: b}
 	if err := s.checkVersion(); err != nil {
@@ -75,7 +75,7 @@ func (s *Spec) Master(address string) *Node {
 	return nil
 }
 
-// Node returns the node with the given host name or address.
+// Node returns the node with the given host name or address, or an error if the layout doesn't contain it.
 func (s *Spec) Node(name string) (*Node, error) {
 	for _, n := range s.Nodes {
 		if n.Hostname == name || n.HostIP == name {
@@ -92,7 +92,7 @@ func unknown(name string) error {
 	return hint.Errorf("paictl node list -p DIR shows the machines of the layout", "%s is not a machine of the layout", name)
 }
 
-// CheckLimit returns an error if --limit contains a name that no machine has. Unlike a Spec, it needs no bundle.
+// CheckLimit returns an error if a name in --limit isn't the name or address of a machine. It needs no bundle, unlike a Spec.
 func CheckLimit(l *layout.Layout, names []string) error {
 	for _, name := range names {
 		if !l.Has(name) {
@@ -102,7 +102,7 @@ func CheckLimit(l *layout.Layout, names []string) error {
 	return nil
 }
 
-// Artifacts returns the bundle's artifacts of a kind that the node needs.
+// Artifacts returns the artifacts of a kind in the bundle that the node needs.
 func (s *Spec) Artifacts(n *Node, kind string) []bundle.Artifact {
 	var out []bundle.Artifact
 	for _, a := range s.Bundle.List(kind) {
@@ -114,7 +114,7 @@ func (s *Spec) Artifacts(n *Node, kind string) []bundle.Artifact {
 	return out
 }
 
-// Image returns the name that nodes use for one of the bundle's images.
+// Image returns the reference that nodes use for an image in the bundle.
 func (s *Spec) Image(name string) (string, error) {
 	a, ok := s.Bundle.Lookup(bundle.KindImage, name)
 	if !ok {
@@ -123,21 +123,21 @@ func (s *Spec) Image(name string) (string, error) {
 	return a.Image, nil
 }
 
-// ConfiguredEndpoint returns the API server's address according to the configuration alone.
+// ConfiguredEndpoint returns the HOST:PORT of the API according to the configuration, without regard to the cluster's state.
 func (s *Spec) ConfiguredEndpoint() string {
 	return s.Config.Endpoint()
 }
 
-// OwnEndpoint returns the address of a control plane machine's own API server.
+// OwnEndpoint returns the HOST:PORT of a control plane machine's own API server.
 func (s *Spec) OwnEndpoint(n *Node) string { return s.AtPort(n.HostIP) }
 
-// AtPort returns a host's address with the port of the API.
+// AtPort returns host with the port of the API.
 func (s *Spec) AtPort(host string) string {
 	return fmt.Sprintf("%s:%d", host, s.Config.Kubernetes.Kubernetes.APIServerPort)
 }
 
-// VIPProgram is the program that holds the API's virtual address on one of the masters.
+// VIPProgram is the name of the program that assigns the API's virtual address to one of the masters.
 const VIPProgram = "pai-api-vip"
 
-// ByAddress compares two nodes by their addresses.
+// ByAddress orders two nodes by their addresses.
 func ByAddress(a, b *Node) int { return layout.CompareAddresses(a.HostIP, b.HostIP) }

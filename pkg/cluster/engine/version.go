@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// checkVersion returns an error if the configuration asks for another Kubernetes version than the bundle's, before any machine is queried.
+// checkVersion returns an error if the configuration requires another version of Kubernetes than the bundle contains. It doesn't need to query
+// machines.
 func (s *Spec) checkVersion() error {
 	if s.Bundle == nil {
 		return nil

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Branch is a series of driver releases that begin with the same number.
+// Branch is a series of driver releases whose version begins with the same number.
 type Branch struct {
 	Number int
-	// Closed are the generations that the kernel module without published sources supports, and Open those that the module with published sources
-	// supports; the zero value if the branch has no such module.
+	// Closed is the range of generations that the closed kernel module supports, whose source isn't published. Open is the range that the open module
+	// supports. The zero value means that the branch has no such module.
 	Closed, Open Serves
-	// CUDA is the newest CUDA release with which programs may be built.
+	// CUDA is the newest CUDA release whose programs can run with the driver.
 	CUDA string
 }
 
 // Serves is a range of generations, from the oldest to the newest.
 type Serves struct{ From, To Generation }
 
-// has reports whether all generations are supported.
+// has reports whether all generations are in the range.
 func (s Serves) has(gs []Generation) bool {
 	for _, g := range gs {
 		if s.From == 0 || g < s.From || g > s.To {
@@ -28,13 +28,13 @@ func (s Serves) has(gs []Generation) bool {
 	return true
 }
 
-// openByDefault is the first branch for which NVIDIA recommends the open module if it supports the GPUs.
-// Source: NVIDIA's announcement that open modules are installed by default from release 560 on.
+// openByDefault is the first branch for which NVIDIA recommends the open module if the module supports the GPUs. The source is NVIDIA's announcement
+// that open modules are installed by default from release 560 on.
 const openByDefault = 560
 
-// Branches returns the known branches, the newest first: the production and long-term branches for data centres. The sources are
-// docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported Drivers and CUDA Toolkit Versions".
-// The source for the open module, which needs the GSP that came with Turing, is the README of NVIDIA/open-gpu-kernel-modules. The source for the
+// Branches returns the known branches, the newest first. They are NVIDIA's production and long-term branches for data centers. The sources are
+// docs.nvidia.com/datacenter/tesla/drivers, "CUDA Toolkit, Driver, and Architecture Matrix" and "Supported Drivers and CUDA Toolkit Versions". The
+// open module needs the GSP, which GPUs have since Turing; the source for this is the README of NVIDIA/open-gpu-kernel-modules. The source for the
 // end of Maxwell, Pascal and Volta after 580 is the deprecation schedule of NVIDIA's Unix drivers.
 func Branches() []Branch {
 	return []Branch{
@@ -47,11 +47,11 @@ func Branches() []Branch {
 	}
 }
 
-// Oldest is the oldest branch that is new enough by default: containers get the driver's files by CDI, and the toolkit makes the CDI
-// specification from the driver.
+// Oldest is the oldest branch that is new enough if the operator sets no version: containers get the driver's files by CDI, and the toolkit generates
+// the CDI specification from the driver.
 const Oldest = 470
 
-// BranchOf returns the number before the first dot of a version, or 0.
+// BranchOf returns the number before the first dot of a version, or 0 if there is no number.
 func BranchOf(version string) int {
 	head, _, _ := strings.Cut(version, ".")
 	n, err := strconv.Atoi(head)
@@ -61,7 +61,7 @@ func BranchOf(version string) int {
 	return n
 }
 
-// Release returns NVIDIA's part of a package's version: "535.261.03" of "1:535.261.03-1~deb12u1".
+// Release returns NVIDIA's part of a package's version, such as "535.261.03" for "1:535.261.03-1~deb12u1".
 func Release(version string) string {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
 		version = rest
@@ -70,12 +70,12 @@ func Release(version string) string {
 	return release
 }
 
-// within reports whether a release is the wanted release, or belongs to the wanted branch. If want is empty, any release is accepted.
+// within reports whether a release is the wanted release, or belongs to the wanted branch. If want is empty, it returns true for any release.
 func within(release, want string) bool {
 	return want == "" || release == want || strings.HasPrefix(release, want+".")
 }
 
-// Older reports whether one release is older than another, comparing number by number.
+// Older reports whether release a is older than release b. It compares them number by number.
 func Older(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {

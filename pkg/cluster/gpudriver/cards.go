@@ -1,4 +1,4 @@
-// Package gpudriver decides which NVIDIA driver a machine gets and from which packages, or why the machine can't have one.
+// Package gpudriver decides which NVIDIA driver a machine gets and from which packages, or why the machine can't have a driver.
 // In: the machine's properties and state, and the operator's choices. Out: a plan, and findings. The package sends no requests and changes no
 // machine.
 package gpudriver
@@ -8,7 +8,7 @@ import "strconv"
 // Generation is a generation of NVIDIA's GPUs, in the order of their release.
 type Generation int
 
-// The generations that a branch in Branches supports. The zero value is not a generation.
+// The generations that a branch in Branches may support. The zero value is not a generation.
 const (
 	Kepler Generation = iota + 1
 	Maxwell
@@ -29,8 +29,8 @@ func (g Generation) String() string {
 	return names[g]
 }
 
-// chips returns the ranges (first and last) of PCI device ids that the chips of a generation have. NVIDIA assigns ids by chip, so a later card,
-// or another version of a card, has an id in the range of its chip. The source is the chips' names (GK110, GA100 …) in the public PCI ID
+// chips returns the ranges (first and last) of the chips' PCI device ids, with the generation of each range. NVIDIA assigns ids by chip, so a later
+// card, or another version of a card, has an id in the range of its chip. The source is the chips' names (GK110, GA100 …) in the public PCI ID
 // repository, pci-ids.ucw.cz.
 func chips() []struct {
 	first, last uint64
@@ -61,10 +61,10 @@ func chips() []struct {
 	}
 }
 
-// hopperFirst and hopperLast are the range of Hopper, which is inside Ampere's range.
+// hopperFirst and hopperLast are the first and last device id of Hopper. Hopper's range is inside Ampere's range.
 const hopperFirst, hopperLast = 0x2300, 0x237f // GH100
 
-// GenerationOf returns a GPU's generation by its PCI device id, which is four hex digits. It returns false for an unknown generation.
+// GenerationOf returns the generation of a GPU with a PCI device id, which has four hex digits. It returns false if the generation isn't known.
 func GenerationOf(device string) (Generation, bool) {
 	id, err := strconv.ParseUint(device, 16, 16)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// TestNoCardLacksADriver checks the table against the table from which discovery names GPUs.
+// TestNoCardLacksADriver checks that the table of chips covers all GPUs whose names discovery knows.
 func TestNoCardLacksADriver(t *testing.T) {
 	require.NotEmpty(t, layout.KnownNVIDIA())
 	for _, device := range layout.KnownNVIDIA() {
@@ -60,7 +60,7 @@ func TestTheTableOfPackagesIsOfKnownBranches(t *testing.T) {
 	assert.NotContains(t, strings.Join(names, " "), "%b")
 }
 
-// bookworm returns a Debian 12 machine with two H100 and no driver, whose apt has Debian's packages.
+// bookworm returns a Debian 12 machine with two H100 GPUs and no driver, whose apt can install Debian's packages.
 func bookworm() Machine {
 	m := Machine{System: "debian12", Kernel: "6.1.0-37-amd64", Arch: "amd64", Devices: []string{"2330", "2330"}, Apt: true, Candidates: map[string][]string{}}
 	m.offer("535.261.03-1", "nvidia-smi", "libnvidia-ml1", "libcuda1", "nvidia-kernel-dkms", "nvidia-open-kernel-dkms")
@@ -77,7 +77,7 @@ func (m *Machine) offer(version string, names ...string) {
 	}
 }
 
-// jammy returns an Ubuntu 22.04 machine with an A100 and NVSwitches.
+// jammy returns an Ubuntu 22.04 machine with an A100 GPU and NVSwitches.
 func jammy() Machine {
 	m := Machine{System: "ubuntu22.04", Kernel: "6.8.0-60-generic", Arch: "amd64", Devices: []string{"20b2"}, NVSwitches: 6, Apt: true, Headers: true, Candidates: map[string][]string{}}
 	for _, v := range []string{"550.144.03-0ubuntu0.22.04.1", "550.120-0ubuntu0.22.04.1"} {

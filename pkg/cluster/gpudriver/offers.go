@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Offer is a driver release that a set of packages provides, or would provide if no package were missing.
+// Offer is a driver release that packages provide, or would provide if no package were missing.
 type Offer struct {
 	System  string `json:"system"`
 	Release string `json:"release"`
 	Of      string `json:"of"` // the origin of the packages: SourceDistribution or SourceNVIDIA
-	// Modules are the kinds of kernel modules in the offer.
+	// Modules lists the available kinds of kernel modules.
 	Modules []string `json:"modules,omitempty"`
-	// Signed are the kernels for which a prebuilt and signed module exists, and Headers the kernels for which a module can be built.
+	// Signed lists the kernels for which a prebuilt and signed module is available, and Headers the kernels for which a module can be built.
 	Signed  []string `json:"signed,omitempty"`
 	Headers []string `json:"headers,omitempty"`
-	// FabricManager means that the offer also suits machines with NVSwitches.
+	// FabricManager means that the driver can also be installed on machines with NVSwitches.
 	FabricManager bool `json:"fabricManager"`
-	// NVLink5 means that the offer also suits NVLink 5 switches.
+	// NVLink5 means that the driver can also be installed on machines with NVLink 5 switches.
 	NVLink5  bool      `json:"nvlink5"`
 	Missing  []string  `json:"missing,omitempty"` // the missing packages, without which the driver can't be installed
 	Packages []Package `json:"-"`                 // the available packages
 }
 
-// Offers returns the drivers that the packages provide, the newest first. A release is listed, with its missing packages, if one of its packages
-// is available. Offers doesn't know the libraries on which the packages depend.
+// Offers returns the drivers that the available packages provide, the newest first. It includes each release with at least one available package, and
+// lists the missing packages of that release. It doesn't check the libraries that the packages depend on.
 func Offers(system string, have map[string][]string) []Offer {
 	var out []Offer
 	for _, s := range sets() {
@@ -51,7 +51,7 @@ func Offers(system string, have map[string][]string) []Offer {
 	return out
 }
 
-// versioned returns the names of a set's packages that have the driver's version. It leaves out the fabric manager, which other sets also have.
+// versioned returns the names of a set's packages that have the driver's version, without the fabric manager, which other sets also contain.
 func (s set) versioned(branch int) []string {
 	var out []string
 	for _, name := range append(slices.Clone(s.userland), s.dkms[ModuleClosed], s.dkms[ModuleOpen]) {
@@ -128,7 +128,7 @@ func (s set) offer(system string, branch int, release string, have map[string][]
 	return o
 }
 
-// kernelsOf returns the kernels for which there is a package whose name ends with the kernel's name.
+// kernelsOf returns the kernels for which a package is available. name ends with %k, which stands for the kernel's release.
 func kernelsOf(name string, have map[string][]string) []string {
 	prefix, ok := strings.CutSuffix(name, "%k")
 	if !ok {
@@ -136,7 +136,7 @@ func kernelsOf(name string, have map[string][]string) []string {
 	}
 	var out []string
 	for n := range have {
-		// Packages for kernels have a digit there; linux-headers-amd64 is a name for the newest kernel's headers.
+		// A kernel's release begins with a digit, unlike the end of linux-headers-amd64, which is the name of a package for the newest kernel.
 		if kernel, ok := strings.CutPrefix(n, prefix); ok && kernel != "" && kernel[0] >= '0' && kernel[0] <= '9' && !strings.HasSuffix(kernel, "-common") {
 			out = append(out, kernel)
 		}
@@ -145,8 +145,9 @@ func kernelsOf(name string, have map[string][]string) []string {
 	return out
 }
 
-// Bring adds a bundle's packages to the packages that the machine's apt knows, and puts them first: apt's lists may be old, and name packages
-// that are no longer available. For the same reason, apt's versions of the driver's own packages count only if the bundle has the same release.
+// Bring adds a bundle's packages to the candidates of the machine's apt, before apt's own versions, because apt's lists may be old and contain
+// packages that are no longer available. For the same reason, Bring removes apt's versions of the driver's own packages, except versions of a release
+// that the bundle contains.
 func (m *Machine) Bring(have map[string][]string) {
 	own, releases := map[string]bool{}, map[string]bool{}
 	for _, s := range sets() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kinds of kernel modules, and sources of packages.
+// The kinds of kernel modules, and the sources of packages.
 const (
 	ModuleOpen   = "open"
 	ModuleClosed = "closed"
@@ -19,32 +19,33 @@ const (
 // Package is a package that paictl installs by name.
 type Package struct {
 	Name string
-	// Version is the package's version, such as 535.261.03-1, or "" if any version will do.
+	// Version is the package's version, such as 535.261.03-1, or "" if any version can be installed.
 	Version string
 }
 
-// set holds the names of the packages for some branches, from a distribution or from NVIDIA. In a name, %b stands for the branch, and %k for the
-// release of the running kernel.
+// set holds the names of the packages for some branches of the driver, from a distribution or from NVIDIA. In a name, %b stands for the branch, and
+// %k for the release of the running kernel.
 type set struct {
 	systems  []string // in the form of layout.Facts.OS
 	source   string
 	branches []int
-	// userland packages have the driver's version, as have the module and the fabric manager; loose packages have independent versions.
+	// userland lists the packages that have the driver's version, like the module and the fabric manager. loose lists the packages with independent
+	// versions.
 	userland, loose []string
-	// dkms are the packages that build the kernel module on the machine, by kind. signed are the packages with a module that is already built and
-	// signed for a kernel. signed packages have the kernel's version, and need the matching userland.
+	// dkms holds the packages that build the kernel module on the machine, by kind. signed holds the packages with a module that is already built and
+	// signed for a kernel. Their version is the kernel's version, and they need the matching userland packages.
 	dkms, signed  map[string]string
 	fabricManager string
-	// nvlink5 are the additional packages that the fabric manager needs for NVLink 5 switches. Their versions aren't the driver's.
+	// nvlink5 lists the additional packages that the fabric manager needs for NVLink 5 switches. Their versions differ from the driver's version.
 	nvlink5 []string
-	// kernels are the newest kernels for which the packages are known to build, by kind: "6.15".
+	// kernels holds the newest kernels for which the packages are known to build, such as "6.15", by kind.
 	kernels map[string]string
 }
 
-// sets returns all packages that paictl can install: only the compute part, without X and desktop. The source for Debian is the packages
-// themselves (their descriptions name the kernels). The source for Ubuntu is packages.ubuntu.com, source packages
-// nvidia-graphics-drivers-*-server and linux-restricted-modules. The source for NVIDIA's repository is its Driver Installation Guide,
-// "Compute-only System". The source for the fabric manager's name from 580 on and for the NVLink 5 packages is NVIDIA/gpu-driver-container.
+// sets returns all packages that paictl can install. They include only the compute part of the driver, without X and desktop. The source for Debian
+// is the packages themselves, whose descriptions name the kernels. The source for Ubuntu is packages.ubuntu.com, source packages
+// nvidia-graphics-drivers-*-server and linux-restricted-modules. The source for NVIDIA's repository is its Driver Installation Guide, "Compute-only
+// System". The source for the fabric manager's name from 580 on and for the NVLink 5 packages is NVIDIA/gpu-driver-container.
 func sets() []set {
 	ubuntu := []string{"ubuntu22.04", "ubuntu24.04"}
 	debian := []string{"debian12", "debian13"}
@@ -112,7 +113,7 @@ func sets() []set {
 	}
 }
 
-// Systems returns the distributions for which paictl knows packages.
+// Systems returns the distributions for which paictl knows the driver's packages.
 func Systems() []string {
 	var out []string
 	for _, s := range sets() {
@@ -126,8 +127,8 @@ func Systems() []string {
 	return out
 }
 
-// Names returns all packages that a machine may need; %k stands for the release of its kernel. For a bundle, Names returns the packages of both
-// the distribution and NVIDIA.
+// Names returns the names of all packages that a machine may need; %k stands for the release of its kernel. For SourceBundle, it returns the packages
+// of both the distribution and NVIDIA.
 func Names(source string) []string {
 	seen := map[string]bool{headers: true}
 	for _, s := range sets() {
@@ -148,7 +149,7 @@ func Names(source string) []string {
 	return out
 }
 
-// headers is the package with the running kernel's headers, which DKMS needs.
+// headers is the name of the package with the running kernel's headers, which DKMS needs.
 const headers = "linux-headers-%k"
 
 func (s set) all() []string {

@@ -1,6 +1,6 @@
-// Package nodelabels compares a node's labels and taints in the layout with the labels and taints that the node has.
-// In: the labels and taints of a machine's roles; a node of the API. Out: labels and taints to set on the node, and labels and taints to remove.
-// The package sends no requests and writes nothing: pkg/cluster writes with kubectl, pkg/services with the API.
+// Package nodelabels compares the labels and taints of a node in the layout with the labels and taints of its Node object.
+// In: the labels and taints of a machine's roles; a Node object. Out: labels and taints to set on the node, and labels and taints to remove from it.
+// The package sends no requests and writes nothing: pkg/cluster makes the changes with kubectl, and pkg/services through the API.
 package nodelabels
 
 import (
@@ -11,18 +11,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotation lists, on a node, the keys of the labels and taints that paictl has set. paictl removes keys that are in the list but no longer in
-// the layout, and keeps all other labels and taints.
+// Annotation is an annotation of nodes that lists the keys of the labels and taints that paictl has set. paictl removes the listed labels and taints
+// that are no longer in the layout, and keeps all others.
 const Annotation = "paictl.openpai.org/owned"
 
-// State is the labels and taints of a node.
+// State holds the labels and taints of a node.
 type State struct {
 	Labels map[string]string
 	Taints []string // key[=value]:Effect
 	Owned  string   // the value of Annotation
 }
 
-// Of returns the State of an API node.
+// Of returns the State of a Node object.
 func Of(n *corev1.Node) State {
 	s := State{Labels: n.Labels, Owned: n.Annotations[Annotation]}
 	for _, t := range n.Spec.Taints {
@@ -31,18 +31,18 @@ func Of(n *corev1.Node) State {
 	return s
 }
 
-// Difference lists the labels and taints to set on a node, and to remove from it.
+// Difference lists the labels and taints to set on a node, and those to remove from it.
 type Difference struct {
 	Set     []string // labels, key=value
 	Drop    []string // labels, key
 	Taint   []string // key[=value]:Effect
 	Untaint []string // key:Effect
-	// Owned is the wanted value of Annotation; Record means that the node has another value.
+	// Owned is the wanted value of Annotation; Record means that the node's value differs.
 	Owned  string
 	Record bool
 }
 
-// Compare returns the changes after which a node has the labels and taints.
+// Compare returns the changes that give the wanted labels and taints to a node.
 func Compare(labels map[string]string, taints []string, have State) Difference {
 	var d Difference
 	gone := map[string]bool{} // owned, but no longer wanted
@@ -57,8 +57,8 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 		}
 		delete(gone, k)
 	}
-	// A taint is removed only if the node has it and no taint with the same key and effect is wanted: kubectl fails if the node doesn't have the
-	// taint, and a new value replaces the old one.
+	// A taint is removed only if the node has it, because kubectl fails otherwise. It isn't removed if another taint with the same key and effect is
+	// wanted, because the new value replaces the old value.
 	has, stays := map[string]bool{}, map[string]bool{}
 	for _, t := range have.Taints {
 		has[canonical(t)], has[keyAndEffect(t)] = true, true
@@ -85,7 +85,7 @@ func Compare(labels map[string]string, taints []string, have State) Difference {
 	return d
 }
 
-// CompareLabels is like Compare, but doesn't change taints: the taints that paictl owns stay owned.
+// CompareLabels is like Compare, but leaves taints unchanged: paictl still owns the taints that it owned before.
 func CompareLabels(labels map[string]string, have State) Difference {
 	taints := slices.DeleteFunc(have.owned(), func(o string) bool { return !isTaint(o) })
 	d := Compare(labels, taints, have)
@@ -93,10 +93,10 @@ func CompareLabels(labels map[string]string, have State) Difference {
 	return d
 }
 
-// Same reports whether the node has the wanted labels and taints. Annotation may still differ.
+// Same reports whether the node has the wanted labels and taints. The value of Annotation may still differ.
 func (d Difference) Same() bool { return len(d.Set)+len(d.Drop)+len(d.Taint)+len(d.Untaint) == 0 }
 
-// Empty reports whether there are no changes to make.
+// Empty reports whether no changes are necessary.
 func (d Difference) Empty() bool { return d.Same() && !d.Record }
 
 // String lists the changes in kubectl's syntax: "label a=1, label b-, taint k:NoSchedule-".
@@ -118,13 +118,13 @@ func (s State) owned() []string {
 	return strings.FieldsFunc(s.Owned, func(c rune) bool { return c == ',' || c == ' ' })
 }
 
-// isTaint reports whether an owned key belongs to a taint: the key of a label has no colon.
+// isTaint reports whether an entry of Annotation is a taint. Unlike a taint, the key of a label contains no colon.
 func isTaint(owned string) bool { return strings.Contains(owned, ":") }
 
 // canonical converts key=:Effect to key:Effect.
 func canonical(t string) string { return strings.Replace(t, "=:", ":", 1) }
 
-// keyAndEffect returns kubectl's form for a taint to remove.
+// keyAndEffect returns a taint as KEY:EFFECT, the form in which kubectl removes a taint.
 func keyAndEffect(t string) string {
 	key, effect, _ := strings.Cut(t, ":")
 	key, _, _ = strings.Cut(key, "=")

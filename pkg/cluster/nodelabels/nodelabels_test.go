@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// node returns a node with labels ("k=v k=v"), the annotation owned, and taints.
+// node returns a Node with labels ("k=v k=v"), the value owned of Annotation, and taints.
 func node(labels, owned string, taints ...string) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
 	if owned != "" {

@@ -24,7 +24,7 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// content returns a file of the given size and its checksum.
+// content returns the content of a file with the given size, and its checksum.
 func content(size int) ([]byte, string) {
 	b := make([]byte, size)
 	for i := range b {
@@ -34,7 +34,7 @@ func content(size int) ([]byte, string) {
 	return b, hex.EncodeToString(sum[:])
 }
 
-// machine is a machine that serves a folder.
+// machine is a machine that serves the files in a folder.
 type machine struct {
 	Ready
 	folder string
@@ -42,7 +42,7 @@ type machine struct {
 	ended  chan error
 }
 
-// lineWriter sends each write to a channel.
+// lineWriter sends the data of each write to a channel.
 type lineWriter struct{ lines chan string }
 
 func (w *lineWriter) Write(b []byte) (int, error) {
@@ -83,7 +83,7 @@ func wanting(t *testing.T, from Ready, sum string, size int) Fetching {
 	}
 }
 
-// fetch runs Fetch and returns its last word.
+// fetch runs Fetch and returns the last Word that it prints.
 func fetch(t *testing.T, f Fetching) Word {
 	t.Helper()
 	var out bytes.Buffer
@@ -207,7 +207,7 @@ func TestAnUnfinishedFileIsContinued(t *testing.T) {
 	assert.True(t, w.Done)
 	assert.Equal(t, int64(9<<20), w.Got, "4 MiB before the end, where an upload may have left holes")
 
-	// It is unknown which machine caused the difference, so neither is blamed; the next attempt starts from the beginning.
+	// It is unknown which machine caused the difference, so no machine is blamed. The next attempt starts from the beginning.
 	broken := bytes.Clone(b[:15<<20])
 	broken[7]++
 	g := wanting(t, m.Ready, sum, len(b))
@@ -319,7 +319,7 @@ func TestServingRefusesWhatWouldOpenMoreThanItShould(t *testing.T) {
 	}
 }
 
-// answering returns a machine that serves with the handler answer.
+// answering starts a server with a machine's certificate and the given handler.
 func answering(t *testing.T, answer http.HandlerFunc) Ready {
 	t.Helper()
 	cert, der, err := newCertificate()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Run runs the program pai-peer: "serve" or "fetch", and a prefix for every path, which only tests use. It reads its instructions from a reader,
-// because other users can see the arguments of programs. As a server it ends when stdin ends, which is the SSH session of the run.
+// Run runs the program pai-peer. args is "serve" or "fetch", and optionally a prefix for all paths, which only tests use. Run reads its input from a
+// reader and not from arguments, because other users can see arguments. "serve" ends when stdin ends, which is the end of the run's SSH session.
 func Run(ctx context.Context, args []string, what io.Reader, stdin io.Reader, stdout io.Writer) error {
 	if len(args) == 0 || len(args) > 2 {
 		return errUsage

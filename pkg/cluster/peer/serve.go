@@ -27,22 +27,21 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver"
 )
 
-// The limits of a machine that serves. A client with the token may still be hostile, so these limits keep one client from using all slots.
+// The limits of a machine that serves. Even a client with the token may be hostile, so a single client must not be able to use all slots.
 const (
 	maxConnections = 128
 	maxTransfers   = 8
 	maxPerMachine  = 3 // transfers to one address
 	headerTime     = 5 * time.Second
-	// writeTime is the time after which a write fails if the other side accepts no byte, and slowest is the minimum average rate in bytes per
-	// second.
+	// writeTime is the time after which a write fails if the other machine accepts no data. slowest is the minimum average rate, in bytes per second.
 	writeTime = 20 * time.Second
 	slowest   = 64 << 10
 )
 
-// serverName is the name in every certificate: the machine is identified by the certificate itself.
+// serverName is the same name in all certificates. A machine is identified by its certificate, not by its name.
 const serverName = "pai-peer"
 
-// Serve serves files until ctx ends, its time has passed, or gone is closed, which means that the run has ended. It prints its address to out.
+// Serve serves files until ctx ends, s.Seconds have passed, or gone is closed, which means that the run has ended. It prints a Ready to out.
 func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) error {
 	if err := s.check(); err != nil {
 		return err
@@ -60,10 +59,10 @@ func Serve(ctx context.Context, s Serving, out io.Writer, gone <-chan struct{}) 
 	server := &http.Server{
 		Handler:   newShelf(s),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}},
-		// The time limits include the handshake. HTTP/2 is off, since one connection could request many files at once.
+		// The limits include the TLS handshake. HTTP/2 is disabled, because one connection could request many files at the same time.
 		ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, IdleTimeout: headerTime, MaxHeaderBytes: 4 << 10,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-		// Any client that can reach the port could fill a log with errors.
+		// Discard errors, because any client that can reach the port could fill a log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	served := make(chan error, 1)
@@ -100,7 +99,7 @@ func (s Serving) check() error {
 	return nil
 }
 
-// listen listens on the port of the address, or on another port if that port is in use.
+// listen listens on the address, or on another port of the same host if the port is in use.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -117,7 +116,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, err
 }
 
-// newCertificate makes a certificate that is valid for the longest possible run.
+// newCertificate creates a key and a self-signed certificate that is valid longer than any run.
 func newCertificate() (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -130,7 +129,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	now := time.Now()
 	c := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: serverName}, DNSNames: []string{serverName},
-		// Machines whose clocks differ by a day must still accept the certificate; the right certificate is known from SSH.
+		// The range allows for machines whose clocks differ by a day. It may be wide, because clients receive the right certificate over SSH.
 		NotBefore: now.Add(-48 * time.Hour), NotAfter: now.Add(72 * time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IsCA: true, BasicConstraintsValid: true,
@@ -142,7 +141,7 @@ func newCertificate() (tls.Certificate, []byte, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, der, nil
 }
 
-// shelf holds the files that a machine serves.
+// shelf is the handler that serves a machine's files.
 type shelf struct {
 	Serving
 	transfers chan struct{}
@@ -155,10 +154,10 @@ func newShelf(s Serving) *shelf {
 	return &shelf{Serving: s, transfers: make(chan struct{}, maxTransfers), per: map[string]int{}}
 }
 
-// files is the path prefix for requests.
+// files is the prefix of the URL paths for files.
 const files = "/sha256/"
 
-// ServeHTTP serves only the files in the list.
+// ServeHTTP serves the files in the list to clients with the token.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
@@ -187,7 +186,7 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r, "", time.Time{}, f)
 }
 
-// enter counts a transfer. ok is false if there are too many transfers.
+// enter counts a transfer to a client, and returns a function that ends it. It returns false if there are too many transfers.
 func (s *shelf) enter(remote string) (free func(), ok bool) {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -214,7 +213,7 @@ func (s *shelf) enter(remote string) (free func(), ok bool) {
 	}, true
 }
 
-// openRegular opens a regular file. It returns an error for links and devices.
+// openRegular opens a regular file and returns its size. It returns an error for links and devices.
 func openRegular(name string) (*os.File, int64, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -231,7 +230,7 @@ func openRegular(name string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// hurried ends a transfer if the other side accepts no data or accepts it too slowly.
+// hurried is a ResponseWriter that fails if the other machine accepts no data, or accepts it too slowly.
 type hurried struct {
 	http.ResponseWriter
 	c      *http.ResponseController

@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiProxy gives each machine a local address of the API that doesn't depend on any single master: a program that forwards connections to a ready
-// master. The program runs as a service and not in a pod, since the kubelet needs the API before it runs pods.
+// apiProxy gives each machine a local address for the API that doesn't depend on a single master: a program that forwards connections to a ready
+// master. The program runs as a service and not in a pod, because the kubelet needs the API before it can run pods.
 type apiProxy struct{ want *engine.Desired }
 
-// Names and paths of the API's proxy.
+// Names and paths of the API proxy.
 const (
 	phaseAPIProxy = "api-proxy"
 	proxyProgram  = "pai-api-proxy"
@@ -59,7 +59,8 @@ func (p *apiProxy) resources(n *engine.Node) (engine.Resources, error) {
 			{Path: APIServers, Mode: 0o644, Body: []byte(servers.String())},
 			{Path: ProxyService, Mode: 0o644, Body: []byte(unitFile)},
 		},
-		// The program reads the list of servers itself, so that connections don't break when a master is added or removed.
+		// A change of the list doesn't restart the unit, because the program reads the list itself. Connections therefore survive when a master is
+		// added or removed.
 		Units: []engine.Unit{{Name: proxyUnit, Reads: []string{ProxyService, path.Join(BinDir, proxyProgram)}}},
 	}, nil
 }
@@ -71,7 +72,7 @@ func (p *apiProxy) Detect(n *engine.Node) (string, error) {
 
 func (p *apiProxy) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	a := w.Of(n, phaseAPIProxy)
-	// An installed proxy stays and is kept up to date: the machine's pods may use it for a while after the API's address has moved.
+	// Keep an installed proxy and its files up to date, because the machine's pods may use it for a while after the API's address has changed.
 	if !p.want.Local() && a.Value("gone", ProxyService) != "there" {
 		return nil, nil
 	}
@@ -104,7 +105,7 @@ done
 `, host, port, proxyProgram)
 }
 
-// kubeletServer returns the address at which a member's kubelet must reach the API. The kubelet of a master uses the master's own API server, as
+// kubeletServer returns the HOST:PORT at which a member's kubelet must reach the API. The kubelet of a master uses the master's own API server, as
 // kubeadm requires.
 func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	if n.ControlPlane {
@@ -113,7 +114,7 @@ func kubeletServer(d *engine.Desired, n *engine.Node) string {
 	return d.Endpoint()
 }
 
-// moves returns the change that points a member's kubelet at the current address of the API.
+// moves returns the change that makes a member's kubelet use the current address of the API, or nil if the kubelet already uses it.
 func moves(d *engine.Desired, n *engine.Node, w *engine.World) []engine.Change {
 	a := w.Of(n, engine.PhaseJoin)
 	has, due := strings.TrimPrefix(a.Value("kubelet-server"), "https://"), a.Value("kubelet-moves") == "yes"
@@ -127,12 +128,12 @@ func moves(d *engine.Desired, n *engine.Node, w *engine.World) []engine.Change {
 	return []engine.Change{{Action: "restart", Target: KubeletName, Detail: detail}}
 }
 
-// isMove reports whether changes of the phase join move a kubelet to another address.
+// isMove reports whether the changes of the phase join make a kubelet use another address of the API.
 func isMove(cs []engine.Change) bool {
 	return slices.ContainsFunc(cs, func(c engine.Change) bool { return c.Target == KubeletName })
 }
 
-// move returns the shell code that points the kubelet at the current address of the API.
+// move returns shell code that makes the kubelet use the current address of the API.
 func (p *join) move(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {
@@ -141,7 +142,7 @@ func (p *join) move(n *engine.Node) string {
 	return NodeReady(n) + KubeletScript + KubeadmScript + fmt.Sprintf("k_move %s %d\n", shell.Quote("https://"+kubeletServer(p.want, n)), wait)
 }
 
-// addressMoves reports whether this run moves the whole cluster to another address of the API.
+// addressMoves reports whether this run changes the API's address for the whole cluster.
 func addressMoves(w *engine.World) bool {
 	if w.Leader == nil || w.Founding() {
 		return false
@@ -150,8 +151,8 @@ func addressMoves(w *engine.World) bool {
 	return has != "" && has != w.Want.Endpoint()
 }
 
-// withoutProxy returns an error if kube-proxy and the pods' network are about to use the machines' own addresses while a node runs without such
-// an address. paictl set that node aside in this run or can't reach it, and its services would freeze.
+// withoutProxy returns an error if kube-proxy and the pods' network are about to use the API at local addresses while a node is running that has no
+// proxy at such an address. The run has set that node aside or can't reach it, so its services would no longer be updated.
 func withoutProxy(r *engine.Run) error {
 	w := r.Planned.World
 	if !addressMoves(w) || !r.Want.Local() {
@@ -171,8 +172,8 @@ func withoutProxy(r *engine.Run) error {
 	return nil
 }
 
-// RefuseMove returns an error if the API's address is about to move and some machines would be left without one: all machines must be in the run,
-// and each member must reach the new address.
+// RefuseMove returns an error if the API's address is about to change and some machines couldn't reach the API afterwards. The run must therefore
+// include all machines, and each member must be able to reach the new address.
 func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	whole := len(r.Opts.Limit)+len(r.Only) == 0
 	if !addressMoves(w) {
@@ -192,7 +193,8 @@ func RefuseMove(ctx context.Context, r *engine.Run, w *engine.World) error {
 	var mu sync.Mutex
 	var without []string
 	errs := r.Each(ctx, members, func(ctx context.Context, n *engine.Node) error {
-		// The check verifies with the cluster's CA and a name that every API server has: the certificates get the new name later.
+		// Verify the server with the cluster's CA and a name in every API server's certificate, because the certificates get the new address only
+		// later.
 		res, err := r.Read(ctx, n, engine.PhaseInit, "endpoint", fmt.Sprintf(
 			"if kubectl --kubeconfig=/dev/null --server=%s --certificate-authority=\"$R/etc/kubernetes/pki/ca.crt\" --tls-server-name=kubernetes --request-timeout=10s get --raw /readyz >/dev/null 2>&1; then echo reached; fi\n",
 			shell.Quote("https://"+r.Want.Endpoint())))

@@ -17,11 +17,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// apiVIP gives the API a virtual address for people and programs outside the cluster. A program runs on each master, and the holder of a lease sets
-// the address. The phase comes last, when the masters have joined and their certificates name the address.
+// apiVIP gives the API a virtual address for people and programs outside the cluster. A program runs on each master; the program that holds a lease
+// sets the address. The phase runs last, when the masters have joined and their certificates contain the address.
 type apiVIP struct{ want *engine.Desired }
 
-// PhaseAPIVIP is the phase of the API's virtual address.
+// PhaseAPIVIP is the name of the phase that sets up the API's virtual address.
 const PhaseAPIVIP = preflight.CheckVIP
 
 //go:embed files/api-vip.yaml.tmpl
@@ -40,7 +40,7 @@ func (p *apiVIP) call(f string) string {
 	return fmt.Sprintf("%s %s %d\n", f, shell.Quote(p.address()), p.port())
 }
 
-// Waits returns the steps that bring the image, the certificate and the labels of each master.
+// Waits returns the steps that install the image, the certificate and the labels on the masters.
 func (p *apiVIP) Waits(n *engine.Node, _ *engine.Plan) []engine.Step {
 	out := []engine.Step{{Host: n.Hostname, Phase: engine.PhaseInit, Must: true}, {Host: n.Hostname, Phase: PhaseLabels}}
 	for _, m := range p.want.ControlPlane() {
@@ -58,8 +58,8 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 		return nil, nil
 	}
 	has, there := foundVIP(w)
-	// As with the kubelets' certificates, only a run on all machines and phases moves the cluster to another address, and an upgrade doesn't:
-	// some masters may not have the image yet, or not a certificate for the new address.
+	// Only a run on all machines and phases that isn't an upgrade changes the address, as for the kubelets' certificates. In other runs, some masters
+	// may not yet have the image, or a certificate for the new address.
 	moves := w.Whole && !p.want.Upgrading
 	if !moves && has.address != p.address() {
 		return nil, nil
@@ -92,10 +92,10 @@ func (p *apiVIP) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) 
 	return []engine.Change{{Action: "run", Target: engine.VIPProgram, Detail: detail}}, nil
 }
 
-// appliedVIP holds the state of the virtual address in the cluster.
+// appliedVIP holds the hash and the address of the manifest that was last applied.
 type appliedVIP struct{ hash, address string }
 
-// foundVIP returns the cluster's state of the virtual address, as the leader reported it.
+// foundVIP returns the virtual address's manifest in the cluster, according to the leader, and whether one exists.
 func foundVIP(w *engine.World) (appliedVIP, bool) {
 	if w.Founding() {
 		return appliedVIP{}, false
@@ -129,7 +129,8 @@ func (p *apiVIP) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []
 	return p.reached(ctx, r, cmp.Or(VIPHolder(a), n.Hostname))
 }
 
-// reached checks the address from a machine that doesn't hold it. If only the holder reaches the address, the network may still drop its packets.
+// reached checks that the API responds at the address when a machine that doesn't hold the address connects to it. If only the holder can reach the
+// address, the network may drop its packets.
 func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) error {
 	workers := slices.DeleteFunc(slices.Clone(r.Spec.Nodes), func(n *engine.Node) bool { return n.ControlPlane })
 	for _, n := range r.Alive(slices.Concat(r.Spec.ControlPlane(), workers)) {
@@ -158,11 +159,11 @@ func (p *apiVIP) reached(ctx context.Context, r *engine.Run, holder string) erro
 	return nil
 }
 
-// VIPHolder returns the node that holds the lease according to a machine's answer, or "" if the lease has no holder.
+// VIPHolder returns the node that holds the lease according to a machine's output, or "" if no node holds the lease.
 func VIPHolder(a answer.Answer) string { return engine.Unquoted(a.Value("vip-holder")) }
 
-// VIPSeen reports whether the API responds at its virtual address according to the masters. It prefers the results of masters that don't hold the
-// address, if any was queried.
+// VIPSeen reports whether the API responds at its virtual address according to the masters. The result of the master that holds the address only
+// counts if no other master was queried.
 func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answer) bool {
 	byHolder, asked := false, false
 	for _, n := range s.ControlPlane() {
@@ -179,7 +180,7 @@ func VIPSeen(s *engine.Spec, holder string, says func(*engine.Node) answer.Answe
 	return byHolder && !asked
 }
 
-// VIPAnswers checks the virtual address from the connected masters.
+// VIPAnswers queries the connected masters, and reports whether the API responds at its virtual address.
 func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	p := &apiVIP{want: r.Want}
 	var mu sync.Mutex
@@ -206,7 +207,7 @@ func VIPAnswers(ctx context.Context, r *engine.Run) (bool, error) {
 	return VIPSeen(r.Spec, holder, func(n *engine.Node) answer.Answer { return said[n] }), nil
 }
 
-// Manifest returns the manifest to apply, and the hash that identifies it.
+// Manifest returns the manifest to apply, and a hash that identifies it.
 func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	image, err := p.want.Image(engine.VIPProgram)
 	if err != nil {
@@ -215,7 +216,8 @@ func (p *apiVIP) Manifest() (manifest []byte, sum string, err error) {
 	return hashed(engine.VIPProgram, vipTemplate, map[string]string{"Image": ImageRef(p.want.Spec, image), "APIPort": strconv.Itoa(p.port()), "Address": p.address()})
 }
 
-// Claimed returns an error finding for each conflict over a virtual address that the cluster doesn't have yet: the address must be free.
+// Claimed returns an error finding for each machine that already has the virtual address. It only checks an address that the cluster is about to use
+// for the first time.
 func Claimed(w *engine.World) []preflight.Finding {
 	vip := w.Want.Config.Kubernetes.Kubernetes.APIVIP
 	if has, _ := foundVIP(w); vip == "" || has.address == vip || !w.Founding() && !w.Healthy(w.Leader) {

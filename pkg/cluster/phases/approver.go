@@ -20,9 +20,9 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// approver makes the cluster sign the kubelets' serving certificates. A program on the masters approves the kubelets' requests if they match the
-// machines that were registered with the cluster. The phase comes before the kubelets' settings, so that no kubelet of an existing cluster waits
-// for the program. In a new cluster, the phase init installs the program as soon as the API runs.
+// approver makes the cluster sign the kubelets' serving certificates. A program on the masters approves a kubelet's request if it matches the list of
+// the cluster's machines. The phase runs before the kubelets' settings change, so that no kubelet of an existing cluster has to wait for the program.
+// In a new cluster, the phase init installs the program as soon as the API runs.
 type approver struct{ want *engine.Desired }
 
 // Names and paths of the approver.
@@ -30,7 +30,7 @@ const (
 	ApproverProgram = "pai-csr-approver"
 	runApprover     = ApproverProgram
 	setMachines     = "configmap " + machines.Name
-	// clusterCA is the path of the CA with which API servers verify kubelets; kubeadm writes it.
+	// clusterCA is the path of the CA with which API servers verify kubelets. kubeadm writes this file.
 	clusterCA = "/etc/kubernetes/pki/ca.crt"
 )
 
@@ -49,7 +49,7 @@ func (*approver) Traits() engine.Traits {
 }
 func (*approver) Applies(n *engine.Node) bool { return n.ControlPlane }
 
-// Waits returns the steps that import images on all masters: the program's pods may run on any of them.
+// Waits returns the steps that import the images on all masters, because the program's pods may run on any master.
 func (p *approver) Waits(_ *engine.Node, pl *engine.Plan) []engine.Step {
 	var out []engine.Step
 	for _, m := range pl.World.ControlPlane() {
@@ -99,7 +99,8 @@ func (p *approver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs 
 
 func (*approver) Verify(*engine.Node) string { return "" } // Apply checks the program
 
-// approve returns shell code that makes the changes in the cluster. The addresses come first, since the approver decides by them.
+// approve returns shell code that makes the changes in the cluster. It sets the list of machines first, because the approver needs it for its
+// decisions.
 func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	var b strings.Builder
 	for _, c := range cs {
@@ -121,7 +122,7 @@ func approve(s *engine.Spec, cs []engine.Change) (string, error) {
 	return b.String(), nil
 }
 
-// addresses returns the addresses of the layout's machines, by node.
+// addresses returns the addresses of all machines in the layout, by node.
 func addresses(s *engine.Spec) map[string]string {
 	out := map[string]string{}
 	for _, n := range s.Nodes {
@@ -130,7 +131,7 @@ func addresses(s *engine.Spec) map[string]string {
 	return out
 }
 
-// MachinesList returns the ConfigMap with the machines' addresses. The approver checks certificate requests against them.
+// MachinesList returns the ConfigMap with the machines' addresses, against which the approver checks certificate requests.
 func MachinesList(s *engine.Spec) ([]byte, error) {
 	return yaml.Marshal(corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
@@ -149,7 +150,7 @@ func readMachines(a answer.Answer) map[string]string {
 	return out
 }
 
-// ApproverManifest returns the manifest to apply, and the hash that identifies it.
+// ApproverManifest returns the manifest to apply, and a hash that identifies it.
 func ApproverManifest(s *engine.Spec) (manifest []byte, sum string, err error) {
 	image, err := s.Image(ApproverProgram)
 	if err != nil {
@@ -160,7 +161,7 @@ func ApproverManifest(s *engine.Spec) (manifest []byte, sum string, err error) {
 	})
 }
 
-// hashed renders a manifest that holds its own hash, and returns both.
+// hashed renders a manifest that contains a hash of its other content. It returns the manifest and the hash.
 func hashed(name, text string, values map[string]string) (manifest []byte, sum string, err error) {
 	t, err := template.New(name).Parse(text)
 	if err != nil {
@@ -179,12 +180,12 @@ func hashed(name, text string, values map[string]string) (manifest []byte, sum s
 	return manifest, values["Hash"], nil
 }
 
-// beginsToVerify reports whether the API server of a master is about to start verifying kubelets.
+// beginsToVerify reports whether a master's API server is about to begin to verify kubelets.
 func beginsToVerify(w *engine.World, n *engine.Node) bool {
 	return !w.Want.Unverified && w.Member(n) && w.Of(n, engine.PhaseApprover).Value("verifies") != "yes"
 }
 
-// warnUnverified emits a warning with the running nodes whose kubelets can't be verified once the API server starts to verify them.
+// warnUnverified warns about running nodes whose kubelets can't be verified, before a master's API server begins to verify kubelets.
 func warnUnverified(r *engine.Run, n *engine.Node) {
 	w := r.Planned.World
 	nodes, err := w.Nodes()
@@ -204,7 +205,7 @@ func warnUnverified(r *engine.Run, n *engine.Node) {
 	}
 }
 
-// kubeletPort returns the port of all kubelets.
+// kubeletPort returns the port on which all kubelets listen.
 func kubeletPort(s *engine.Spec) int {
 	switch port := s.Config.Kubernetes.Kubernetes.Extra.Kubelet["port"].(type) {
 	case int:
@@ -217,7 +218,7 @@ func kubeletPort(s *engine.Spec) int {
 	return 10250
 }
 
-// serving returns shell code that waits for the serving certificate of a member's kubelet, or "" if kubelets sign their own certificates.
+// serving returns shell code that waits until a member's kubelet has its serving certificate, or "" if kubelets sign their own certificates.
 func serving(d *engine.Desired, n *engine.Node) string {
 	if d.SelfSigned {
 		return ""

@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// base prepares the operating system: kernel modules and settings, swap, time
-// synchronisation and the names of all machines in /etc/hosts.
+// base prepares the operating system: kernel modules and settings, swap, time synchronization, and the names of all machines in /etc/hosts.
 type base struct{ want *engine.Desired }
 
 // Names and paths of the phase base.
@@ -29,7 +28,7 @@ func (*base) Applies(*engine.Node) bool                      { return true }
 func (*base) Waits(*engine.Node, *engine.Plan) []engine.Step { return nil }
 func (*base) Verify(*engine.Node) string                     { return "" }
 
-// keepsSwap reports whether the operator's kubelet settings allow swap.
+// keepsSwap reports whether the operator's settings for the kubelet allow swap.
 func (p *base) keepsSwap() bool {
 	v, ok := p.want.Config.Kubernetes.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	return ok && !v
@@ -54,7 +53,7 @@ func (p *base) resources() engine.Resources {
 	for _, k := range slices.Sorted(maps.Keys(sysctls)) {
 		fmt.Fprintf(&set, "%s = %s\n", k, sysctls[k])
 	}
-	// The nodes are sorted by address, so that another order in layout.yaml doesn't change the file.
+	// Sort the nodes by address, so that another order in layout.yaml doesn't change the file.
 	for _, n := range slices.SortedFunc(slices.Values(p.want.Nodes), engine.ByAddress) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.HostIP, n.Hostname)
 	}

@@ -8,17 +8,18 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// Each control plane machine renews its certificates by itself: daily, and before the kubelet starts if the machine was off.
+// Paths of the files with which a control plane machine renews its own certificates: daily, and before the kubelet starts, in case the machine was
+// off.
 const (
 	RenewScript = "/usr/local/libexec/paictl/renew-certificates"
 	renewUnit   = "/etc/systemd/system/paictl-certificates.service"
 	renewTimer  = "/etc/systemd/system/paictl-certificates.timer"
 	renewBoot   = "/etc/systemd/system/paictl-certificates-boot.service"
-	// renewKubelet makes the kubelet wait for renewBoot.
+	// renewKubelet is the drop-in that makes the kubelet wait for renewBoot.
 	renewKubelet = "/etc/systemd/system/kubelet.service.d/10-paictl-certificates.conf"
 )
 
-// CertificatesScript defines the functions that renew certificates.
+// CertificatesScript defines the shell functions that renew certificates.
 //
 //go:embed scripts/certificates.sh
 var CertificatesScript string
@@ -26,7 +27,7 @@ var CertificatesScript string
 //go:embed files/renew-certificates.sh
 var renewCertificates string
 
-// RenewCertificatesService is the unit that renews certificates.
+// RenewCertificatesService is the systemd unit that renews certificates.
 //
 //go:embed files/paictl-certificates.service
 var RenewCertificatesService []byte
@@ -34,7 +35,7 @@ var RenewCertificatesService []byte
 //go:embed files/paictl-certificates.timer
 var renewCertificatesTimer []byte
 
-// RenewCertificatesBoot is the unit that renews certificates when a machine boots.
+// RenewCertificatesBoot is the systemd unit that renews certificates when a machine boots.
 //
 //go:embed files/paictl-certificates-boot.service
 var RenewCertificatesBoot []byte
@@ -42,7 +43,7 @@ var RenewCertificatesBoot []byte
 //go:embed files/paictl-certificates-kubelet.conf
 var renewCertificatesKubelet []byte
 
-// RenewProgram returns the script that renews certificates on a machine without paictl.
+// RenewProgram returns the script with which a machine renews its certificates without paictl.
 func RenewProgram() []byte {
 	return []byte(`#!/bin/sh
 # Written by paictl.
@@ -57,7 +58,7 @@ R=${PAICTL_ROOT:-}
 ` + CertificatesScript + "\n" + renewCertificates)
 }
 
-// renewal returns the resources that renew certificates on a control plane machine.
+// renewal returns the resources with which a control plane machine renews its certificates.
 func renewal() engine.Resources {
 	return engine.Resources{
 		Files: []engine.File{
@@ -67,15 +68,15 @@ func renewal() engine.Resources {
 			{Path: renewKubelet, Mode: 0o644, Body: renewCertificatesKubelet},
 			{Path: renewTimer, Mode: 0o644, Body: renewCertificatesTimer},
 		},
-		// If one of these files changes, the timer is restarted, and systemd reads the file.
+		// A change of one of these files restarts the timer, so that systemd reloads the files.
 		Units: []engine.Unit{{Name: "paictl-certificates.timer", Reads: []string{renewTimer, renewUnit, renewBoot, renewKubelet}}},
 	}
 }
 
 const restoreRenewal = "/etc/kubernetes"
 
-// restorations returns the change that puts back the files that an interrupted renewal of certificates moved aside. It comes before all other
-// changes: without these files the control plane may stay down.
+// restorations returns the change that puts back files that an interrupted renewal of certificates has moved aside. It must come before all other
+// changes, because without these files the control plane may stay down.
 func restorations(a answer.Answer) []engine.Change {
 	left := a.All("aside")
 	if len(left) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/preflight"
 )
 
-// Check returns the findings on the nodes that answered: the findings on each node and those on all nodes together. It is pure: the same answers
-// give the same findings in the same order.
+// Check returns the findings about the nodes that responded: findings about each node, and findings about all nodes together. It has no side effects:
+// the same input results in the same findings in the same order.
 func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Finding {
 	c := CheckedCluster(r.Want, w.Leader)
 	var hosts []*preflight.Host
@@ -35,7 +35,7 @@ func Check(r *engine.Run, w *engine.World, nodes []*engine.Node) []preflight.Fin
 	return findings
 }
 
-// CheckedCluster returns the cluster in the form for the checks, with its nodes in the order of s.Nodes.
+// CheckedCluster returns the cluster in the form that preflight needs. Its nodes are in the order of d.Nodes.
 func CheckedCluster(d *engine.Desired, leader *engine.Node) *preflight.Cluster {
 	c := &preflight.Cluster{
 		Kubernetes: &d.Config.Kubernetes.Kubernetes, SKUs: d.Config.Layout.MachineSKU, Bundle: d.Bundle,
@@ -51,12 +51,12 @@ func CheckedCluster(d *engine.Desired, leader *engine.Node) *preflight.Cluster {
 	return c
 }
 
-// CheckedNode returns the node in the form for the checks.
+// CheckedNode returns a node in the form that preflight needs.
 func CheckedNode(n *engine.Node) *preflight.Node {
 	return &preflight.Node{Machine: n.Machine, ControlPlane: n.ControlPlane, AddAs: n.AsArgument()}
 }
 
-// PhasesTell adds those facts to a host that only the phases can read from their answers.
+// PhasesTell adds the facts to a host that only the phases can parse: its programs, its kernel settings, its driver, and the space for its files.
 func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections map[string]answer.Answer) {
 	for _, row := range sections[PhaseKubelet].All("kubernetes") {
 		if len(row) > 1 {
@@ -78,15 +78,16 @@ func PhasesTell(d *engine.Desired, h *preflight.Host, n *engine.Node, sections m
 	}
 }
 
-// unpacked is the disk space that an image takes, in multiples of its archive, whose layers are compressed to about a third. The space holds the
-// archive during the import, the layers in containerd's store, and the layers' files. Measured: 833 MB for archives of 163 MB.
+// unpacked is the disk space that an image needs, as a multiple of its archive's size. The space contains the archive during the import, the
+// compressed layers in containerd's store, and the files of the layers, which the archive compresses to about a third. The value is from a
+// measurement: 833 MB for archives of 163 MB.
 const unpacked = 5
 
-// filesOfImage is an upper limit of the number of files in an image of the bundle: the largest image has 913, most have fewer than 20. Images of
-// jobs, which are pulled later, have tens of thousands of files.
+// filesOfImage is an upper limit for the number of files in an image of the bundle. The largest image contains 913 files, and most images contain
+// fewer than 20. Images of jobs contain tens of thousands of files, but they are pulled later.
 const filesOfImage = 1000
 
-// brings returns the disk space that the bundle's files will need on a node. It doesn't count files that are already present.
+// brings returns the disk space that the bundle's files will need on a node. It doesn't count files that already exist there.
 func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer, state *DriverState) []preflight.Room {
 	have := installed(sections)
 	sum := func(kind string, there func(bundle.Artifact) bool) (bytes, files int64) {
@@ -105,12 +106,12 @@ func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer
 	programs, newPrograms := sum(bundle.KindBinary, byHash)
 	plugins, newPlugins := sum(bundle.KindCNIPlugin, byHash)
 	var packages int64
-	// The phase that uses this state reports its errors.
+	// Ignore the error, because the phase that uses this state reports it.
 	c, _ := (&NvidiaDriver{want: d}).Brings(state)
 	for _, a := range c.Artifacts() {
 		packages += a.Size
 	}
-	// Uploads wait in paictl's folder, and a program takes its space twice until it is moved.
+	// Uploads are stored in paictl's folder first, so a program needs its space twice until it is moved.
 	return []preflight.Room{
 		{Path: BinDir, Bytes: programs, Inodes: newPrograms},
 		{Path: cniBinDir, Bytes: plugins, Inodes: newPlugins},
@@ -119,7 +120,7 @@ func brings(d *engine.Desired, n *engine.Node, sections map[string]answer.Answer
 	}
 }
 
-// installed returns the hashes of the bundle's files that detection found on a host.
+// installed returns the hashes of the bundle's files that are already installed on a host.
 func installed(sections map[string]answer.Answer) map[string]bool {
 	out := map[string]bool{}
 	for _, a := range sections {

@@ -41,7 +41,7 @@ func (p *containerd) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseContainerd, "containerd.service")
 }
 
-// binaries returns the artifacts that one phase installs into the bin folder.
+// binaries returns the artifacts with these names that a phase installs into the bin folder, if the node needs them.
 func binaries(s *engine.Spec, n *engine.Node, names ...string) ([]engine.Artifact, error) {
 	var out []engine.Artifact
 	for _, name := range names {
@@ -81,7 +81,7 @@ func (p *containerd) resources(n *engine.Node) (engine.Resources, error) {
 	}, nil
 }
 
-// Config renders config.toml (version 3, containerd 2.x), with the operator's extra settings merged over paictl's.
+// Config renders config.toml (version 3, for containerd 2.x). The operator's extra settings override paictl's settings.
 func (p *containerd) Config() ([]byte, error) {
 	pause, err := p.want.Image("pause")
 	if err != nil {
@@ -142,8 +142,8 @@ func (p *containerd) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	if store := CheckedCluster(p.want, nil).Store(); store != paths.Containerd {
 		res.Setup += "own_tree " + shell.Quote(store) + "\n"
 	}
-	// Images that were imported into the store of another containerd are missing now. That store isn't deleted, so the phase images relies only
-	// on the answer of the running containerd.
+	// If another containerd ran here, images that were imported into its store are missing in the new store. The old store still exists, so the phase
+	// images only relies on the output of the running containerd.
 	return r.ApplyResources(ctx, n, PhaseContainerd, res, cs)
 }
 
@@ -159,9 +159,8 @@ done
 `
 }
 
-// merge returns a with b's values over it: maps are merged key by key, lists of named items
-// (kubeadm's extraArgs and extraVolumes) name by name, and all other values are replaced. A nil
-// value and an empty list of named items remove nothing. merge changes neither map.
+// merge returns a with b's values over it. It merges maps key by key, and lists of named items (kubeadm's extraArgs and extraVolumes) name by name;
+// b's other values replace a's values. A nil value in b, and an empty list in place of a list of named items, remove nothing. merge changes neither map.
 func merge(a, b map[string]any) map[string]any {
 	out := map[string]any{}
 	for k, v := range a {
@@ -177,7 +176,7 @@ func merge(a, b map[string]any) map[string]any {
 		case aok && bok:
 			out[k] = merge(am, bm)
 		case an != nil && bn != nil:
-			// A name may occur in b's list more than once, since some flags can be repeated.
+			// A name may occur in b's list more than once, because some flags can be repeated.
 			kept := slices.DeleteFunc(slices.Clone(out[k].([]any)), func(x any) bool {
 				return bn[x.(map[string]any)["name"].(string)]
 			})
@@ -189,7 +188,7 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// namesIn returns the names in a list of named items, or nil if v is another value.
+// namesIn returns the set of names in a list of named items, or nil if v isn't such a list.
 func namesIn(v any) map[string]bool {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {

@@ -21,17 +21,17 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs. By default it doesn't change the driver; with the policy install it installs
-// the driver from packages. pkg/cluster/gpudriver makes the decisions.
+// NvidiaDriver manages NVIDIA's driver on machines with NVIDIA GPUs. By default it doesn't change the driver; with the policy install, it installs
+// the driver from packages. The package gpudriver makes the decisions.
 type NvidiaDriver struct{ want *engine.Desired }
 
-// NewDriver returns only this phase, for the upgrade of drivers.
+// NewDriver returns the phase nvidia-driver alone, for the upgrade of drivers.
 func NewDriver(d *engine.Desired) *NvidiaDriver { return &NvidiaDriver{want: d} }
 
-// Names of the driver's phase and of its changes.
+// Names of the phase and of its changes.
 const (
 	PhaseDriver = "nvidia-driver"
-	// DriverTarget is the target of the change that rolls out in waves.
+	// DriverTarget is the target of the change of packages, which rolls out in waves.
 	DriverTarget     = "NVIDIA driver"
 	ModuleTarget     = "module nvidia"
 	NouveauFile      = "/etc/modprobe.d/paictl-nvidia.conf"
@@ -46,21 +46,21 @@ const (
 	nouveauTarget    = "module nouveau"
 	actionUndo       = "undo"
 	BroughtTarget    = "packages that were brought for the driver"
-	// DriverRepository is the folder on a machine that holds the bundle's packages until the driver works.
+	// DriverRepository is the folder on a machine that contains the bundle's packages until the driver works.
 	DriverRepository = engine.StateDir + "/driver-repository"
 )
 
-// DriverDetectScript defines the functions that read a driver's state.
+// DriverDetectScript defines the shell functions that read a driver's state.
 //
 //go:embed scripts/driver_detect.sh
 var DriverDetectScript string
 
-// DriverScript defines the functions that change a driver.
+// DriverScript defines the shell functions that change a driver.
 //
 //go:embed scripts/driver.sh
 var DriverScript string
 
-// Driver returns the driver's settings in the configuration.
+// Driver returns the configuration's settings for the driver.
 func Driver(s *engine.Spec) config.GPUDriver {
 	return s.Config.Kubernetes.Kubernetes.GPUDriver.WithDefaults()
 }
@@ -68,28 +68,28 @@ func Driver(s *engine.Spec) config.GPUDriver {
 // Name returns PhaseDriver.
 func (*NvidiaDriver) Name() string { return PhaseDriver }
 
-// Traits returns no traits: only the upgrade of drivers replaces a driver.
+// Traits returns no traits: in an upgrade of the cluster, this phase doesn't run, because only the upgrade of drivers replaces a driver.
 func (*NvidiaDriver) Traits() engine.Traits { return engine.Traits{} }
 
-// Applies always returns true: an interrupted installation is undone even if the configuration no longer asks for a driver.
+// Applies returns true for all nodes, because an interrupted installation is undone even if the configuration no longer requests a driver.
 func (*NvidiaDriver) Applies(*engine.Node) bool { return true }
 
-// Wanted reports whether a node should have the driver. If the layout has no GPUs for the node, or simulated ones, its
-// real GPUs aren't used.
+// Wanted reports whether a node should have the driver. It returns false if the layout assigns no GPUs or simulated GPUs to the node, because the
+// node's real GPUs aren't used then.
 func (p *NvidiaDriver) Wanted(n *engine.Node) bool {
 	gpu := p.want.Config.Layout.MachineSKU[n.SKU].GPU
 	return gpu != nil && !gpu.Simulated && Driver(p.want.Spec).Policy != config.GPUDriverNone
 }
 
-// Waits returns the steps of the earlier waves: a broken driver must not break the GPUs of more than one member.
+// Waits returns the steps of the previous wave, so that a broken driver doesn't affect the GPUs of several members.
 func (p *NvidiaDriver) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return rollout(pl, n, PhaseDriver, DriverTarget)
 }
 
-// files returns the settings of the kernel and of the persistence daemon. Ubuntu's package starts the daemon without persistence; with
-// persistence the driver stays initialised while no program uses a GPU. Without these settings, only the first CUDA program outside a container
-// loads nvidia-uvm, and there may never be such a program. nvidia-peermem lets network cards with RDMA access the GPUs' memory. It loads only
-// with Mellanox' own driver; the rest works without it.
+// files returns the settings of the kernel and of the persistence daemon. Ubuntu's package starts the daemon without persistence mode, in which the
+// driver stays initialized while no program uses a GPU. nvidia-uvm must be loaded at boot: otherwise only the first CUDA program outside of a
+// container would load it, and such a program may never run. nvidia-peermem lets network cards with RDMA access the GPUs' memory. It can only be
+// loaded with Mellanox' own driver, and nothing else depends on it.
 func (*NvidiaDriver) files(rdma, nvlink5 bool) engine.Resources {
 	settings := "# Written by paictl: NVIDIA's driver needs the GPUs for itself.\nblacklist nouveau\noptions nouveau modeset=0\n"
 	if rdma {
@@ -114,7 +114,7 @@ func (*NvidiaDriver) units(fabricManager bool) engine.Resources {
 	return r
 }
 
-// Detect prints the GPUs, and the driver's packages, modules and programs.
+// Detect returns shell code that prints the GPUs, and the packages, modules and programs of the driver.
 func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
 	d := Driver(p.want.Spec)
 	if !p.Wanted(n) {
@@ -123,7 +123,7 @@ func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
 	}
 	body := engine.RepairScript + DriverDetectScript + AptProxy(p.want.Spec)
 	if d.Policy == config.GPUDriverInstall {
-		// These files and units count only if paictl installed the driver or will install it.
+		// These files and units only matter if paictl has installed or will install the driver.
 		body += p.files(false, false).Detect() + p.units(true).Detect()
 	}
 	if d.Source == config.GPUSourceBundle {
@@ -132,19 +132,19 @@ func (p *NvidiaDriver) Detect(n *engine.Node) (string, error) {
 	return body + fmt.Sprintf("d_driver %s %s %s %s\n", shell.Quote(d.Policy), shell.Quote(d.Version), shell.Quote(d.Module), shell.QuoteAll(gpudriver.Names(d.Source))), nil
 }
 
-// Configured returns the driver that the configuration asks for.
+// Configured returns the operator's choices for the driver.
 func (p *NvidiaDriver) Configured() gpudriver.Want {
 	d := Driver(p.want.Spec)
 	return gpudriver.Want{Version: d.Version, Module: d.Module, Source: d.Source}
 }
 
-// bundled reports whether the bundle has the packages.
+// bundled reports whether the driver's packages come from the bundle.
 func (p *NvidiaDriver) bundled() bool {
 	return p.want.Bundle != nil && Driver(p.want.Spec).Source == config.GPUSourceBundle
 }
 
-// Brings returns the bundle's packages that a change of the driver needs. The change may have to put the present packages back: if paictl
-// installed them, their files are still on the machine, otherwise Brings includes them.
+// Brings returns the bundle's packages that a change of the driver needs. If the change fails, the present packages must be installed again. If
+// paictl installed them, their files are still on the machine; otherwise Brings includes them.
 func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	if !p.bundled() || s == nil || s.Refused() || len(s.missing()) == 0 {
 		return driver.Choice{}, nil
@@ -160,7 +160,7 @@ func (p *NvidiaDriver) Brings(s *DriverState) (driver.Choice, error) {
 	return stock.Choose(s.Plan.Release, s.Plan.Packages, old), nil
 }
 
-// bring uploads the packages, with an index for apt.
+// bring uploads the packages from the bundle and an index of them for apt.
 func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node, s *DriverState) error {
 	c, err := p.Brings(s)
 	if err != nil {
@@ -177,7 +177,7 @@ func (p *NvidiaDriver) bring(ctx context.Context, r *engine.Run, n *engine.Node,
 	return r.Upload(ctx, n, PhaseDriver, files)
 }
 
-// driverMachine converts a machine's answer to the input of gpudriver.Decide.
+// driverMachine converts a machine's output to the input of gpudriver.Decide.
 func driverMachine(f layout.Facts, a answer.Answer) gpudriver.Machine {
 	m := gpudriver.Machine{
 		System: f.OS(), Kernel: f.Kernel, Arch: f.Arch, NVSwitches: len(f.NVSwitches), NVLink5: f.NVLink5(),
@@ -217,19 +217,19 @@ func programsOf(rows [][]string) []string {
 	return out
 }
 
-// DriverState holds the present and the wanted state of a node's driver.
+// DriverState holds the current and the wanted state of a node's driver.
 type DriverState struct {
 	Machine  gpudriver.Machine
 	Plan     gpudriver.Plan
 	Findings []gpudriver.Finding
 	answer   answer.Answer
-	// ours is true if paictl installed packages of the driver.
+	// ours is true if paictl has installed packages of the driver.
 	ours bool
-	// rdma is true if the machine has network cards that can access its GPUs.
+	// rdma is true if the machine has network cards that can access the memory of its GPUs.
 	rdma bool
 }
 
-// Look parses a node's answers. It returns nil for a node without NVIDIA GPUs.
+// Look parses a node's output and decides about its driver. It returns nil for a node without NVIDIA GPUs.
 func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	if len(f.NVIDIADevices()) == 0 {
 		return nil
@@ -248,12 +248,12 @@ func (p *NvidiaDriver) Look(f layout.Facts, a answer.Answer) *DriverState {
 	return s
 }
 
-// Refused reports whether the machine can't have the wanted driver.
+// Refused reports whether a finding prevents the wanted driver on the machine.
 func (s *DriverState) Refused() bool {
 	return slices.ContainsFunc(s.Findings, func(f gpudriver.Finding) bool { return !f.Warning })
 }
 
-// missing returns the plan's packages that are absent or have another version.
+// missing returns the packages of the plan that aren't installed or have another version.
 func (s *DriverState) missing() []gpudriver.Package {
 	return slices.DeleteFunc(slices.Clone(s.Plan.Packages), func(x gpudriver.Package) bool {
 		have := s.Machine.Installed[x.Name]
@@ -261,7 +261,7 @@ func (s *DriverState) missing() []gpudriver.Package {
 	})
 }
 
-// held reports whether all packages of the driver's release that paictl has installed are on hold, so that apt doesn't upgrade them.
+// held reports whether paictl has put all of its packages from the driver's release on hold, so that apt doesn't upgrade them.
 func (s *DriverState) held() bool {
 	for _, row := range s.answer.All("package") {
 		_, ours := s.answer.Row("ours", row[0])
@@ -272,7 +272,7 @@ func (s *DriverState) held() bool {
 	return true
 }
 
-// Diff returns the changes that the policy asks for. Only the policy install changes anything.
+// Diff returns the changes that the policy requires. Only the policy install changes a driver.
 func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error) {
 	f := w.Facts[n.Hostname]
 	if f == nil {
@@ -292,7 +292,7 @@ func (p *NvidiaDriver) Diff(n *engine.Node, w *engine.World) ([]engine.Change, e
 	return p.Changes(s), nil
 }
 
-// Changes returns the changes for a driver's state. It is the pure half of Diff.
+// Changes returns the changes for a driver's state. It is the part of Diff without side effects.
 func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	if s.Refused() {
 		return nil
@@ -336,7 +336,7 @@ func (p *NvidiaDriver) Changes(s *DriverState) []engine.Change {
 	return append(out, p.units(s.Machine.NVSwitches > 0).DiffUnits(s.answer, false)...)
 }
 
-// undoing returns the changes that clean up a node that should have no driver.
+// undoing returns the changes that clean up a node that should have no driver from paictl.
 func undoing(a answer.Answer) (out []engine.Change) {
 	if _, brought := a.Row("brought"); brought {
 		out = append(out, engine.Change{Action: "delete", Target: BroughtTarget})
@@ -347,7 +347,7 @@ func undoing(a answer.Answer) (out []engine.Change) {
 	return out
 }
 
-// action returns the verb for the change of the driver's release.
+// action returns the verb for the change to the driver's release: install, upgrade or downgrade.
 func (s *DriverState) action() string {
 	have := s.Machine.Userland
 	if have == "" {
@@ -385,7 +385,7 @@ func firstFields(rows [][]string) string {
 	return strings.Join(out, " ")
 }
 
-// Apply brings the packages and runs the changes.
+// Apply uploads the packages and makes the changes.
 func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs []engine.Change) error {
 	facts, err := layout.ParseFacts(r.Planned.World.Facts[n.Hostname].Sections["facts"].Raw)
 	if err != nil {
@@ -407,8 +407,8 @@ func (p *NvidiaDriver) Apply(ctx context.Context, r *engine.Run, n *engine.Node,
 	return err
 }
 
-// script returns the shell code that makes the changes. The code first finishes interrupted work. It then writes the files, since the packages
-// build the image from which the machine boots, and at last changes packages, kernel modules and services.
+// script returns shell code that makes the changes. The code first completes interrupted work. Then it writes the files, because the packages build
+// the initial RAM disk, which contains the files. Finally, it changes packages, kernel modules and services.
 func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 	todo := map[string]bool{}
 	for _, c := range cs {
@@ -429,7 +429,7 @@ func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 		b.WriteString("p_driver_dpkg\n")
 	}
 	b.WriteString(p.files(s.rdma, s.Machine.NVLink5).Script(cs))
-	// The packages step also runs if all packages seem to be installed: an interrupted change may have to be undone first.
+	// Also run this step if all packages seem to be installed, because an interrupted change may have to be undone first.
 	if again := todo[CutOffTarget] && len(s.Plan.Packages) > 0 && !p.bundled(); todo[DriverTarget] || again {
 		specs := make([]string, 0, len(s.Plan.Packages))
 		for _, x := range s.Plan.Packages {
@@ -459,7 +459,7 @@ func (p *NvidiaDriver) script(s *DriverState, cs []engine.Change) string {
 	return b.String()
 }
 
-// Verify returns shell code that checks the driver if a node should have one.
+// Verify returns shell code that checks the driver, or "" if paictl doesn't install the node's driver.
 func (p *NvidiaDriver) Verify(n *engine.Node) string {
 	if !p.Wanted(n) || Driver(p.want.Spec).Policy != config.GPUDriverInstall {
 		return ""

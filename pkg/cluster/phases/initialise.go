@@ -14,18 +14,18 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// initialise makes a cluster with "kubeadm init" on one control plane machine. In an existing cluster it applies changed settings to the control
-// plane, one machine after the other.
+// initialise creates a cluster with "kubeadm init" on one control plane machine. In an existing cluster, it applies changed settings to the control
+// plane machines, one after the other.
 type initialise struct{ want *engine.Desired }
 
-// Paths on masters.
+// Paths of files on masters.
 const (
 	auditPolicyFile = confDir + "/audit-policy.yaml"
 	EncryptionFile  = confDir + "/encryption.yaml"
 	AdminKubeconfig = "/etc/kubernetes/admin.conf"
 )
 
-// AuditPolicy selects the requests that the API server records.
+// AuditPolicy is the API server's audit policy, which selects the requests to record.
 //
 //go:embed files/audit-policy.yaml
 var AuditPolicy []byte
@@ -36,13 +36,15 @@ func (*initialise) Traits() engine.Traits {
 }
 func (*initialise) Applies(n *engine.Node) bool { return n.ControlPlane }
 
-// Waits orders the machines whose settings change: the next one begins when the one before it is healthy again.
+// Waits returns the steps that must end before a machine's settings change. Machines change one after the other: the next machine begins when the
+// previous machine is healthy again.
 func (p *initialise) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	if !reconfigures(pl, n) {
 		return nil
 	}
 	var out []engine.Step
-	// If the API's address moves to the machines' own addresses, kube-proxy and the pods' network use these at once on all machines.
+	// If the API's address changes to the machines' local addresses, kube-proxy and the pods' network use these addresses on all machines
+	// immediately, so all proxies must already run.
 	if addressMoves(pl.World) && p.want.Local() {
 		for _, m := range p.want.Nodes {
 			out = append(out, engine.Step{Host: m.Hostname, Phase: phaseAPIProxy})
@@ -65,7 +67,7 @@ func (p *initialise) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	return append(out, before...)
 }
 
-// reconfigures reports whether a run restarts the control plane on a machine.
+// reconfigures reports whether the run restarts the control plane on a machine.
 func reconfigures(pl *engine.Plan, n *engine.Node) bool {
 	return slices.ContainsFunc(pl.Of(n, engine.PhaseInit), func(c engine.Change) bool { return c.Target == runReconfigure })
 }
@@ -93,7 +95,7 @@ func (p *initialise) Detect(n *engine.Node) (string, error) {
 	return res.Detect() + p.want.SelfAPI(n) + "d_applied\nd_cluster\nd_renewal\nd_restoring\nd_rotating\nd_recovering\n", err
 }
 
-// Changes of the phase.
+// The targets of the phase's changes.
 const (
 	runInit        = "kubeadm init"
 	runReconfigure = "kubeadm init phase control-plane"
@@ -138,14 +140,14 @@ func (p *initialise) Diff(n *engine.Node, w *engine.World) ([]engine.Change, err
 	if err != nil {
 		return nil, err
 	}
-	// If the API server didn't answer, a later run compares the stored settings.
+	// If the API server didn't respond, the stored settings are unknown; a later run compares them.
 	if n == w.Leader && a.Value("api") == "up" && a.Value("stored") != strconv.Quote(stored) {
 		cs = append(cs, engine.Change{Action: "run", Target: RunUpload, Detail: "the cluster's copy of the settings, CoreDNS and kube-proxy"})
 	}
 	return cs, nil
 }
 
-// sameData returns an error if etcd is about to use another folder, in which it would start without data.
+// sameData returns an error if the configuration changes etcd's data folder, because etcd would start without data in the new folder.
 func (p *initialise) sameData(n *engine.Node, a answer.Answer) error {
 	have, want := a.Value("etcd-data"), strings.TrimSuffix(EtcdData(p.want.Spec), "/")
 	if have == "" || have == want {
@@ -228,8 +230,8 @@ func (p *initialise) Apply(ctx context.Context, r *engine.Run, n *engine.Node, c
 	return founded(r, n, out.Stdout)
 }
 
-// keepVIP returns shell code that keeps the old virtual address in the certificates when the address is about to change: the old address stays in
-// use until the new one is set.
+// keepVIP returns shell code that keeps the old virtual address in the API servers' certificates while the address changes, because the old address
+// is in use until the new address is set.
 func (p *initialise) keepVIP(w *engine.World) string {
 	has, _ := foundVIP(w)
 	if vip := p.want.Config.Kubernetes.Kubernetes.APIVIP; vip == "" || has.address == "" || has.address == vip {
@@ -238,13 +240,13 @@ func (p *initialise) keepVIP(w *engine.World) string {
 	return "k_keep " + shell.Quote(has.address) + "\n"
 }
 
-// Clear returns shell code that removes the remains of an interrupted attempt.
+// Clear returns shell code that removes the remains of an interrupted "kubeadm init" or "kubeadm join".
 func Clear(s *engine.Spec) string {
 	return fmt.Sprintf("ETCD_DIR=%s\nk_clear\n", shell.Quote(strings.TrimSuffix(EtcdData(s), "/")))
 }
 
-// Verify returns shell code that waits for the API server, first at the machine's own address and then at the address that all machines use: the
-// next phases need it.
+// Verify returns shell code that waits for the API server, first at the machine's own address, and then at the address that all machines use, because
+// the next phases need both.
 func (p *initialise) Verify(n *engine.Node) string {
 	return KubeadmScript + p.want.SelfAPI(n) + fmt.Sprintf(`
 [ -f "$KUBECONFIG" ] && [ -f "$S/member" ] || exit 0
@@ -263,7 +265,7 @@ done
 `, shell.Quote(p.want.Endpoint()), shell.Quote(endpointRemedy(p.want)))
 }
 
-// endpointRemedy returns the remedy for an API that doesn't respond at the address that all machines use.
+// endpointRemedy returns the remedy if the API doesn't respond at the address that all machines use.
 func endpointRemedy(d *engine.Desired) string {
 	if d.Local() {
 		return "see journalctl -u " + proxyProgram + " on the host"

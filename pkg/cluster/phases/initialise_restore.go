@@ -22,12 +22,13 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// RestoreScript defines the functions of a restore on a machine.
+// RestoreScript defines the shell functions for a restore on a machine.
 //
 //go:embed scripts/restore.sh
 var RestoreScript string
 
-// uploadRestore copies the parts of the backup to the machine that founds the cluster. It returns the state of the job history on that machine.
+// uploadRestore copies the parts of the backup to the machine on which the cluster is created. It returns the state of the job history on that
+// machine.
 func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history string, err error) {
 	from := r.Want.Restore
 	keys, err := oneCertificateEach(from.Keys)
@@ -46,8 +47,8 @@ func uploadRestore(ctx context.Context, r *engine.Run, n *engine.Node) (history 
 	return history, r.Upload(ctx, n, engine.PhaseInit, files)
 }
 
-// restore returns the shell code that runs before "kubeadm init" (after the code of Clear), and the shell code that runs after it. history is the
-// result of uploadRestore.
+// restore returns shell code that runs before "kubeadm init", but after the code of Clear, and shell code that runs after "kubeadm init". history is
+// the result of uploadRestore.
 func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history string) (before, after string, err error) {
 	image, err := p.want.Image("etcd")
 	if err != nil {
@@ -64,7 +65,7 @@ func (p *initialise) restore(n *engine.Node, from *engine.RestoreParts, history 
 	return before, forget(p.want.Spec, n), nil
 }
 
-// founded ends a restore on the machine that founded the cluster, and reports the state of the job history on it.
+// founded ends a restore on the machine on which the cluster was created, and warns if the job history isn't in place there.
 func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	a, err := answer.Parse(stdout)
 	if err != nil {
@@ -90,7 +91,7 @@ func founded(r *engine.Run, n *engine.Node, stdout []byte) error {
 	return nil
 }
 
-// forget returns the shell code that removes the old cluster's machines and so ends a restore.
+// forget returns shell code that removes the old cluster's machines from the restored cluster, which ends the restore.
 func forget(s *engine.Spec, n *engine.Node) string {
 	names := make([]string, 0, len(s.Nodes))
 	for _, m := range s.Nodes {
@@ -99,25 +100,25 @@ func forget(s *engine.Spec, n *engine.Node) string {
 	return fmt.Sprintf("r_forget %s %s\n", shell.Quote(n.Hostname), shell.Quote(strings.Join(names, " ")))
 }
 
-// IsRestoring reports whether a restore on a machine is unfinished.
+// IsRestoring reports whether an unfinished restore exists on a machine.
 func IsRestoring(a answer.Answer) bool { return a.Value("restoring") != "" }
 
-// ignoredWith returns the checks that kubeadm ignores, and check.
+// ignoredWith returns the names of the checks that kubeadm ignores, with check added.
 func ignoredWith(s *engine.Spec, check string) string {
 	all := append(strings.Split(IgnoredChecks(s), ","), check)
 	return strings.Join(slices.DeleteFunc(all, func(c string) bool { return c == "" }), ",")
 }
 
-// dirCheck returns kubeadm's name for the check that a folder is empty.
+// dirCheck returns the name of kubeadm's check that a folder is empty.
 func dirCheck(dir string) string { return "DirAvailable-" + strings.ReplaceAll(dir, "/", "-") }
 
-// restoreDir is the folder on the founding machine that holds the parts of the backup until the restore has ended.
+// restoreDir is the folder on the machine that contains the parts of the backup until the restore ends.
 const restoreDir = "/var/lib/paictl/restore"
 
-// mostKeys limits how many bytes of PartKeys are read.
+// mostKeys is the maximum size of PartKeys, in bytes.
 const mostKeys = 16 << 20
 
-// ReadKeys reads PartKeys. It returns an error if PartKeys is implausibly large.
+// ReadKeys reads PartKeys from a backup. It returns an error if PartKeys is larger than mostKeys.
 func ReadKeys(r io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(r, mostKeys+1))
 	if err != nil {
@@ -137,8 +138,8 @@ const historyThere = "there"
 
 const historyNoRoom = "room"
 
-// restoreReserve is the number of bytes that must remain free on a disk after the job history is copied: the machine also needs space for images
-// and logs.
+// restoreReserve is the number of bytes that must remain free on a disk after the job history was copied, because the machine also needs space for
+// images and logs.
 const restoreReserve = 1 << 30
 
 func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
@@ -148,13 +149,13 @@ func historyOn(r *engine.RestoreParts, n *engine.Node) *engine.RestoreHistory {
 	return r.History
 }
 
-// Upload describes the upload of a part of the backup under a name.
+// Upload returns the upload of a part of the backup to a name in restoreDir.
 func Upload(f engine.RestoreFile, name string) ssh.File {
 	return ssh.File{Path: restoreDir + "/" + name, Mode: 0o600, SHA256: f.SHA256, Size: f.Size, Open: f.Open}
 }
 
-// oneCertificateEach returns PartKeys with only the certificate that belongs to each CA's key. paictl selects it before the upload, since some
-// machines have no program that could.
+// oneCertificateEach returns PartKeys with only the certificate that belongs to each CA's key. paictl selects the certificates before the upload,
+// because not every machine has a program that can do this.
 func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	in, err := f.Open()
 	if err != nil {
@@ -174,8 +175,8 @@ func oneCertificateEach(f engine.RestoreFile) (engine.RestoreFile, error) {
 	}}, nil
 }
 
-// roomForHistory checks whether a machine needs the job history and has space for it. Without space for the history, the cluster can still be
-// restored.
+// roomForHistory determines whether the job history must be copied to a machine, and whether the machine has enough space for it. If there is not
+// enough space, the cluster is restored without the history.
 func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engine.RestoreHistory) (string, error) {
 	a, err := engine.Answer(r.Read(ctx, n, engine.PhaseInit, "room", RestoreScript+fmt.Sprintf("ETCD_DIR=%s\nr_room %s %d %s\n",
 		shell.Quote(strings.TrimSuffix(EtcdData(r.Spec), "/")), shell.Quote(h.Folder), h.Size, shell.Quote(h.SHA256))))
@@ -202,8 +203,8 @@ func roomForHistory(ctx context.Context, r *engine.Run, n *engine.Node, h *engin
 	return historyNoRoom, nil
 }
 
-// tooFull describes a disk without enough space for the backup's parts that are copied to it, including the job history. It returns "" if all
-// disks have enough.
+// tooFull describes a disk that doesn't have enough space for the job history and the other parts of the backup. It returns "" if all disks have
+// enough space.
 func tooFull(r *engine.RestoreParts, a answer.Answer) (string, error) {
 	brought := func(name string, of engine.RestoreFile) int64 {
 		size, err := strconv.ParseInt(a.Value("brought", name), 10, 64)
@@ -240,8 +241,8 @@ func warnOfHistory(r *engine.Run, n *engine.Node, left string) {
 		Hint: "put it back when the services run: paictl cluster restore FILE --history"})
 }
 
-// missingHistory returns the reason why the job history isn't in place, according to the machine that founded the cluster, or "" if it is in
-// place.
+// missingHistory returns the reason why the job history isn't in place, according to the machine on which the cluster was created. It returns "" if
+// the history is in place.
 func missingHistory(h *engine.RestoreHistory, n *engine.Node, state string) string {
 	switch {
 	case state == historyPlaced:

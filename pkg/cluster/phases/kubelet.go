@@ -17,8 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The
-// kubelet starts when the machine is initialised or joins.
+// kubelet installs kubelet, kubeadm and kubectl, the kubelet's unit and its settings. The kubelet starts when the machine creates or joins a cluster.
 type kubelet struct{ want *engine.Desired }
 
 // Names and paths of the kubelet.
@@ -28,20 +27,20 @@ const (
 	kubeletUnit   = "/etc/systemd/system/kubelet.service"
 	KubeletDropIn = confDir + "/kubelet.conf.d/10-paictl.conf"
 	ResolvConf    = confDir + "/resolv.conf"
-	// MachineResolvConf holds the machine's own DNS settings. Pods use them if the configuration names no name servers.
+	// MachineResolvConf is a copy of the machine's own DNS settings. Pods use it if the configuration contains no name servers.
 	MachineResolvConf = "/run/paictl-resolv.conf"
 	ResolvScript      = "/usr/local/libexec/paictl/kubelet-resolv-conf"
 	ResolvDropIn      = "/etc/systemd/system/kubelet.service.d/10-paictl-resolv-conf.conf"
-	// servingCertificate is the certificate that clients of the kubelet verify.
+	// servingCertificate is the target of the change that requests the kubelet's serving certificate.
 	servingCertificate = "certificate of the kubelet's server"
 )
 
-// KubeletService is the kubelet's unit.
+// KubeletService is the kubelet's systemd unit.
 //
 //go:embed files/kubelet.service
 var KubeletService []byte
 
-// KubeletResolvConf is the script that writes the resolv.conf of pods.
+// KubeletResolvConf is the script that writes the resolv.conf for pods.
 //
 //go:embed files/kubelet-resolv-conf.sh
 var KubeletResolvConf []byte
@@ -53,8 +52,8 @@ func (*kubelet) Traits() engine.Traits {
 func (*kubelet) Applies(*engine.Node) bool  { return true }
 func (*kubelet) Verify(*engine.Node) string { return "" } // Apply checks the kubelet on members
 
-// Waits returns the steps of the approver: a member's kubelet may be about to request a certificate, and the approver must know the machine
-// first.
+// Waits returns the steps of the previous wave, and the leader's approver step for a member, because the member's kubelet may be about to request a
+// certificate, and the approver must know the machine before.
 func (p *kubelet) Waits(n *engine.Node, pl *engine.Plan) []engine.Step {
 	out := rollout(pl, n, PhaseKubelet, KubeletName)
 	if leader := pl.World.Leader; leader != n && len(pl.Of(leader, engine.PhaseApprover)) > 0 && Stays(pl.World, n) {
@@ -100,11 +99,11 @@ func (p *kubelet) Resources(n *engine.Node) (engine.Resources, error) {
 	return res, nil
 }
 
-// podPIDs is the maximum number of processes and threads of a pod.
+// podPIDs is the maximum number of processes and threads in a pod.
 const podPIDs = 32768
 
-// KubeletSettings returns a drop-in over the configuration that kubeadm writes, so that a
-// changed setting reaches machines that joined long ago.
+// KubeletSettings returns a drop-in that overrides the configuration that kubeadm writes, so that changed settings also reach machines that are
+// already members.
 func KubeletSettings(d *engine.Desired) map[string]any {
 	k := d.Config.Kubernetes.Kubernetes
 	conf := map[string]any{
@@ -112,16 +111,16 @@ func KubeletSettings(d *engine.Desired) map[string]any {
 		"kind":               "KubeletConfiguration",
 		"rotateCertificates": true,
 		"seccompDefault":     true, // pods without a profile get the runtime's own
-		// Lines that log-manager hasn't read yet must outlive a fast writer: the kubelet keeps five files, and
-		// checks every three seconds instead of ten, so that a writer doesn't fill the disk between checks.
+		// The kubelet must keep log lines until log-manager has read them, even if a program writes fast. Therefore it keeps five files of this size.
+		// It checks their size every three seconds instead of ten, so that a program can't fill the disk between two checks.
 		"containerLogMaxSize":         "32Mi",
 		"containerLogMonitorInterval": "3s",
-		// All pods together get the machine's resources minus these, so that a job without a limit can't use up the memory of the kubelet,
-		// containerd and sshd. The scheduler also sees only the rest.
+		// The pods of a machine can use only the remaining resources, so that a job without a limit can't use the memory that the kubelet, containerd
+		// and sshd need. The scheduler sees only the remaining resources as well.
 		"systemReserved": map[string]any{"cpu": "100m", "memory": "256Mi", "pid": "1000"},
 		"kubeReserved":   map[string]any{"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "1Gi", "pid": "1000"},
-		// A pod that starts endless processes can't keep other pods from starting theirs. Eight GPUs with dozens of loaders of a hundred threads
-		// each need less.
+		// The limit keeps a pod that starts endless processes from blocking other pods. It is enough for eight GPUs with dozens of loaders that have
+		// a hundred threads each.
 		"podPidsLimit": podPIDs,
 	}
 	if !d.SelfSigned {
@@ -148,8 +147,8 @@ func (p *kubelet) Detect(n *engine.Node) (string, error) {
 	return res.Detect() + version + servingScript + "d_serving\n", nil
 }
 
-// wanted returns the resources of a machine. If the machine is a member and stays one, its kubelet
-// must run; otherwise "kubeadm init" or "kubeadm join" starts it.
+// wanted returns the resources of a machine. The kubelet of a machine that is a member and stays a member must run. Otherwise "kubeadm init" or
+// "kubeadm join" starts the kubelet.
 func (p *kubelet) wanted(n *engine.Node, w *engine.World) (engine.Resources, error) {
 	res, err := p.Resources(n)
 	if err == nil && Stays(w, n) {
@@ -165,7 +164,7 @@ func (p *kubelet) Diff(n *engine.Node, w *engine.World) ([]engine.Change, error)
 	}
 	a := w.Of(n, PhaseKubelet)
 	cs := res.Diff(a)
-	// A request is also needed if an earlier run set up the kubelet but the certificate didn't arrive.
+	// Also request a certificate if an earlier run configured the kubelet but the kubelet got no certificate.
 	if !p.want.SelfSigned && a.Value("serving") != "yes" && Stays(w, n) && w.Healthy(w.Leader) {
 		cs = append(cs, engine.Change{Action: "request", Target: servingCertificate, Detail: "signed by the cluster"})
 	}
@@ -199,13 +198,13 @@ func (p *kubelet) Apply(ctx context.Context, r *engine.Run, n *engine.Node, cs [
 	return err
 }
 
-// KubeletScript defines the functions that watch the kubelet start.
+// KubeletScript defines the shell functions that check whether the kubelet starts.
 //
 //go:embed scripts/kubelet.sh
 var KubeletScript string
 
-// staysUp returns shell code that waits until the kubelet, which has just started, stays up and reports its node as Ready. With another network
-// plugin than paictl's it doesn't wait for Ready, since the node may not become Ready.
+// staysUp returns shell code that waits until the kubelet, which has just started, keeps running and its node is Ready. If the network plugin isn't
+// paictl's, the code doesn't wait for Ready, because the node may never become Ready.
 func (p *kubelet) staysUp(n *engine.Node) string {
 	wait := 0
 	if p.want.Config.Kubernetes.Kubernetes.NetworkPlugin == FlannelPlugin {

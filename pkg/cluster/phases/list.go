@@ -8,12 +8,12 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// In returns the phases of "cluster up" that run in a part of an upgrade.
+// In returns the phases of "cluster up" that run in the given part of an upgrade.
 func In(d *engine.Desired, part engine.UpgradePart) []engine.Phase {
 	return slices.DeleteFunc(All(d), func(p engine.Phase) bool { return p.Traits().Upgrade != part })
 }
 
-// NamesIn returns the names of the phases that run in a part of an upgrade.
+// NamesIn returns the names of the phases that run in the given part of an upgrade.
 func NamesIn(part engine.UpgradePart) []string {
 	var out []string
 	for _, p := range In((&engine.Spec{}).Fresh(), part) {
@@ -22,7 +22,7 @@ func NamesIn(part engine.UpgradePart) []string {
 	return out
 }
 
-// All returns the phases of "cluster up", in order.
+// All returns the phases of "cluster up" in the order in which they run.
 func All(d *engine.Desired) []engine.Phase {
 	return []engine.Phase{
 		&base{want: d}, &NvidiaDriver{want: d}, &containerd{want: d}, &tools{want: d}, &images{want: d}, &approver{want: d}, &kubelet{want: d},
@@ -36,7 +36,7 @@ func Named(d *engine.Desired, name string) engine.Phase {
 	return all[slices.IndexFunc(all, func(p engine.Phase) bool { return p.Name() == name })]
 }
 
-// Names returns the phases of "cluster up" in order, including preflight.
+// Names returns the names of the phases of "cluster up" in order, beginning with preflight.
 func Names() []string {
 	out := []string{"preflight"}
 	for _, p := range All((&engine.Spec{}).Fresh()) {
@@ -45,7 +45,7 @@ func Names() []string {
 	return out
 }
 
-// CheckNames returns an error if a name isn't a phase of "cluster up".
+// CheckNames returns an error if one of the names isn't the name of a phase.
 func CheckNames(names []string) error {
 	all := Names()
 	for _, name := range names {

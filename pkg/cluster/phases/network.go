@@ -17,9 +17,9 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// network connects the pods. It runs flannel as a DaemonSet and, on each machine, a unit that turns flannel's subnet into the configuration of
-// the standard CNI plugins. With network-plugin "none" the operator installs another plugin; if network-plugin is a path, paictl applies the
-// manifest at that path.
+// network connects the pods. It runs flannel as a DaemonSet and, on each machine, a unit that converts flannel's subnet into the configuration of the
+// standard CNI plugins. With network-plugin "none", the operator installs another plugin. If network-plugin is a path, paictl applies the manifest at
+// that path.
 type network struct{ want *engine.Desired }
 
 // Names and paths of the network.
@@ -37,7 +37,7 @@ const (
 	MetadataService = "/etc/systemd/system/paictl-pod-metadata.service"
 )
 
-// PodMetadata is the script that blocks pods from the metadata services of clouds.
+// PodMetadata is the script that blocks the pods' access to the metadata services of clouds.
 //
 //go:embed files/pod-metadata.sh
 var PodMetadata []byte
@@ -48,7 +48,7 @@ var podMetadataService string
 //go:embed files/flannel.yaml.tmpl
 var flannelTemplate string
 
-// FlannelCNI is the script that writes the network's configuration.
+// FlannelCNI is the script that writes the configuration of the CNI plugins.
 //
 //go:embed files/flannel-cni.sh
 var FlannelCNI []byte
@@ -101,8 +101,8 @@ func (p *network) resources(n *engine.Node) (engine.Resources, error) {
 	return res, nil
 }
 
-// metadata returns the unit that blocks pods from the cloud's metadata service. If the configuration opens the service, the unit stays installed
-// and allows access.
+// metadata returns the unit that blocks the pods' access to the cloud's metadata service. If the configuration allows access, the unit stays
+// installed and allows access.
 func (p *network) metadata() engine.Resources {
 	start := podMetadataService
 	if p.want.Config.Kubernetes.Kubernetes.MetadataAddress == config.MetadataOpen {
@@ -191,7 +191,7 @@ k_remember network %s
 note change "network plugin"
 `, networkFile, sum)
 	}
-	// In a restored cluster flannel may have written its file before the unit that watches the file was installed.
+	// In a restored cluster, flannel may have written its file before the unit that watches this file was installed.
 	started := "\n[ ! -f \"$R/run/flannel/subnet.env\" ] || systemctl start paictl-cni.service\n"
 	a, err := engine.Answer(r.Script(ctx, n, PhaseNetwork, "apply", res.Script(cs)+started+repair))
 	if err != nil {
@@ -204,8 +204,8 @@ note change "network plugin"
 	return nil
 }
 
-// Verify returns shell code that waits until a control plane machine that is a member is Ready, which means that the network works there. The
-// phase join waits for the other machines.
+// Verify returns shell code that waits until the node of a control plane machine that is a member is Ready, which means that the machine's network
+// works. The phase join waits for the other machines.
 func (p *network) Verify(n *engine.Node) string {
 	if !n.ControlPlane || p.plugin() != FlannelPlugin {
 		return ""
@@ -213,8 +213,8 @@ func (p *network) Verify(n *engine.Node) string {
 	return "[ -f \"$S/member\" ] || exit 0\n" + waitReady(n)
 }
 
-// NodeReady returns shell code with two functions. ready uses the kubelet's credentials to print whether the machine's node is Ready, and the
-// reason if it isn't. never_ready ends the script after the node wasn't Ready for too long.
+// NodeReady returns shell code that defines two functions. The function ready prints whether the machine's node is Ready, and the reason if it isn't;
+// it uses the kubelet's credentials. The function never_ready ends the script with an error, after the node hasn't become Ready in time.
 func NodeReady(n *engine.Node) string {
 	return fmt.Sprintf(`
 node=%s

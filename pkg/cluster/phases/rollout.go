@@ -6,13 +6,12 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// A new setting, unit or program may keep the kubelet or containerd from running. On machines that are already members, and so have pods to lose,
-// it therefore rolls out in waves: to one worker; if that works, to two, four and so on, up to a tenth of the workers at once; then to the
-// masters, one by one. If no API server responds, the masters come first. If a wave fails, the machines of later waves are left unchanged.
-// Machines that are yet to join have no pods to lose and don't wait.
+// A new setting, unit or program may keep the kubelet or containerd from running. On members, which have pods to lose, it therefore rolls out in
+// waves. The first wave is one worker. The next waves are two workers, four workers and so on, up to a tenth of all workers. Then the masters follow
+// one by one. If no API server responds, the masters come first. If a wave fails, the machines of later waves are left unchanged. Machines that
+// haven't joined yet have no pods to lose, so they don't wait.
 
-// Stays reports whether the machine is a member of the cluster and nothing in this run makes
-// it join again.
+// Stays reports whether the machine is a member of the cluster and doesn't join again in this run.
 func Stays(w *engine.World, n *engine.Node) bool {
 	if !w.Member(n) {
 		return false
@@ -21,8 +20,8 @@ func Stays(w *engine.World, n *engine.Node) bool {
 	return err == nil && (len(again) == 0 || isMove(again))
 }
 
-// rollout returns the steps of a phase for which a machine waits: the steps of the machines in the wave before its own. unit is the unit whose
-// restart the waves protect.
+// rollout returns the steps of a phase for which a machine waits: the steps of the machines in the previous wave. unit is the target of the change
+// that rolls out in waves.
 func rollout(p *engine.Plan, n *engine.Node, phase, unit string) []engine.Step {
 	var before []*engine.Node
 	for _, wave := range Waves(p, phase, unit) {
@@ -39,7 +38,7 @@ func rollout(p *engine.Plan, n *engine.Node, phase, unit string) []engine.Step {
 	return nil
 }
 
-// Waves returns the waves of a phase's rollout, which are the same for all machines.
+// Waves returns the waves of a phase's rollout. It computes them only once, so that they are the same for all machines.
 func Waves(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	p.Mu.Lock()
 	defer p.Mu.Unlock()
@@ -52,8 +51,9 @@ func Waves(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	return p.Rolls[phase]
 }
 
-// split divides the members whose unit starts with changed files into waves, and returns the waves in order. A member whose unit only has to be
-// started again tries no new files. If another member does, it still belongs to a wave, since the last run may have failed on it.
+// split divides the members whose unit starts with changed files into waves, and returns the waves in order. If no unit has changed files, it returns
+// nil. A member whose unit only has to be started again doesn't try new files, but it still belongs to a wave if another member has new files,
+// because the last run may have failed on it.
 func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 	var workers, masters []*engine.Node
 	fresh := false
@@ -88,7 +88,7 @@ func split(p *engine.Plan, phase, unit string) [][]*engine.Node {
 		last = append(last, []*engine.Node{m})
 	}
 	if !p.World.Healthy(p.World.Leader) {
-		// Workers don't become Ready before the control plane is back, and the control plane may need this very change.
+		// Workers become Ready only when the control plane works again, and the control plane may need this change for that.
 		return append(last, out...)
 	}
 	return append(out, last...)

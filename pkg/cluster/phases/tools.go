@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/engine"
 )
 
-// tools installs the programs that help an operator find faults: crictl, which works even if the kubelet or the API server doesn't.
+// tools installs programs that help an operator find faults. The only one is crictl, which works even if the kubelet or the API server doesn't.
 type tools struct{ want *engine.Desired }
 
 // Names and paths of the tools.
@@ -32,7 +32,7 @@ func (p *tools) resources(n *engine.Node) (engine.Resources, error) {
 	bins, err := binaries(p.want.Spec, n, "crictl")
 	return engine.Resources{
 		Artifacts: bins,
-		// Without this file crictl also tries the sockets of other runtimes, and prints a warning about them.
+		// Without this file, crictl also tries the sockets of other runtimes and warns about that.
 		Files: []engine.File{{Path: crictlConf, Mode: 0o644, Body: []byte("runtime-endpoint: " + criSocket + "\nimage-endpoint: " + criSocket + "\n")}},
 	}, err
 }

@@ -1,6 +1,6 @@
 // Package pki makes a CA that replaces another CA.
-// In: certificates and keys in PEM, as kubeadm writes them. Out: certificates and keys in PEM of the same kinds. The package doesn't read or
-// write files.
+// In: certificates and keys in PEM, as kubeadm writes them. Out: certificates and keys of the same kinds in PEM. The package doesn't read or write
+// files.
 package pki
 
 import (
@@ -22,19 +22,19 @@ import (
 const (
 	certificateBlock = "CERTIFICATE"
 	leastRSA         = 2048
-	// before is the time before now at which a certificate becomes valid, for machines whose clocks are behind.
+	// before is how long before now the validity of new certificates begins, for machines whose clocks are behind.
 	before = time.Hour
-	// leaf is the longest lifetime of a signed certificate, the same as kubeadm's.
+	// leaf is the longest lifetime of a signed certificate, the same as in kubeadm.
 	leaf = 366 * 24 * time.Hour
 )
 
-// Authority is a CA: its certificate and its key.
+// Authority is a CA, with its certificate and its key.
 type Authority struct {
 	Cert *x509.Certificate
 	Key  crypto.Signer
 }
 
-// Load reads a CA. It uses the first certificate in the PEM. Its errors don't contain the key.
+// Load parses the certificate and the key of a CA. It uses the first certificate in cert. Its errors don't contain the key.
 func Load(cert, key []byte) (*Authority, error) {
 	certs, err := Parse(cert)
 	if err != nil {
@@ -53,7 +53,7 @@ func Load(cert, key []byte) (*Authority, error) {
 	return &Authority{certs[0], signer}, nil
 }
 
-// Own returns the first certificate in a PEM that belongs to a key. Its errors don't contain the key.
+// Own returns the first certificate in certs that belongs to a key. Its errors don't contain the key.
 func Own(certs, key []byte) (*x509.Certificate, error) {
 	all, err := Parse(certs)
 	if err != nil {
@@ -98,7 +98,7 @@ func isOf(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(c.PublicKey)
 }
 
-// Parse parses certificates. If it returns no error, it returns at least one certificate.
+// Parse parses the certificates in a PEM text. It returns an error if the text contains no certificate.
 func Parse(data []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -131,7 +131,7 @@ func Encode(certs ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// EncodeKey returns a CA's key in a form that kubeadm reads.
+// EncodeKey returns a CA's key in a format that kubeadm can read.
 func (a *Authority) EncodeKey() ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(a.Key)
 	if err != nil {
@@ -140,7 +140,7 @@ func (a *Authority) EncodeKey() ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Successor makes a new CA with the same name, kind of key and lifetime. Its lifetime begins now.
+// Successor returns a new CA with the same name, the same kind of key and the same lifetime, which begins now.
 func (a *Authority) Successor(now time.Time) (*Authority, error) {
 	key, err := sameKind(a.Cert.PublicKey)
 	if err != nil {
@@ -171,17 +171,17 @@ func sameKind(public any) (crypto.Signer, error) {
 	return nil, fmt.Errorf("keys of kind %T are not known", public)
 }
 
-// Cross returns a certificate for a successor that this CA signs. With that certificate, a program that trusts only this CA accepts the
+// Cross returns a certificate for a successor's key that this CA signs. With this certificate, a program that trusts only this CA accepts the
 // successor's signatures.
 func (a *Authority) Cross(successor *Authority, now time.Time) (*x509.Certificate, error) {
 	t := template(successor.Cert, now, a.Cert.NotAfter.Sub(now))
-	// Both CAs have the same name. Without the second key ID, OpenSSL would mistake the certificate for a self-signed one.
+	// Both CAs have the same name. Without the different key IDs, OpenSSL would mistake the certificate for a self-signed certificate.
 	t.SubjectKeyId, t.AuthorityKeyId = successor.Cert.SubjectKeyId, a.Cert.SubjectKeyId
 	return sign(t, successor.Cert.PublicKey, a)
 }
 
-// Certify signs another CA's certificate again. The new certificate has the same key, names and uses, and the original lifetime, but a year at
-// most.
+// Certify returns a certificate, signed by this CA, that replaces a certificate of another CA. It has the same key, names and uses as the replaced
+// certificate. It also has the same lifetime, but at most leaf and not longer than this CA.
 func (a *Authority) Certify(c *x509.Certificate, now time.Time) (*x509.Certificate, error) {
 	return sign(template(c, now, min(c.NotAfter.Sub(c.NotBefore), leaf, a.Cert.NotAfter.Sub(now))), c.PublicKey, a)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// made returns a CA as kubeadm makes it, a year old.
+// made returns a CA that is a year old, as kubeadm would have created it.
 func made(t *testing.T, key crypto.Signer, now time.Time) *Authority {
 	t.Helper()
 	template := &x509.Certificate{
@@ -89,7 +89,7 @@ func TestASuccessorIsTrustedByThoseWhoTrustTheOldAuthority(t *testing.T) {
 	}
 }
 
-// openssl verifies a certificate with OpenSSL, which builds chains in a different way than Go.
+// openssl verifies a certificate with OpenSSL, which builds chains differently from Go.
 func openssl(t *testing.T, root, between, leaf []byte) {
 	t.Helper()
 	program := runnable.Need(t, "openssl")

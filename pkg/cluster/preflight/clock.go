@@ -32,7 +32,7 @@ func checkTimeSource(s *Host) []Finding {
 		}
 	}
 	f := sync.Judge()
-	// The phase base starts systemd-timesyncd when the machine joins.
+	// Don't report that systemd-timesyncd is stopped, because the phase base starts it when the machine joins.
 	if f == nil || !s.Joined && f.Severity == checks.Error && sync.Installed[0] == checks.TimeServices()[0] {
 		return nil
 	}

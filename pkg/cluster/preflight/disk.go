@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// Space in bytes that a node needs in addition to the copied files: for logs, the kubelet's files and the writable layers of the first pods, and
-// for etcd's database with its snapshots.
+// The disk space in bytes that a node needs in addition to the copied files. nodeReserve is for logs, the kubelet's files and the writable layers of
+// the first pods, and etcdReserve is for etcd's database with its snapshots.
 const (
 	nodeReserve = 2 << 30
 	etcdReserve = 1 << 30
@@ -23,7 +23,7 @@ type Room struct {
 	Inodes int64 // the number of inodes of files and folders
 }
 
-// demands returns the disk space that a node needs. It doesn't count files that are already present.
+// demands returns the folders of a node with the disk space that they need. It doesn't count files that already exist.
 func (s *Host) demands() []Room {
 	out := []Room{{"/etc", etcReserve, 100}}
 	if !s.Joined {
@@ -35,7 +35,7 @@ func (s *Host) demands() []Room {
 	return append(out, s.Brings...)
 }
 
-// checkDisk compares the needed disk space with the free disk space.
+// checkDisk fails if a file system has less free space than its folders need.
 func checkDisk(s *Host) []Finding {
 	var out []Finding
 	for _, f := range checks.Filesystems(s.Probe.All("fs")) {
@@ -55,7 +55,7 @@ func checkDisk(s *Host) []Finding {
 	return out
 }
 
-// checkLinks fails for a dangling link, such as a link to a disk that isn't mounted: no folder can be made in its place.
+// checkLinks fails if a folder is a dangling link, such as a link to a disk that isn't mounted, because the folder can't be created then.
 func checkLinks(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("dangling") {
@@ -67,8 +67,8 @@ func checkLinks(s *Host) []Finding {
 	return out
 }
 
-// checkOverlay fails if overlays don't work on the store's file system: containers start from overlays of their image's layers, which some file
-// systems don't support (another overlay, NFS, XFS without ftype).
+// checkOverlay fails if overlay mounts don't work on the file system with containerd's store. Containers start from overlays of their image's layers,
+// which some file systems don't support (another overlay, NFS, XFS without ftype).
 func checkOverlay(s *Host) []Finding {
 	row, ok := s.Probe.Row("overlay")
 	if !ok || len(row) < 3 || s.Cluster.snapshotter() != "overlayfs" || s.Probe.Value("module", "overlay") == "absent" {
@@ -79,7 +79,7 @@ func checkOverlay(s *Host) []Finding {
 		fmt.Sprintf("mount a disk with ext4, or with XFS made with ftype=1, at %s", store))}
 }
 
-// checkMounts fails if a folder is read-only or mounted noexec: paictl writes into these folders, and programs run from some of them.
+// checkMounts fails if a folder to which paictl writes is on a read-only mount, or if a folder from which programs run is mounted noexec.
 func checkMounts(s *Host) []Finding {
 	var out []Finding
 	told := map[string]bool{}

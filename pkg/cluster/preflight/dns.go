@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/config"
 )
 
-// checkDNS warns about the machine's DNS settings that pods don't get. Pods get the machine's settings only if cluster-dns is empty.
+// checkDNS warns about the machine's DNS settings that exceed the limits of pods. It only checks them if pods use the machine's settings, because
+// cluster-dns is empty.
 func checkDNS(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	if _, own := k.Extra.Kubelet["resolvConf"]; own || len(k.ClusterDNS) > 0 {
@@ -25,13 +26,13 @@ func checkDNS(s *Host) []Finding {
 	return out
 }
 
-// Limits of Kubernetes for a pod's search list.
+// Kubernetes' limits for the search list of a pod.
 const (
 	maxSearch      = 32
 	maxSearchChars = 2048
 )
 
-// beyond returns the machine's search domains that don't fit into a pod's search list; see files/kubelet-resolv-conf.sh.
+// beyond returns the machine's search domains that don't fit into the search list of a pod; see files/kubelet-resolv-conf.sh.
 func beyond(domains []string, own string) []string {
 	left := maxSearchChars - 75 - 3*len(own) // NAMESPACE.svc.OWN svc.OWN OWN, with a namespace of 63 characters
 	for i, d := range domains {

@@ -7,17 +7,16 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// Severities of findings.
+// The severities of findings.
 const (
 	SeverityError   = checks.Error
 	SeverityWarning = checks.Warning
 )
 
-// Finding is the result of a preflight check about a host, or about all of them.
+// Finding is the result of a preflight check about one host or about all hosts.
 type Finding = checks.Finding
 
-// Sort orders findings by host as in the layout, then errors first, then by check and message. Findings about all hosts come before those about
-// the first host.
+// Sort orders findings by host as in the layout, then by severity with errors first, then by check and message. Findings about all hosts come first.
 func (c *Cluster) Sort(fs []Finding) {
 	place := map[string]int{}
 	for i, n := range c.Nodes {

@@ -1,6 +1,6 @@
-// Package preflight checks whether machines are fit for a cluster, and whether members still are.
-// In: the wanted cluster, and its machines' answers to Probe and to layout's discovery. Out: findings with remedies. The package is pure:
-// the same answers give the same findings in the same order.
+// Package preflight checks whether machines meet the requirements of a cluster, and whether members still do.
+// In: the wanted cluster, and the output of Probe and of layout's discovery on its machines. Out: findings with remedies. The package has no side
+// effects: the same input results in the same findings in the same order.
 package preflight
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// Section is the name of the section with the Probe in a script, and of a repair's changes in a machine's journal.
+// Section is the name of the section with Probe in a script. It is also the name under which a machine's journal records repairs.
 const Section = "preflight"
 
 // Cluster describes the cluster to which the machines belong or will belong.
@@ -25,18 +25,18 @@ type Cluster struct {
 	Nodes      []*Node // in the order of the layout
 	Kubernetes *config.KubernetesSpec
 	SKUs       map[string]layout.SKU
-	// Bundle is the bundle to install; nil if the run installs nothing.
+	// Bundle is the bundle to install, or nil if the run installs nothing.
 	Bundle *bundle.Bundle
-	// Endpoint is the API's address, HOST:PORT.
+	// Endpoint is the HOST:PORT of the API.
 	Endpoint string
-	// Leader is the healthy control plane machine that answers for the cluster, or else the machine on which a cluster would be made; nil if
+	// Leader is a healthy control plane machine of the cluster, or the machine on which a cluster would be created if no cluster exists. It is nil if
 	// there is no such machine.
 	Leader *Node
-	// Upgrading means that members are upgraded to the bundle's release, as far as Kubernetes allows it.
+	// Upgrading means that the run upgrades members to the bundle's release, if Kubernetes supports that step.
 	Upgrading bool
-	// Back means that the bundle may have an earlier patch release than the members.
+	// Back means that the patch release of the bundle may be older than that of the members.
 	Back bool
-	// Sysctls are the kernel settings that the cluster needs.
+	// Sysctls holds the kernel settings that the cluster needs.
 	Sysctls map[string]string
 }
 
@@ -44,7 +44,7 @@ type Cluster struct {
 type Node struct {
 	layout.Machine
 	ControlPlane bool
-	// AddAs describes the machine and its roles as an argument of "paictl node add".
+	// AddAs describes the machine and its roles as arguments of "paictl node add".
 	AddAs string
 }
 
@@ -55,28 +55,28 @@ func (c *Cluster) controlPlane() []*Node {
 	return out
 }
 
-// Host is a machine that is checked: its place in the layout and its answers.
+// Host is a machine to check: its entry in the layout and its state.
 type Host struct {
 	*Node
 	Cluster *Cluster
-	// Selected means that the run covers this host; control plane hosts also answer if they aren't selected.
+	// Selected means that the run covers this host. Control plane hosts are queried even if they aren't selected.
 	Selected bool
 
 	Facts layout.Facts
 	Probe answer.Answer
-	// Asked and Answered are the times at which the round trip began and ended, by the operator's clock.
+	// Asked and Answered are the times at which the round trip began and ended, according to the operator's clock.
 	Asked, Answered time.Time
-	// Touched means that phases of paictl have worked on this host before, so the checks must ignore their traces. Joined means that these phases
-	// made the host a member of a cluster.
+	// Touched means that paictl's phases have already run on this host, so the checks must ignore the traces of these phases. Joined means that the
+	// phases made the host a member of a cluster.
 	Touched, Joined bool
 
-	// Programs are the host's Kubernetes programs.
+	// Programs lists the host's Kubernetes programs and their releases.
 	Programs []Program
-	// Later holds kernel settings from files that override paictl's settings when the machine boots.
+	// Later lists kernel settings in files that override paictl's settings when the machine boots.
 	Later []Setting
-	// Brings is the disk space that the run's files will need on the host.
+	// Brings lists the disk space that the files of the run will need on the host.
 	Brings []Room
-	// Driver holds the findings about NVIDIA's driver; nil if the host should have no driver.
+	// Driver holds the findings about NVIDIA's driver, or is nil if the host needs no driver.
 	Driver *Driver
 
 	others []*Host          // all hosts that answered, including this one
@@ -86,21 +86,21 @@ type Host struct {
 // Program is a Kubernetes program with its release, such as v1.36.3.
 type Program struct{ Name, Version string }
 
-// KubeletName is the name of the kubelet among a host's programs.
+// KubeletName is the name of the kubelet in a host's Programs.
 const KubeletName = "kubelet"
 
-// Setting is a kernel setting in a file.
+// Setting is a value for a kernel setting in a file.
 type Setting = checks.Setting
 
-// Driver holds the problems with a machine's driver, and the warnings about it.
+// Driver holds the findings about a machine's driver.
 type Driver struct {
 	Findings []gpudriver.Finding
-	// Installs means that a run installs another driver.
+	// Installs means that the run installs another driver.
 	Installs bool
 }
 
-// Read makes a host from the sections of its machine's answer: "facts" (layout's discovery), Section, and "journal" (paictl's record of its work
-// on the machine). If the answer can't be parsed, Read returns a nil host and a finding with the reason.
+// Read returns a host from the sections of its machine's output: "facts" (layout's discovery), Section (the output of Probe), and "journal" (paictl's
+// record of its work on the machine). If it can't parse the output, it returns nil and a finding with the reason.
 func Read(c *Cluster, n *Node, sections map[string]answer.Answer) (*Host, *Finding) {
 	s := &Host{Node: n, Cluster: c, Probe: sections[Section], Selected: true}
 	var err error
@@ -128,25 +128,25 @@ func exitStatus(code string) string {
 	return " with exit status " + code
 }
 
-// has reports whether a path of kubernetesFiles exists on the host.
+// has reports whether a path exists on the host. The path must be in kubernetesFiles.
 func (s *Host) has(path string) bool {
 	_, ok := s.Probe.Row("exists", path)
 	return ok
 }
 
-// active reports whether a systemd unit runs.
+// active reports whether a systemd unit is running on the host.
 func (s *Host) active(unit string) bool {
 	_, ok := s.Probe.Row("active", unit)
 	return ok
 }
 
-// ignored reports whether the operator told kubeadm to ignore the check of this name.
+// ignored reports whether the configuration makes kubeadm ignore the check with this name.
 func (s *Host) ignored(kubeadmCheck string) bool {
 	list := s.Cluster.Kubernetes.Extra.KubeadmIgnorePreflight
 	return slices.ContainsFunc(list, func(x string) bool { return strings.EqualFold(x, kubeadmCheck) || strings.EqualFold(x, "all") })
 }
 
-// container reports whether the machine shares its kernel and clock with another machine.
+// container reports whether the machine is a container, which shares its kernel and clock with another machine.
 func (s *Host) container() bool { return s.Facts.Container != "" }
 
 func (s *Host) fail(check, message, remedy string) Finding {

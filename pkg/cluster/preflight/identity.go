@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/shell"
 )
 
-// checkHostname fails if the machine's host name differs from the name in the layout, because the name appears in certificates, node objects and
-// logs. A fully qualified name is accepted.
+// checkHostname fails if the machine's host name differs from the name in the layout, because that name appears in certificates, node objects and
+// logs. A fully qualified host name may extend the name in the layout.
 func checkHostname(s *Host) []Finding {
 	have, want := s.Facts.Hostname, s.Hostname
 	if sameName(have, want) || s.namesake() != nil {
@@ -21,7 +21,7 @@ func checkHostname(s *Host) []Finding {
 	if !isLabel(strings.SplitN(have, ".", 2)[0]) {
 		f.Remedy = fmt.Sprintf("on the machine: hostnamectl set-hostname %s (%s is not a valid name, see RFC 1123)", want, have)
 	}
-	// An installer chose this name, so no program can depend on it.
+	// An installer chose these names, so no program can depend on them.
 	if slices.Contains([]string{"localhost", "localhost.localdomain", "debian", "ubuntu", "(none)"}, have) && !s.Touched {
 		f.Remedy = "on the machine: hostnamectl set-hostname " + want
 		f = f.FixedBy("p_hostname " + shell.Quote(want))
@@ -33,7 +33,7 @@ func sameName(have, want string) bool {
 	return have == want || strings.HasPrefix(have, want+".")
 }
 
-// namesake returns another host that has this host's name by right, according to the layout.
+// namesake returns another host that, according to the layout, should have this host's current name. It returns nil if this host has the right name.
 func (s *Host) namesake() *Host {
 	if sameName(s.Facts.Hostname, s.Hostname) {
 		return nil
@@ -46,7 +46,7 @@ func (s *Host) namesake() *Host {
 	return nil
 }
 
-// isLabel reports whether s is a label of a host name according to RFC 1123, in lower case as Kubernetes requires.
+// isLabel reports whether s is a label of a host name according to RFC 1123, in lowercase as Kubernetes requires.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -54,7 +54,8 @@ func isLabel(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// checkAddress fails if no interface has hostip, under which the kubelet registers the node.
+// checkAddress fails if no interface has the address hostip, with which the kubelet registers the node, or if an interface has another host's
+// address.
 func checkAddress(s *Host) []Finding {
 	if len(s.Facts.Addresses) == 0 { // without "ip" the addresses are unknown
 		return nil
@@ -89,7 +90,7 @@ func bareAddress(cidr string) string {
 	return ip
 }
 
-// checkMachineID fails if the machine has no id: systemd, the kubelet and DHCP clients need one.
+// checkMachineID fails if the machine has no machine id, which systemd, the kubelet and DHCP clients need.
 func checkMachineID(s *Host) []Finding {
 	if s.Facts.MachineID != "" && s.Facts.MachineID != "uninitialized" {
 		return nil
@@ -101,17 +102,17 @@ func checkMachineID(s *Host) []Finding {
 	return []Finding{f}
 }
 
-// sameMachine reports whether two hosts of the layout are the same machine: clones have the same machine id, but different boot ids.
+// sameMachine reports whether two hosts in the layout are the same machine. Clones have the same machine id, but different boot ids.
 func sameMachine(a, b *Host) bool {
 	boot := a.Probe.Value("boot")
 	return boot != "" && boot == b.Probe.Value("boot") && a.Facts.MachineID == b.Facts.MachineID &&
 		a.Facts.Hostname == b.Facts.Hostname
 }
 
-// checkUnique finds several entries for the same machine, clones, and shared names. It reports each cause once, for the host that should be
-// changed.
+// checkUnique fails if two entries in the layout are the same machine, if machines are clones, or if they have the same name. It reports each cause
+// only once, for the host that should be changed.
 func checkUnique(all []*Host) []Finding {
-	// Hosts that aren't selected come first, so that the finding is about a selected host.
+	// Put hosts that aren't selected first, so that the finding is about a selected host.
 	order := slices.Clone(all)
 	slices.SortStableFunc(order, func(a, b *Host) int { return boolInt(a.Selected) - boolInt(b.Selected) })
 	var out []Finding

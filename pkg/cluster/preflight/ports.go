@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// checkPorts fails if a port of the cluster's programs is neither free nor held by its own program.
+// checkPorts fails if another program uses a port that a program of the cluster needs.
 func checkPorts(s *Host) []Finding {
 	want := map[int]Port{}
 	for _, l := range Ports(s.Cluster, s.Node) {
@@ -42,8 +42,8 @@ func checkPorts(s *Host) []Finding {
 	return out
 }
 
-// checkReach fails if the machine can't connect to the control plane. No reply means a firewall or a missing route; a refused connection is fine,
-// since the API starts only later.
+// checkReach fails if the machine can't reach the control plane. A timeout is caused by a firewall or a missing route. A refused connection is no
+// problem, because the API only starts later.
 func checkReach(s *Host) []Finding {
 	var out []Finding
 	for _, row := range s.Probe.All("reach") {
@@ -63,7 +63,7 @@ func checkReach(s *Host) []Finding {
 			continue
 		}
 		n := s.Cluster.Nodes[to]
-		// A machine that didn't answer paictl either is set aside, so it doesn't stop the run.
+		// A machine that didn't respond to paictl either is set aside, so it must not stop the run.
 		if slices.ContainsFunc(s.others, func(o *Host) bool { return o.Node == n }) {
 			out = append(out, s.fail("reach", fmt.Sprintf("cannot reach %s (%s): %s", n.Hostname, target, why), remedy))
 		}
@@ -71,7 +71,7 @@ func checkReach(s *Host) []Finding {
 	return out
 }
 
-// checkNetworks fails if the addresses of pods or services are already in use on the machine.
+// checkNetworks fails if the networks for pods or services overlap with networks of the machine.
 func checkNetworks(s *Host) []Finding {
 	k := s.Cluster.Kubernetes
 	var out []Finding
@@ -92,8 +92,8 @@ func checkNetworks(s *Host) []Finding {
 	return out
 }
 
-// clash returns the machine's address or route inside the network p, or the directly connected network that contains p. It returns "" if nothing
-// overlaps. Routes of paictl's CNI plugin don't count.
+// clash describes an address or a route of the machine that overlaps with the network p: a network of an interface, or a route to addresses inside p.
+// It returns "" if there is no overlap. Routes of paictl's CNI plugin don't count.
 func (s *Host) clash(p netip.Prefix) string {
 	ours := func(dev string) bool {
 		return s.Touched && (dev == "cni0" || strings.HasPrefix(dev, "flannel") || strings.HasPrefix(dev, "veth") || strings.HasPrefix(dev, "kube-"))
@@ -111,8 +111,8 @@ func (s *Host) clash(p netip.Prefix) string {
 		if ip, perr := netip.ParseAddr(row[0]); err != nil && perr == nil {
 			q, err = ip.Prefix(ip.BitLen())
 		}
-		// The pods' own route takes precedence over a wider one; only a route inside p is a conflict. After the first "cluster up", a node has
-		// such routes to the pods of other nodes.
+		// Only a route to addresses inside p is a conflict, because the pods' own route takes precedence over a wider route. After the first "cluster
+		// up", a node itself has such routes, to the pods of other nodes.
 		if err == nil && q.Bits() >= p.Bits() && p.Contains(q.Addr()) && !s.Touched {
 			return fmt.Sprintf("the machine's route to %s (%s)", q, row[1])
 		}
@@ -120,7 +120,7 @@ func (s *Host) clash(p netip.Prefix) string {
 	return ""
 }
 
-// checkSecurity warns about firewalls and SELinux, which may block pods and which paictl doesn't change.
+// checkSecurity warns about active firewalls and SELinux, because they may block pods and paictl doesn't configure them.
 func checkSecurity(s *Host) []Finding {
 	var out []Finding
 	k := s.Cluster.Kubernetes

@@ -18,14 +18,14 @@ import (
 //go:embed scripts/probe.sh
 var probeScript string
 
-// Port is a port on which one of paictl's programs listens.
+// Port is a port on which one of the cluster's programs listens.
 type Port struct {
 	Number  int
 	Program string // the kernel's name for it: 15 characters at most
 	Purpose string
 }
 
-// Ports returns the ports of a node that must be free, or in use by the cluster's own programs.
+// Ports returns the ports on a node that must be free or in use by the cluster's own programs.
 func Ports(c *Cluster, n *Node) []Port {
 	out := []Port{
 		{10250, "kubelet", "the kubelet"},
@@ -46,12 +46,11 @@ func Ports(c *Cluster, n *Node) []Port {
 	)
 }
 
-// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, and the Debian
-// package that contains it.
+// program is a command that paictl's scripts, kubeadm or the kubelet call on a host, with the Debian package that contains the command.
 type program struct{ command, debian string }
 
-// programs returns the programs that a host must have. kubeadm 1.36 itself checks for some of them (losetup, mount, cp); the unit files of
-// kubeadm and the kubelet call others.
+// programs returns the commands that must exist on a host. kubeadm 1.36 itself requires some of them (losetup, mount, cp); the unit files of kubeadm
+// and the kubelet call others.
 func programs() []program {
 	return []program{
 		{"awk", "mawk"}, {"base64", "coreutils"}, {"cp", "coreutils"}, {"df", "coreutils"},
@@ -62,7 +61,7 @@ func programs() []program {
 	}
 }
 
-// kernelModules returns the kernel modules that the cluster's traffic and containers need on a node.
+// kernelModules returns the kernel modules that a node needs for the cluster's network and for containers.
 func kernelModules(c *Cluster) []string {
 	out := []string{"overlay", "br_netfilter", "nf_tables"}
 	if c.Kubernetes.NetworkPlugin == "flannel" {
@@ -71,7 +70,7 @@ func kernelModules(c *Cluster) []string {
 	return out
 }
 
-// Folders returns the folders that use a node's disk space, see disk.go.
+// Folders returns the folders on a node to which the cluster's files are written; see disk.go.
 func Folders(c *Cluster, n *Node) []string {
 	out := []string{"/etc", "/etc/kubernetes", "/etc/cni/net.d", paths.Bin, paths.CNIBin, paths.State, c.Store(), "/var/lib/kubelet", "/var/log"}
 	if n.ControlPlane {
@@ -88,7 +87,7 @@ func (c *Cluster) Store() string {
 	return paths.Containerd
 }
 
-// snapshotter returns the name of the containerd plugin that assembles an image's layers.
+// snapshotter returns the name of containerd's snapshotter, the plugin that assembles the layers of images.
 func (c *Cluster) snapshotter() string {
 	plugins, _ := c.Kubernetes.Extra.Containerd["plugins"].(map[string]any)
 	images, _ := plugins["io.containerd.cri.v1.images"].(map[string]any)
@@ -98,7 +97,7 @@ func (c *Cluster) snapshotter() string {
 	return "overlayfs"
 }
 
-// EtcdPath returns the folder of etcd's data.
+// EtcdPath returns the folder with etcd's data.
 func EtcdPath(c *Cluster) string {
 	if p := c.Kubernetes.EtcdDataPath; p != "" {
 		return path.Clean(p)
@@ -106,7 +105,7 @@ func EtcdPath(c *Cluster) string {
 	return "/var/lib/etcd"
 }
 
-// kubernetesFiles returns paths that exist only on a machine with a Kubernetes, including paths of other installers.
+// kubernetesFiles returns paths that exist only on a machine with an installed Kubernetes, including the paths of other installers.
 func kubernetesFiles(c *Cluster) []string {
 	return []string{
 		"/etc/kubernetes/admin.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf",
@@ -116,8 +115,8 @@ func kubernetesFiles(c *Cluster) []string {
 	}
 }
 
-// reachTargets returns the addresses to which a machine must be able to connect before it joins: the API on every other control plane machine
-// and, from a control plane machine, the other etcd members.
+// reachTargets returns the HOST:PORTs that a machine must be able to reach before it joins: the API servers of other control plane machines, the
+// API's endpoint and, on a control plane machine, the other etcd members.
 func reachTargets(c *Cluster, n *Node) []string {
 	var out []string
 	port := strconv.Itoa(c.Kubernetes.APIServerPort)
@@ -136,8 +135,8 @@ func reachTargets(c *Cluster, n *Node) []string {
 	return out
 }
 
-// Probe returns the read-only shell code that prints the host's state as far as the facts don't cover it. The code is the section Section of a
-// script, and Host.Probe is its answer.
+// Probe returns read-only shell code that prints the part of a host's state that the facts don't contain. It runs as the section Section of a script,
+// and Host.Probe holds its output.
 func Probe(c *Cluster, n *Node) string {
 	var ports, commands []string
 	for _, l := range Ports(c, n) {

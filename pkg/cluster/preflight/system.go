@@ -9,7 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkOS warns about untested systems, and fails for releases that are too old: paictl is tested on Debian from 11 and Ubuntu from 20.04.
+// checkOS fails for old releases of a tested distribution, and warns about other distributions. paictl is tested on Debian from 11 and Ubuntu from
+// 20.04.
 func checkOS(s *Host) []Finding {
 	oldest := map[string]float64{"debian": 11, "ubuntu": 20.04}
 	name := s.Facts.OSName
@@ -29,8 +30,8 @@ func checkOS(s *Host) []Finding {
 		"upgrade the system, or remove the machine from layout.yaml")}
 }
 
-// checkKernel fails if the kernel is too old: kube-proxy's nftables mode needs 5.13, the other modes 5.4. Of the 5.x kernels, kubeadm's system
-// verification knows only 5.4, 5.10 and 5.15.
+// checkKernel fails if the kernel is too old: kube-proxy's nftables mode requires 5.13, and the other modes require 5.4. It warns about 5.x kernels
+// that kubeadm's system verification doesn't accept, which are all except 5.4, 5.10 and 5.15.
 func checkKernel(s *Host) []Finding {
 	major, minor, ok := kernelVersion(s.Facts.Kernel)
 	if !ok || major > 5 {
@@ -84,7 +85,7 @@ func checkInit(s *Host) []Finding {
 	return nil
 }
 
-// checkCommands reports all missing programs in one finding, with one command that installs them.
+// checkCommands reports all missing commands in one finding, with the command that installs their packages.
 func checkCommands(s *Host) []Finding {
 	var missing, packages []string
 	for _, row := range s.Probe.All("missing") {
@@ -118,8 +119,8 @@ func checkCommands(s *Host) []Finding {
 	}
 }
 
-// checkMemory fails if the machine has too little memory: kubeadm wants 1,700 MiB on the control plane. The kubelet, containerd, kube-proxy and
-// the network's daemon need a little less than 700 MiB.
+// checkMemory fails if the machine has too little memory. kubeadm requires 1,700 MiB on the control plane. On a worker, the kubelet, containerd,
+// kube-proxy and the network's daemon need a little less than 700 MiB.
 func checkMemory(s *Host) []Finding {
 	if s.Facts.MemKiB == 0 {
 		return nil
@@ -147,7 +148,7 @@ func checkCPUs(s *Host) []Finding {
 		"give the machine a second processor, or add NumCPU to extra.kubeadm-ignore-preflight-errors in kubernetes-configuration.yaml")}
 }
 
-// checkSwap only warns, since the phase base switches swap off.
+// checkSwap only warns about swap, because the phase base switches it off.
 func checkSwap(s *Host) []Finding {
 	fails, set := s.Cluster.Kubernetes.Extra.Kubelet["failSwapOn"].(bool)
 	if s.Facts.SwapKiB == 0 || set && !fails {
@@ -157,7 +158,7 @@ func checkSwap(s *Host) []Finding {
 		"nothing to do; to keep it, set extra.kubelet.failSwapOn: false in kubernetes-configuration.yaml")}
 }
 
-// checkModules fails only if the kernel itself reports that it has no such module.
+// checkModules fails if the kernel reports that it has no such module. It ignores modules whose state is unknown.
 func checkModules(s *Host) []Finding {
 	var absent []string
 	for _, row := range s.Probe.All("module") {
@@ -178,7 +179,8 @@ func checkModules(s *Host) []Finding {
 	return []Finding{s.fail("modules", fmt.Sprintf("kernel %s has no module %s", s.Facts.Kernel, strings.Join(absent, ", ")), remedy)}
 }
 
-// checkCgroup fails for cgroup v1, which the kubelet rejects since 1.35 unless its settings allow it, and for disabled controllers.
+// checkCgroup fails if the machine uses cgroup v1, which the kubelet has rejected since 1.35 unless its settings allow it, or if required controllers
+// are disabled.
 func checkCgroup(s *Host) []Finding {
 	v1 := s.Facts.Cgroup == "v1" || s.Facts.Cgroup == "hybrid"
 	k := s.Cluster.Kubernetes

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/diagnose/checks"
 )
 
-// checkVersions fails if a plain run would change the Kubernetes version of members: an upgrade needs a fixed order, first the masters one by
-// one, then drained machines. In an upgrade it fails for steps that Kubernetes doesn't support.
+// checkVersions fails if a run that isn't an upgrade would change the version of Kubernetes on members, because an upgrade needs a fixed order: first
+// the masters one by one, then drained machines. In an upgrade, it fails for steps that Kubernetes doesn't support.
 func checkVersions(all []*Host) []Finding {
 	var out []Finding
 	for _, s := range all {
@@ -37,7 +37,7 @@ func checkVersions(all []*Host) []Finding {
 	return out
 }
 
-// later reports whether a program's release is later than the bundle's. It returns false for a release that can't be parsed.
+// later reports whether a program's release is later than the bundle's release. It returns false if a release can't be parsed.
 func later(program, bundle string) bool {
 	a, err := version.ParseSemantic(program)
 	if err != nil {
@@ -47,8 +47,8 @@ func later(program, bundle string) bool {
 	return err == nil && b.LessThan(a)
 }
 
-// otherVersion returns the version of the machine's kubelet or API server if it differs from the bundle's, or "". It ignores versions that can't
-// be parsed, since paictl repairs broken programs.
+// otherVersion returns the version of one of the machine's programs that differs from the bundle's version, or "". It ignores versions that can't be
+// parsed, because paictl repairs broken programs.
 func (s *Host) otherVersion(bundle string) string {
 	want, err := version.ParseSemantic(bundle)
 	if err != nil {
@@ -70,8 +70,8 @@ func otherwise(runs, bundle string) string {
 	return fmt.Sprintf("to bring the cluster to %s: paictl cluster upgrade; otherwise use the bundle of %s (--bundle)", bundle, runs)
 }
 
-// Skew returns the reason why one upgrade can't bring a program to the bundle's release, and the remedy. It returns "" if it can. See
-// https://kubernetes.io/releases/version-skew-policy/
+// Skew returns the reason why a single upgrade can't bring a program to the bundle's release, and the remedy. It returns "" if the upgrade is
+// possible. See https://kubernetes.io/releases/version-skew-policy/
 func Skew(p Program, bundle string) (why, remedy string) {
 	from, err := version.ParseSemantic(p.Version)
 	if err != nil {

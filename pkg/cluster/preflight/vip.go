@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// CheckVIP is the check of the API's virtual address. Both this package and the engine use the name, since only the engine knows whether the
+// CheckVIP is the name of the check for the API's virtual address. The engine uses the name as well, because only the engine knows whether the
 // address is free.
 const CheckVIP = "api-vip"
 
-// checkVIP fails unless a network of the master contains the address and a machine can have the address there: other machines find it by ARP.
+// checkVIP fails unless one of the master's networks contains the virtual address, because other machines find the address by ARP. It also fails if
+// no machine can have the address.
 func checkVIP(s *Host) []Finding {
 	vip, err := netip.ParseAddr(s.Cluster.Kubernetes.APIVIP)
 	if err != nil || !s.ControlPlane { // the address isn't set, or "config validate" reports it
@@ -37,7 +38,7 @@ func checkVIP(s *Host) []Finding {
 		"set api-vip in kubernetes-configuration.yaml to a free address of a network that all masters have; if their networks differ, use a load balancer (api-endpoint: HOST:PORT)")}
 }
 
-// reserved describes an address that no machine of its network can have. It returns "" for other addresses.
+// reserved describes an address that no machine in the network can have. It returns "" for all other addresses.
 func reserved(network netip.Prefix, a netip.Addr) string {
 	if a == network.Masked().Addr() {
 		return "the network's own address"

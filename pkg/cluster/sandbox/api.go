@@ -20,17 +20,17 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// maxNodes limits a simulated cluster to the size that Kubernetes itself is tested with.
+// maxNodes is the maximum number of simulated nodes, which is the size with which Kubernetes itself is tested.
 const maxNodes = 5000
 
-// apiState is the stored state of an API-only sandbox.
+// apiState is the stored state of an API-only sandbox: its ports, and the number of its nodes.
 type apiState struct {
 	Ports ports `json:"ports"`
 	Nodes int   `json:"nodes"`
 }
 
-// UpAPI starts the control plane of a bundle as processes of this user on loopback, and simulates the nodes with KWOK. If nodes is empty, it
-// simulates as many CPU nodes as Options.Hosts says. UpAPI creates missing parts, and changes existing nodes until they match nodes.
+// UpAPI starts the control plane of a bundle as processes of this user on loopback, and simulates nodes with KWOK. If nodes is empty, it simulates
+// opts.Hosts nodes with CPUs only. In an existing sandbox, it starts missing programs, and changes the nodes until they match.
 func UpAPI(ctx context.Context, opts Options, nodes []Node) (*Sandbox, error) {
 	opts.Progress = orDrop(opts.Progress)
 	var err error
@@ -92,7 +92,7 @@ func openOrCreateAPI(opts Options) (*Sandbox, error) {
 }
 
 func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version string, nodes []Node) error {
-	// From here on, Down has something to remove.
+	// Save the state before any program starts, so that Down can remove the sandbox after an interruption.
 	if err := s.save(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (s *Sandbox) upAPI(ctx context.Context, programs map[string]string, version
 	return waitReady(ctx, client, len(nodes))
 }
 
-// findPrograms returns the paths of the required programs in the bundle, and the bundle's Kubernetes version.
+// findPrograms returns the paths of programs in the bundle, and the bundle's version of Kubernetes.
 func (s *Sandbox) findPrograms(names []string) (programs map[string]string, version string, err error) {
 	dir := s.state.Bundle
 	if dir == "" {
@@ -145,8 +145,7 @@ func (s *Sandbox) findPrograms(names []string) (programs map[string]string, vers
 	return found, b.Manifest().Kubernetes, nil
 }
 
-// runControlPlane starts the programs unless all of them run. If another program has taken a port in the meantime, runControlPlane chooses new
-// ports.
+// runControlPlane starts all programs again unless all of them are running. If another program now uses one of the ports, it chooses new ports.
 func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -188,7 +187,7 @@ func (s *Sandbox) runControlPlane(ctx context.Context, programs map[string]strin
 	return nil
 }
 
-// startAPI starts etcd and the API server, and waits until the API is ready. Each returned channel is closed when its program ends.
+// startAPI starts etcd and the API server, and waits until the API is ready. Each of the returned channels is closed when its program ends.
 func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*kubernetes.Clientset, map[string]<-chan struct{}, error) {
 	if err := s.writeKubeconfigs(); err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfigs: %w", err)
@@ -208,7 +207,7 @@ func (s *Sandbox) startAPI(ctx context.Context, programs map[string]string) (*ku
 	return client, ended, s.waitAPI(ctx, client, ended)
 }
 
-// Ended returns the programs of an API-only sandbox that have ended, each with the last lines of its log.
+// Ended returns the names of an API-only sandbox's programs that have ended, each with the last lines of its log.
 func (s *Sandbox) Ended() ([]string, error) {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -224,7 +223,7 @@ func (s *Sandbox) Ended() ([]string, error) {
 	return ended, nil
 }
 
-// apiDown stops the programs of an API-only sandbox.
+// apiDown stops all programs of an API-only sandbox.
 func (s *Sandbox) apiDown(ctx context.Context) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {

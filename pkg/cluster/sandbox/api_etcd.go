@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Etcd returns the address of an API-only sandbox's etcd, and a client with the rights of the sandbox's API server. Tests use them to restore
+// Etcd returns the URL of an API-only sandbox's etcd, and an HTTP client with the credentials of the sandbox's API server. Tests use them to restore
 // data.
 func (s *Sandbox) Etcd() (address string, client *http.Client, err error) {
 	if s.state.API == nil {

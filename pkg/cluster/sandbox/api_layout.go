@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/layout"
 )
 
-// NodesOf returns the machines of a layout as nodes to simulate, with the hardware of their SKUs. labels and taints are functions that return the
-// labels and taints for a machine's roles.
+// NodesOf returns a node to simulate for each machine of a layout, with the hardware of the machine's SKU. The functions labels and taints return the
+// labels and taints of a machine's roles.
 func NodesOf(l layout.Layout, labels func(layout.Machine) map[string]string, taints func(layout.Machine) []string) ([]Node, error) {
 	var out []Node
 	for _, m := range l.MachineList {

@@ -24,24 +24,24 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Simulated is the kind of a node that only exists in the API.
+// Simulated is the kind of a node that exists only in the API.
 const Simulated Kind = "simulated"
 
-// simulatedKey and simulatedValue are the annotation by which KWOK recognises the nodes that it simulates.
+// simulatedKey and simulatedValue are the annotation of the nodes that KWOK simulates.
 const (
 	simulatedKey   = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 	simulatorUser  = "paictl-sandbox-simulator"
-	// readyLimit is the time that nodes may take to become ready, and readyLimitPerNode the time per node if there are thousands of nodes on a
-	// small machine.
+	// readyLimit is how long the nodes may take to become ready. readyLimitPerNode is the time per node, which applies if a small machine simulates
+	// thousands of nodes.
 	readyLimit        = 5 * time.Minute
 	readyLimitPerNode = 200 * time.Millisecond
 
-	// notReadyTaint is the taint that a new node has until the node controller has seen that the node is ready.
+	// notReadyTaint is the taint of a new node until the node controller detects that the node is ready.
 	notReadyTaint = "node.kubernetes.io/not-ready"
 )
 
-// Node is a machine to simulate.
+// Node describes a node to simulate.
 type Node struct {
 	Name    string
 	Address netip.Addr // the node's internal address; nothing listens there
@@ -55,7 +55,7 @@ type Node struct {
 	Taints  []string // key[=value]:Effect
 }
 
-// plainNodes returns CPU nodes for a sandbox without a layout.
+// plainNodes returns the nodes of a sandbox without a layout, which have no GPUs.
 func plainNodes(o Options) []Node {
 	name := o.Name
 	if name == "" {
@@ -70,7 +70,7 @@ func plainNodes(o Options) []Node {
 	return out
 }
 
-// object returns the Node object for the API. version is the version of its Kubernetes.
+// object returns the Node object for the API. version is the node's version of Kubernetes.
 func (n Node) object(version string) (*corev1.Node, error) {
 	memory, err := resource.ParseQuantity(n.Memory)
 	if err != nil {
@@ -110,7 +110,7 @@ func (n Node) object(version string) (*corev1.Node, error) {
 	}, nil
 }
 
-// labelValue turns a text into a label's value: at most 63 letters, digits, "-", "_" and ".".
+// labelValue converts a text to a valid value of a label: at most 63 letters, digits, "-", "_" and ".".
 func labelValue(text string) string {
 	out := strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -121,7 +121,7 @@ func labelValue(text string) string {
 	return strings.Trim(out[:min(len(out), 63)], "-_.")
 }
 
-// parseTaints reads key[=value]:Effect.
+// parseTaints parses taints in the form key[=value]:Effect.
 func parseTaints(texts []string) ([]corev1.Taint, error) {
 	var out []corev1.Taint
 	for _, text := range texts {
@@ -136,7 +136,7 @@ func parseTaints(texts []string) ([]corev1.Taint, error) {
 	return out, nil
 }
 
-// syncNodes creates, replaces and removes simulated nodes until they match want.
+// syncNodes creates, replaces and removes simulated nodes until they match want. It ignores other nodes.
 func syncNodes(ctx context.Context, client kubernetes.Interface, version string, want []Node) error {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -168,7 +168,7 @@ func syncNodes(ctx context.Context, client kubernetes.Interface, version string,
 	return g.Wait()
 }
 
-// sameNode reports whether the node in the API matches the wanted one. It ignores additions by Kubernetes and KWOK.
+// sameNode reports whether a node in the API matches the wanted node. It ignores labels and taints that Kubernetes and KWOK have added.
 func sameNode(old, want *corev1.Node) bool {
 	for k, v := range want.Labels {
 		if have, ok := old.Labels[k]; !ok || have != v {
@@ -207,19 +207,19 @@ func deleteNode(ctx context.Context, client kubernetes.Interface, name string) e
 	return nil
 }
 
-// isReady reports whether pods can be scheduled to a node now.
+// isReady reports whether the scheduler can place pods on a node.
 func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	}) && !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == notReadyTaint })
 }
 
-// leaseFor returns the duration of a simulated node's lease in seconds; KWOK renews it four times in that time. It is the same as for a real
-// kubelet, but longer if the renewals for thousands of nodes would overload the API server of a small machine.
+// leaseFor returns the duration of a simulated node's lease in seconds, in which KWOK renews the lease four times. The duration is the same as for a
+// real kubelet, but longer for more than about a thousand nodes, because their renewals would overload the API server of a small machine.
 func leaseFor(nodes int) int { return max(40, 40*nodes/1024) }
 
-// waitReady waits until n nodes are ready. It watches the nodes: repeated lists of thousands of nodes would take CPU time from the programs that
-// make them ready.
+// waitReady waits until n nodes are ready. It watches the nodes, because repeated lists of thousands of nodes would take CPU time from the programs
+// that make the nodes ready.
 func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	if n == 0 {
 		return nil
@@ -246,7 +246,7 @@ func waitReady(ctx context.Context, client kubernetes.Interface, n int) error {
 	return err
 }
 
-// grantSimulator gives KWOK the rights of a kubelet on all nodes, and no other rights.
+// grantSimulator gives KWOK the rights of a kubelet for all nodes, and no other rights.
 func grantSimulator(ctx context.Context, client kubernetes.Interface) error {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}

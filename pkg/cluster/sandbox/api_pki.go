@@ -24,11 +24,11 @@ import (
 const (
 	caLife   = 10 * 365 * 24 * time.Hour
 	leafLife = 365 * 24 * time.Hour
-	// leafRenewal is the remaining lifetime below which a certificate is replaced at the next start.
+	// leafRenewal is the remaining lifetime below which a certificate is renewed at the next start.
 	leafRenewal = 30 * 24 * time.Hour
 )
 
-// leaf is a certificate that a CA signs.
+// leaf describes a certificate that a CA signs.
 type leaf struct {
 	name, ca     string // file names without extension
 	commonName   string
@@ -36,8 +36,8 @@ type leaf struct {
 	server       bool // for 127.0.0.1 and the service's names; false means a client certificate
 }
 
-// leaves returns the leaf certificates of the programs and the operator. Kubernetes binds its own roles to their names and groups. etcd has a
-// separate CA, so that access to the API doesn't include access to etcd.
+// leaves returns the certificates of the programs and of the operator. Kubernetes grants its built-in roles to their names and groups. etcd has its
+// own CA, so that a client of the API can't access etcd.
 func leaves() []leaf {
 	return []leaf{
 		{name: "etcd", ca: "etcd-ca", commonName: "etcd", server: true},
@@ -50,7 +50,7 @@ func leaves() []leaf {
 	}
 }
 
-// ensurePKI creates the missing parts of the PKI: two CAs, the key for service accounts, and certificates.
+// ensurePKI creates the missing parts of the PKI: two CAs, the key for service account tokens, and the certificates.
 func (s *Sandbox) ensurePKI() error {
 	if err := os.MkdirAll(s.pki(""), 0o700); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Sandbox) ensureLeaf(l leaf) error {
 	return s.issue(l.name, template, leafLife, ca, caKey)
 }
 
-// issue makes a key and its certificate. The CA signs the certificate; without a CA, it is self-signed.
+// issue creates a key and its certificate. ca signs the certificate, or the certificate is self-signed if ca is nil.
 func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Duration, ca *x509.Certificate, caKey *ecdsa.PrivateKey) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 		return err
 	}
 	now := time.Now()
-	// The certificate is valid since an hour ago, in case clocks differ a little.
+	// The validity begins an hour ago, in case clocks differ a little.
 	template.NotBefore, template.NotAfter = now.Add(-time.Hour), now.Add(life)
 	if ca == nil {
 		ca, caKey = template, key
@@ -127,8 +127,8 @@ func (s *Sandbox) issue(name string, template *x509.Certificate, life time.Durat
 	return writePEM(s.pki(name+".crt"), "CERTIFICATE", cert, 0o644)
 }
 
-// ensureServiceAccountKey makes the key that signs service account tokens. It is an RSA key, since all client libraries support RSA signatures of
-// the API server.
+// ensureServiceAccountKey creates the key that signs service account tokens. The key is an RSA key, because all client libraries support RSA
+// signatures.
 func (s *Sandbox) ensureServiceAccountKey() error {
 	if exists(s.pki("sa.pub")) {
 		return nil
@@ -155,7 +155,7 @@ func writePEM(path, kind string, der []byte, mode os.FileMode) error {
 	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
-// readPair reads a certificate with its key.
+// readPair reads a certificate and its key.
 func (s *Sandbox) readPair(name string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	certDER, err := readPEM(s.pki(name + ".crt"))
 	if err != nil {
@@ -192,7 +192,7 @@ func readPEM(path string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// writeKubeconfigs writes the operator's kubeconfig and one for each program.
+// writeKubeconfigs writes the operator's kubeconfig, a kubeconfig for each program, and KWOK's configuration.
 func (s *Sandbox) writeKubeconfigs() error {
 	files := map[string]string{"admin": s.Kubeconfig()}
 	for _, name := range programNames()[2:] {
@@ -230,7 +230,7 @@ func (s *Sandbox) writeKubeconfig(user, path string) error {
 	return writeFile(path, b, 0o600)
 }
 
-// client returns a client with the operator's rights and without a rate limit.
+// client returns a client with the operator's credentials and without a rate limit.
 func (s *Sandbox) client() (*kubernetes.Clientset, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {

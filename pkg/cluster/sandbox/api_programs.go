@@ -19,13 +19,13 @@ import (
 //go:embed kwok.yaml
 var kwokStages []byte
 
-// apiLimit is how long the API may take to become ready, on a busy machine.
+// apiLimit is how long the API may take to become ready. It is long enough for a busy machine.
 const apiLimit = 90 * time.Second
 
-// serviceRange is the network of services in an API-only sandbox. Nothing listens there.
+// serviceRange is the network for services in an API-only sandbox, in which no address works.
 const serviceRange = "10.96.0.0/16"
 
-// ports are the ports of the programs on loopback.
+// ports holds the ports of the programs on loopback.
 type ports struct {
 	Etcd              int `json:"etcd"`
 	EtcdPeer          int `json:"etcdPeer"`
@@ -36,7 +36,7 @@ type ports struct {
 
 func (p ports) all() []int { return []int{p.Etcd, p.EtcdPeer, p.API, p.ControllerManager, p.Scheduler} }
 
-// free reports whether the ports are chosen and unused.
+// free reports whether all ports are set and unused.
 func (p ports) free() bool {
 	for _, port := range p.all() {
 		l, err := net.Listen("tcp", loopback(port)) //nolint:noctx // it doesn't block
@@ -48,8 +48,8 @@ func (p ports) free() bool {
 	return true
 }
 
-// choosePorts returns free ports that other programs are unlikely to take while the sandbox's programs restart: the ports are below the range
-// that the kernel uses for outgoing connections, and differ for each directory.
+// choosePorts returns free ports that other programs are unlikely to take while the sandbox's programs restart. The ports are below the range that
+// the kernel uses for outgoing connections, and the search begins at a different port for each directory.
 func choosePorts(dir string) (ports, error) {
 	const first, blocks, size = 20000, 1200, 10
 	h := fnv.New32a()
@@ -69,15 +69,15 @@ func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 func endpoint(port int) string { return "https://" + loopback(port) }
 
-// programNames returns the programs in the order of their start.
+// programNames returns the names of the programs in the order in which they start.
 func programNames() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 }
 
-// bareNames returns the programs of a control plane without nodes. They start first.
+// bareNames returns the names of the programs that a control plane without nodes needs. They start first.
 func bareNames() []string { return programNames()[:2] }
 
-// arguments returns the command line of a program. Secrets are in files, never in arguments.
+// arguments returns the arguments of a program. Secrets are in files and never in arguments.
 func (s *Sandbox) arguments(name string) []string {
 	p, pki := s.state.API.Ports, s.pki
 	kubeconfig := s.apiFile(name + ".kubeconfig")
@@ -89,12 +89,12 @@ func (s *Sandbox) arguments(name string) []string {
 			"--initial-cluster=sandbox=" + endpoint(p.EtcdPeer), "--force-new-cluster",
 			"--client-cert-auth", "--trusted-ca-file=" + pki("etcd-ca.crt"), "--cert-file=" + pki("etcd.crt"), "--key-file=" + pki("etcd.key"),
 			"--peer-client-cert-auth", "--peer-trusted-ca-file=" + pki("etcd-ca.crt"), "--peer-cert-file=" + pki("etcd.crt"), "--peer-key-file=" + pki("etcd.key"),
-			// A temporary cluster doesn't have to survive a power failure, but it needs space for thousands of nodes.
+			// A temporary cluster doesn't have to survive a power failure, but it needs disk space for thousands of nodes.
 			"--unsafe-no-fsync", "--quota-backend-bytes=8589934592"}
 	case "kube-apiserver":
 		args := []string{"--etcd-servers=" + endpoint(p.Etcd), "--etcd-cafile=" + pki("etcd-ca.crt"), "--etcd-certfile=" + pki("apiserver-etcd-client.crt"),
 			"--etcd-keyfile=" + pki("apiserver-etcd-client.key"), "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(p.API),
-			// The API server rejects loopback addresses as endpoints of the service "kubernetes".
+			// Disable the reconciler, because the API server rejects loopback addresses as endpoints of the service "kubernetes".
 			"--endpoint-reconciler-type=none", "--cert-dir=" + s.apiFile(""), "--tls-cert-file=" + pki("apiserver.crt"), "--tls-private-key-file=" + pki("apiserver.key"),
 			"--client-ca-file=" + pki("ca.crt"), "--authorization-mode=Node,RBAC", "--anonymous-auth=false", "--allow-privileged=true", "--profiling=false",
 			"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file=" + pki("sa.pub"),
@@ -110,7 +110,7 @@ func (s *Sandbox) arguments(name string) []string {
 			"--use-service-account-credentials=true", "--service-account-private-key-file=" + pki("sa.key"), "--root-ca-file=" + pki("ca.crt"),
 			"--cluster-signing-cert-file=" + pki("ca.crt"), "--cluster-signing-key-file=" + pki("ca.key"), "--profiling=false",
 			"--node-monitor-grace-period=" + strconv.Itoa(s.lease*5/4) + "s",
-			// The default is 20 requests per second, and a new node takes four requests.
+			// The default limit of 20 requests per second is too low, because each new node needs four requests.
 			"--kube-api-qps=" + strconv.Itoa(qps), "--kube-api-burst=" + strconv.Itoa(qps*3/2), "--controllers=" + cmp.Or(s.controllers, "*")}
 	case "kube-scheduler":
 		return []string{"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
@@ -127,8 +127,8 @@ func (s *Sandbox) pki(name string) string { return filepath.Join(s.dir, "api", "
 
 func (s *Sandbox) programLog(name string) string { return s.apiFile(name + ".log") }
 
-// launchProgram starts a program. Unless the sandbox is bound, the program outlives this process. The returned channel is closed when the program
-// ends.
+// launchProgram starts a program. The program continues to run after this process has ended, unless the sandbox is bound. The returned channel is
+// closed when the program ends.
 func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	log, err := os.OpenFile(s.programLog(name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, s.arguments(name)...) //nolint:noctx // it outlives this command
-	// The environment leaves out the user's own settings in ~/.kube and ~/.kwok.
+	// Set HOME, so that the program doesn't read the user's own settings in ~/.kube and ~/.kwok.
 	cmd.Env = []string{"PATH=" + fullPath(""), "HOME=" + s.apiFile(""), mark(s.dir, name)}
 	cmd.Dir = s.apiFile("")
 	cmd.Stdout, cmd.Stderr = log, log
@@ -152,7 +152,7 @@ func (s *Sandbox) launchProgram(name, path string) (<-chan struct{}, error) {
 	return ended, nil
 }
 
-// waitAPI waits until the API server reports that it is ready.
+// waitAPI waits until the API server is ready. It returns an error if one of the programs ends.
 func (s *Sandbox) waitAPI(ctx context.Context, client *kubernetes.Clientset, ended map[string]<-chan struct{}) error {
 	ok, err := pollFor(ctx, apiLimit, func() (bool, error) {
 		for name, done := range ended {

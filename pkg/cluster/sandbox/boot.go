@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// prepareUnit is the unit that runs prepare.sh at every boot, before anything that needs its results.
+// prepareUnit is a systemd unit that runs prepare.sh at every boot, before the units that need its results.
 const prepareUnit = `[Unit]
 Description=Make the files of kubelet and runc writable
 DefaultDependencies=no
@@ -23,14 +23,14 @@ ExecStart=/bin/sh /usr/local/lib/paictl-sandbox/prepare.sh
 WantedBy=multi-user.target
 `
 
-// boot adds the parts that a host with systemd needs: the network, apt, and the preparation unit.
+// boot adds the files that only a host with systemd needs: for the network, apt, and prepareUnit.
 func (r *root) boot(h Host, st state) {
 	prepare, err := script("prepare.sh")
 	if err != nil {
 		r.err = err
 		return
 	}
-	// The number sorts before Debian's own 80-container-host0.network.
+	// The number makes the file sort before Debian's 80-container-host0.network.
 	r.put("etc/systemd/network/10-host0.network", fmt.Sprintf("[Match]\nName=host0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
 		h.Address, st.Subnet.Bits(), st.gateway()), 0o644)
 	r.put("usr/local/lib/paictl-sandbox/prepare.sh", string(prepare), 0o755)
@@ -38,15 +38,15 @@ func (r *root) boot(h Host, st state) {
 	wants := "etc/systemd/system/multi-user.target.wants/"
 	r.link(wants+"paictl-sandbox.service", "/etc/systemd/system/paictl-sandbox.service")
 	r.link(wants+"systemd-networkd.service", "/lib/systemd/system/systemd-networkd.service")
-	// These timers take apt's lock at unpredictable times.
+	// Disable these timers, because they take apt's lock at unpredictable times.
 	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		r.link("etc/systemd/system/"+unit, "/dev/null")
 	}
 	r.aptSources(st.Foreign)
 }
 
-// aptSources copies the machine's apt configuration, so that apt works in the same way on the host. A host with a foreign release has the
-// packages and keys of that release, and shares only the settings for access to the mirror.
+// aptSources copies the machine's apt configuration to the host, so that apt works in the same way on both. A host with a foreign release uses the
+// packages and keys of that release, and only the machine's settings for access to the mirror.
 func (r *root) aptSources(f *foreignRelease) {
 	patterns := []string{"/etc/apt/apt.conf", "/etc/apt/apt.conf.d/*", "/etc/apt/auth.conf", "/etc/apt/auth.conf.d/*"}
 	sources := "" // debootstrap's entry duplicates one of the machine's
@@ -68,7 +68,7 @@ func (r *root) aptSources(f *foreignRelease) {
 	}
 }
 
-// copy copies a regular file of this machine to the same place on the host.
+// copy copies a regular file of this machine to the same path on the host. It ignores files that don't exist.
 func (r *root) copy(path string) {
 	fi, err := os.Stat(path)
 	if err != nil || !fi.Mode().IsRegular() || r.err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// cgroups describes how this machine groups processes.
+// cgroups describes this machine's control groups.
 type cgroups struct {
 	v1      []string // mount points of the version 1 hierarchies
 	unified string   // mount point of version 2, or ""
@@ -48,10 +48,10 @@ func parseCgroups(mounts string) cgroups {
 	return c
 }
 
-// isV1 reports whether controllers are on version 1, which the kubelet rejects by default.
+// isV1 reports whether the machine uses cgroup version 1, which the kubelet rejects by default.
 func (c cgroups) isV1() bool { return len(c.v1) > 0 }
 
-// groups returns the directories of the group name in every hierarchy.
+// groups returns the directories of a group in all hierarchies.
 func (c cgroups) groups(name string) []string {
 	var dirs []string
 	for _, point := range c.v1 {
@@ -63,8 +63,9 @@ func (c cgroups) groups(name string) []string {
 	return dirs
 }
 
-// create makes a group for one guest in every hierarchy and returns the directories. Guests in a common group would end each other's processes.
-// If systemd manages the groups, create does nothing: systemd-nspawn requests a scope with delegation.
+// create creates a group for a guest in each hierarchy, and returns the group's directories. Each guest needs its own group, because guests in the
+// same group would end each other's processes. If systemd manages the groups, create does nothing, because systemd-nspawn requests a scope with
+// delegation.
 func (c cgroups) create(name string) ([]string, error) {
 	if c.systemd {
 		return nil, nil
@@ -84,7 +85,7 @@ func (c cgroups) create(name string) ([]string, error) {
 	return dirs, nil
 }
 
-// inheritCpuset sets the values that a new cpuset group of version 1 needs before it takes processes.
+// inheritCpuset sets the values that a new cpuset group of version 1 needs before processes can be added to it.
 func inheritCpuset(dir string) error {
 	if !exists(filepath.Join(dir, "cpuset.cpus")) || !exists(filepath.Join(dir, "cgroup.clone_children")) {
 		return nil
@@ -101,15 +102,14 @@ func inheritCpuset(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// delegate enables the version 2 controllers that the kubelet uses for the guests, if the machine allows it. The kubelet reports missing
-// controllers.
+// delegate enables the version 2 controllers that the kubelet needs for guests. It ignores errors, because the kubelet reports missing controllers.
 func delegate(root string) {
 	for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
 		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0)
 	}
 }
 
-// remove removes a guest's groups. The groups can be busy for a moment after the guest's last process has ended.
+// remove removes a guest's groups. It retries for a while, because groups can be busy after the guest's last process has ended.
 func (c cgroups) remove(ctx context.Context, name string) error {
 	for _, dir := range c.groups(name) {
 		if !exists(dir) {
@@ -130,7 +130,7 @@ func (c cgroups) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeGroups removes a group and all groups below it, deepest first.
+// removeGroups removes a group and all groups below it, the deepest groups first.
 func removeGroups(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

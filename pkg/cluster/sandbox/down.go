@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Down stops the sandbox and removes all its parts. It can be run again after any interruption, since it removes the state last. It keeps files
-// that other programs put into the directory.
+// Down stops the sandbox and removes all of its parts. It can be repeated after any interruption, because it removes the state last. It keeps files
+// of other programs in the directory.
 func (s *Sandbox) Down(ctx context.Context) error {
 	unlock, err := lock(s.dir)
 	if err != nil {
@@ -42,7 +42,8 @@ func (s *Sandbox) Down(ctx context.Context) error {
 	return nil
 }
 
-// Remove stops hosts and removes all their parts; the sandbox and its other hosts stay. It removes the record of a host last.
+// Remove stops hosts and removes all of their parts. The sandbox and its other hosts stay. Remove deletes the hosts from the state last, so that it
+// can be repeated.
 func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -68,8 +69,8 @@ func (s *Sandbox) Remove(ctx context.Context, names ...string) error {
 	return errors.Join(s.writeKnownHosts(), s.writeQuickStart())
 }
 
-// removeFiles removes the files that a sandbox has written into its directory. This includes partial files of a run that was killed (see
-// writeFile), which may contain a key. It removes the state and the lock last.
+// removeFiles removes the files that a sandbox has written into its directory, the state and the lock last. This includes the partial files of a
+// killed run (see writeFile), because they may contain a key.
 func removeFiles(dir string) error {
 	own := []string{"hosts", "full.sh", "light.sh", "id_ed25519", "id_ed25519.pub", "known_hosts", "pai-password",
 		"quick-start.yaml", "api", "kubeconfig", stateFile, lockFile}
@@ -93,8 +94,8 @@ func removeFiles(dir string) error {
 	return nil
 }
 
-// Salvage finds the remains of a sandbox whose files were deleted by hand: its bridge records
-// the directory. If there is no such bridge, the error is ErrNone.
+// Salvage returns a sandbox whose files were deleted by hand, if its bridge still exists; the bridge records the directory. Otherwise the error is
+// ErrNone.
 func Salvage(ctx context.Context, dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err
 	}
-	// Hosts that weren't recorded because of a crash also have processes with the sandbox's mark.
+	// Also find hosts that weren't recorded because of a crash, by the mark of their processes.
 	names := map[string]bool{}
 	for _, h := range s.state.Hosts {
 		names[h.Name] = true
@@ -149,7 +150,7 @@ func (s *Sandbox) hostsDown(ctx context.Context) error {
 	return s.networkDown(ctx)
 }
 
-// Purge removes the base images, which Down keeps for the next sandbox. It returns an error while hosts run on an image.
+// Purge removes the base images, which Down keeps for later sandboxes. It returns an error if hosts are running on an image.
 func Purge(cache string) error {
 	if cache == "" {
 		cache = DefaultCache

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// pluginFolder is the folder, below the host's /var, in which the host's agent keeps its files.
+	// pluginFolder is the folder with the files of the host's agent, relative to the host's /var.
 	pluginFolder = "lib/kubelet/plugins/" + claim.Driver
-	// simulatedFiles matches the files, below the host's /var, from which agents learn which GPUs their hosts simulate. The kubelet keeps a pod's
-	// files in that folder, and the agent's chart sets the names.
+	// simulatedFiles is a pattern, relative to the host's /var, for the files that define how many GPUs a host simulates. The kubelet keeps the files
+	// of pods in that folder, and the agent's chart determines the names.
 	simulatedFiles = "lib/kubelet/pods/*/volumes/kubernetes.io~configmap/machines/machines.json"
 )
 
-// FaultGPU changes the fault of a host's simulated GPU, and returns the new fault, or the zero value if the GPU works. The agent sees the change
-// at once, because the host's /var is a folder of this machine. If the host is off, the agent sees the change when the host starts.
+// FaultGPU changes the fault of a host's simulated GPU, and returns the new fault, or the zero value if the GPU works. The agent detects the change
+// immediately, because the host's /var is a folder of this machine. If the host is off, the agent detects the change when the host starts.
 func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(*gpu.Fault)) (gpu.Fault, error) {
 	if s.APIOnly() {
 		return gpu.Fault{}, hint.Errorf("make a sandbox of hosts, as root on Linux: paictl sandbox up --hosts 3",
@@ -35,7 +35,7 @@ func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(
 	if h.Kind == Light {
 		return gpu.Fault{}, hint.Errorf("make a sandbox of full hosts: paictl sandbox up without --light", "%s is a light host: no agent runs there to report faults", node)
 	}
-	// The lock also keeps the host's disk from being replaced during the change.
+	// The lock also prevents a replacement of the host's disk during the change.
 	unlock, err := lock(s.dir)
 	if err != nil {
 		return gpu.Fault{}, err
@@ -52,8 +52,8 @@ func (s *Sandbox) FaultGPU(node string, index int32, now time.Time, change func(
 	return changeFault(filepath.Join(varFolder.Name(), pluginFolder, gpu.FaultsFile), index, now, change)
 }
 
-// varWithAgent opens the /var of a host on which the agent has run. Symbolic links in it can't lead out of it, where they would refer to files of
-// this machine.
+// varWithAgent opens the /var of a host on which the agent has run. Symbolic links can't lead outside of that folder, where they would refer to files
+// of this machine.
 func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
 	root, err := os.OpenRoot(filepath.Join(s.hostDir(node), "var"))
 	if err == nil {
@@ -69,12 +69,12 @@ func (s *Sandbox) varWithAgent(node string) (*os.Root, error) {
 	return nil, fmt.Errorf("look for the agent's folder on %s: %w", node, err)
 }
 
-// simulatedGPUs returns the number of GPUs that a host simulates, or 0 if the number isn't known.
+// simulatedGPUs returns the number of GPUs that a host simulates, or 0 if the number is unknown.
 func simulatedGPUs(varFolder *os.Root, node string) int {
 	files, _ := fs.Glob(varFolder.FS(), simulatedFiles) // the pattern is valid, so there is no error
 	most := 0
 	for _, f := range files {
-		// The file may belong to a replaced agent: only an index beyond all counts is certainly wrong.
+		// A file may belong to an earlier pod of the agent, so use the largest number: only a larger index is certainly wrong.
 		if s, err := gpu.ReadMachine(filepath.Join(varFolder.Name(), f), node); err == nil && s.Simulated {
 			most = max(most, s.Count)
 		}

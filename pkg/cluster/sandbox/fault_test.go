@@ -30,7 +30,7 @@ func twoHosts(k Kind) state {
 	}}
 }
 
-// withAgent returns a sandbox on whose first host an agent has run, and the path of the agent's file of faults.
+// withAgent returns a sandbox on whose first host an agent has run, and the path of the agent's file with faults.
 func withAgent(t *testing.T) (s *Sandbox, file string) {
 	t.Helper()
 	s = &Sandbox{dir: t.TempDir(), state: twoHosts(Full)}
@@ -125,7 +125,7 @@ func TestAnIndexMustBeThatOfAGPU(t *testing.T) {
 	}
 }
 
-// podFile writes a file that a pod of the agent has read, with links as the kubelet makes them.
+// podFile writes a ConfigMap's file in the folder of a pod, with the symbolic links that the kubelet creates.
 func podFile(t *testing.T, pod, text string) {
 	t.Helper()
 	volume := filepath.Join(pod, "volumes/kubernetes.io~configmap/machines")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// full runs full.sh with a systemd-nspawn that ends with each of the codes in turn. It returns how often systemd-nspawn ran, and the script's
-// exit code.
+// full runs full.sh with a fake systemd-nspawn, whose runs end with the exit codes in codes. It returns how often systemd-nspawn ran, and the exit
+// code of full.sh.
 func full(t *testing.T, codes string) (runs, code int) {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// hostKeyPath is the path, below a host's root, of the host's only SSH key.
+// hostKeyPath is the path of a host's only SSH key, relative to the host's root.
 const hostKeyPath = "etc/ssh/ssh_host_ed25519_key"
 
-// newKey makes an ed25519 key pair: the private key in OpenSSH's format, and the public key as a line of authorized_keys without a newline.
+// newKey creates an ed25519 key pair. private is in OpenSSH's format, and public is a line for authorized_keys without a newline.
 func newKey(comment string) (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -36,9 +36,9 @@ func newKey(comment string) (private []byte, public string, err error) {
 	return pem.EncodeToMemory(block), line, nil
 }
 
-// ensureKeys makes the operator's key pair and the password of the user pai, once.
+// ensureKeys creates the operator's key pair and the password of the user pai, if they don't exist.
 func (s *Sandbox) ensureKeys(context.Context) error {
-	// The public key is written last: if it exists, the private key exists too.
+	// The public key is written last, so if it exists, the private key exists as well.
 	if !exists(s.KeyFile() + ".pub") {
 		private, public, err := newKey("paictl-sandbox")
 		if err != nil {
@@ -60,8 +60,8 @@ func (s *Sandbox) ensureKeys(context.Context) error {
 	return nil
 }
 
-// passwordHash returns the crypt(3) form of the password of the user pai. The base image's openssl makes it and reads the password from standard
-// input.
+// passwordHash returns the password hash of the user pai in the format of crypt(3). The base image's openssl computes the hash, and reads the
+// password from standard input.
 func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	password, err := os.ReadFile(s.PasswordFile())
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Sandbox) passwordHash(ctx context.Context) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// hostKey returns the host's public key, and makes the key pair if it doesn't exist. The key exists before the host does, so that the first
+// hostKey returns the host's public key, and creates the key pair if it doesn't exist. The key exists before the host, so that already the first
 // connection can verify it.
 func (s *Sandbox) hostKey(name string) (string, error) {
 	path := filepath.Join(s.hostDir(name), "upper", hostKeyPath)

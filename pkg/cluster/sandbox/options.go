@@ -13,16 +13,17 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// DefaultDir is the default folder of a sandbox's state.
+// DefaultDir is the default folder for a sandbox's state.
 const DefaultDir = "/var/lib/paictl/sandbox"
 
-// DefaultName is the name of a sandbox, and the first part of its hosts' names.
+// DefaultName is the default name of a sandbox, with which the names of its hosts begin.
 const DefaultName = "pai"
 
-// DefaultCache is the folder in which base images are kept between sandboxes.
+// DefaultCache is the default folder for base images, which later sandboxes use again.
 const DefaultCache = "/var/cache/paictl"
 
-// maxHosts is the number of hosts that fit into a /24 without the network's, gateway's and broadcast addresses, and with a margin.
+// maxHosts is the maximum number of hosts. They fit into a /24, which also contains the network's, the gateway's and the broadcast address, with a
+// margin.
 const maxHosts = 200
 
 // Kind is the kind of a host.
@@ -30,13 +31,13 @@ type Kind string
 
 // The kinds of host.
 const (
-	// Full hosts boot systemd: units, apt, reboot, containerd, kubeadm.
+	// Full hosts boot systemd, and support units, apt, reboots, containerd and kubeadm.
 	Full Kind = "full"
-	// Light hosts run sshd alone; a hundred of them start in seconds.
+	// Light hosts run only sshd; a hundred of them start in seconds.
 	Light Kind = "light"
 )
 
-// Options specifies what Up makes. Zero values select the defaults, or the values of the existing sandbox.
+// Options describes the sandbox that Up creates. Zero values mean the defaults, or the values of the existing sandbox.
 type Options struct {
 	Dir      string // the folder of the sandbox's state; default DefaultDir
 	Name     string // at most 8 letters, digits, hyphens; default DefaultName
@@ -48,18 +49,18 @@ type Options struct {
 	Mirror   string // the URL of a mirror that has the release; default this machine's
 	Keyring  string // a file with the keys that sign another release; default the file of the distribution's package
 	Bundle   string // directory of the bundle that quick-start.yaml names
-	// Controllers selects the controllers of ServeAPI's kube-controller-manager, in the form of its flag; the default is "*".
+	// Controllers selects the controllers of ServeAPI's kube-controller-manager, in the format of the flag --controllers; the default is "*".
 	Controllers string
-	// ControllerQPS is the number of requests per second that ServeAPI's kube-controller-manager may send; 0 selects Kubernetes' default, or more
-	// for many nodes.
+	// ControllerQPS is how many requests per second ServeAPI's kube-controller-manager may send. 0 means Kubernetes' default, or more if there are
+	// many nodes.
 	ControllerQPS int
 
-	// Snapshot is the etcd snapshot that ServeAPI serves; nil means an empty cluster.
+	// Snapshot is the etcd snapshot whose content ServeAPI serves; nil means an empty cluster.
 	Snapshot *Snapshot
 
 	InstallPackages bool // install missing Debian packages instead of returning an error
 
-	// Progress receives one line per step; nil drops the lines.
+	// Progress receives one line per step. If it is nil, the lines are dropped.
 	Progress func(string)
 }
 
@@ -100,8 +101,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// absolute returns the clean path of a sandbox's directory. It rejects some characters, because the overlay's mount options can't quote a
-// separator.
+// absolute returns the clean absolute path of a sandbox's directory. It rejects paths with characters that can't be quoted in the mount options of an
+// overlay.
 func absolute(dir string) (string, error) {
 	if dir == "" {
 		dir = DefaultDir
@@ -117,10 +118,10 @@ func absolute(dir string) (string, error) {
 	return dir, nil
 }
 
-// optionError is a mistake in the options.
+// optionError is an error about invalid options.
 type optionError struct{ error }
 
-// ExitCode returns the exit code of wrong usage.
+// ExitCode returns 2, the exit code for wrong usage.
 func (optionError) ExitCode() int { return 2 }
 
 func (e optionError) Unwrap() error { return e.error }
@@ -129,8 +130,8 @@ func invalid(remedy, format string, args ...any) error {
 	return optionError{hint.Errorf(remedy, format, args...)}
 }
 
-// CanMakeHosts returns nil if this process may make hosts on this machine: it is root on Linux, and the kernel allows it to make namespaces. The
-// error names alternatives.
+// CanMakeHosts returns nil if this process may create hosts on this machine: it must run as root on Linux, and the kernel must allow it to create
+// namespaces. Otherwise the error's remedy names alternatives.
 func CanMakeHosts(ctx context.Context) error {
 	if err := requireRoot(); err != nil {
 		return err

@@ -23,7 +23,7 @@ const (
 	shutdownLimit = 15 * time.Second // the time for an orderly shutdown before the power is cut
 )
 
-// Start powers hosts on and waits until their sshd answers. It doesn't change hosts that run.
+// Start powers hosts on and waits until their sshd responds. It doesn't affect running hosts.
 func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Sandbox) Start(ctx context.Context, names ...string) error {
 	return s.start(ctx, names)
 }
 
-// Replace gives hosts that are off an empty disk: at the next start they are as they were when they were created, with the same name, address and
-// host key.
+// Replace gives an empty disk to hosts that are off. At the next start, such a host is in the state in which it was created, with the same name,
+// address and host key.
 func (s *Sandbox) Replace(names ...string) error {
 	unlock, err := s.lockFor(names)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Sandbox) Replace(names ...string) error {
 	return nil
 }
 
-// replaceDisk first removes the mark that the host was provisioned, so that the next start finishes an interrupted replacement.
+// replaceDisk removes the file that records the provisioning first, so that the next start completes an interrupted replacement.
 func (s *Sandbox) replaceDisk(name string) error {
 	dir := s.hostDir(name)
 	key := filepath.Join(dir, "upper", hostKeyPath)
@@ -71,17 +71,17 @@ func (s *Sandbox) replaceDisk(name string) error {
 	return writeFile(key, b, 0o600)
 }
 
-// Stop shuts hosts down in an orderly way.
+// Stop shuts hosts down properly.
 func (s *Sandbox) Stop(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, false)
 }
 
-// Unplug cuts the power of hosts: their programs can't shut down properly.
+// Unplug cuts the power of hosts, so that their programs can't shut down properly.
 func (s *Sandbox) Unplug(ctx context.Context, names ...string) error {
 	return s.stopAll(ctx, names, true)
 }
 
-// Reboot restarts a full host from inside and waits until its sshd answers again.
+// Reboot makes a full host reboot itself, and waits until its sshd responds again.
 func (s *Sandbox) Reboot(ctx context.Context, name string) error {
 	h, err := s.Host(name)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Sandbox) Reboot(ctx context.Context, name string) error {
 	if h.Kind != Full || len(before) == 0 {
 		return fmt.Errorf("reboot %s: it isn't a running full host", name)
 	}
-	// systemd(1): SIGRTMIN+5 starts reboot.target; the C library's SIGRTMIN is 34.
+	// SIGRTMIN+5 makes systemd start reboot.target, see systemd(1). SIGRTMIN of the C library is 34.
 	if err := syscall.Kill(before[0], syscall.Signal(34+5)); err != nil {
 		return fmt.Errorf("reboot %s: %w", name, err)
 	}
@@ -133,7 +133,7 @@ func (s *Sandbox) stopAll(ctx context.Context, names []string, unplug bool) erro
 	return g.Wait()
 }
 
-// start powers on the given hosts that are off.
+// start powers on those of the given hosts that are off, and waits for all of them.
 func (s *Sandbox) start(ctx context.Context, names []string) error {
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Sandbox) start(ctx context.Context, names []string) error {
 	return g.Wait()
 }
 
-// guestInit returns the first process of a full host, if it runs.
+// guestInit returns the process id of a full host's first process, or nothing if the host isn't running.
 func (s *Sandbox) guestInit(name string) []int {
 	running, _ := findProcesses(s.dir)
 	var out []int
@@ -179,7 +179,7 @@ func (s *Sandbox) guestInit(name string) []int {
 	return out
 }
 
-// stopOne stops a host and releases its resources on this machine. Its files stay.
+// stopOne stops a host and releases its resources on this machine. The host's files stay.
 func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if !unplug {
 		if err := s.signal(name, syscall.SIGTERM); err != nil {
@@ -193,7 +193,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 			s.progress(name + " doesn't shut down; cutting its power")
 		}
 	}
-	// When the guest's first process ends, the kernel ends all other processes of the host.
+	// Find the guest's first process, because the kernel ends all other processes of the host when that process ends.
 	guest := s.guestInit(name)
 	running, err := findProcesses(s.dir)
 	if err != nil {
@@ -210,7 +210,8 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	if err := poll(ctx, func() (bool, error) { return s.isGone(name) }); err != nil {
 		return err
 	}
-	// A process that is exiting may already have lost its mark. The time limit is for a process id that now belongs to another program.
+	// A process that is exiting may already have lost its mark. The time limit is for the case that a process id is already in use by another
+	// program.
 	ending := slices.Concat(guest, running[name])
 	if _, err := pollFor(ctx, 5*time.Second, func() (bool, error) { return !slices.ContainsFunc(ending, alive), nil }); err != nil {
 		return err
@@ -218,7 +219,7 @@ func (s *Sandbox) stopOne(ctx context.Context, name string, unplug bool) error {
 	return s.cleanUp(ctx, name)
 }
 
-// cleanUp removes the remains of a host that has ended from this machine, except for the host's files.
+// cleanUp removes the remains of a stopped host from this machine, except for the host's files.
 func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 	cg, err := machineCgroups()
 	if err != nil {
@@ -229,7 +230,7 @@ func (s *Sandbox) cleanUp(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	// The kernel removes the interface too, but at an unpredictable time.
+	// The kernel also removes the interface, but at an unpredictable time.
 	if _, err := net.InterfaceByName("vb-" + name); err == nil {
 		if _, err := run(ctx, nil, "ip", "link", "delete", "dev", "vb-"+name); err != nil && exists("/sys/class/net/vb-"+name) {
 			return fmt.Errorf("remove the network interface of %s: %w", name, err)

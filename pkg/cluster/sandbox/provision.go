@@ -19,15 +19,15 @@ import (
 //go:embed scripts/*.sh
 var scripts embed.FS
 
-// script returns one of the embedded shell scripts.
+// script returns an embedded shell script.
 func script(name string) ([]byte, error) { return scripts.ReadFile("scripts/" + name) }
 
-// user is the account that every host has in addition to root; it is in the group sudo.
+// user is the name of the account that exists on every host in addition to root. It is in the group sudo.
 const user = "pai"
 
 func (s *Sandbox) hostDir(name string) string { return filepath.Join(s.dir, "hosts", name) }
 
-// addHosts records and provisions hosts until there are n hosts. A new host gets the lowest free number.
+// addHosts adds hosts to the state until the sandbox has n hosts, and creates their host keys. A new host gets the lowest free number.
 func (s *Sandbox) addHosts(n int) error {
 	for i := 1; len(s.state.Hosts) < n; i++ {
 		h := Host{Name: fmt.Sprintf("%s-%d", s.state.Name, i), Address: s.state.addressOf(i), Kind: s.state.Kind}
@@ -47,8 +47,8 @@ func (s *Sandbox) addHosts(n int) error {
 	return s.writeKnownHosts()
 }
 
-// provision writes the part of a host's root that isn't in the base image, for all hosts that don't have it yet. This happens only before the
-// first boot; afterwards only the host changes its root.
+// provision writes the files that aren't in the base image into the roots of hosts that haven't been provisioned yet. This happens only before the
+// first boot. Afterwards only the host itself changes its root.
 func (s *Sandbox) provision(ctx context.Context, hosts []Host) error {
 	var missing []Host
 	for _, h := range hosts {
@@ -105,8 +105,8 @@ func (s *Sandbox) provisionHost(ctx context.Context, h Host, hash string, operat
 	return r.err
 }
 
-// copyVar gives a host a separate /var outside of the overlay: containerd keeps its own overlays in /var, and an overlay can't be the upper layer
-// of another.
+// copyVar gives a host its own copy of /var outside of the overlay, because containerd keeps overlays in /var, and an overlay can't contain the upper
+// layer of another overlay.
 func copyVar(ctx context.Context, base, dir string) error {
 	if err := removeTree(filepath.Join(dir, "var")); err != nil {
 		return err
@@ -115,13 +115,13 @@ func copyVar(ctx context.Context, base, dir string) error {
 	return err
 }
 
-// root is the upper layer of a host's file system. After the first error, its methods do nothing.
+// root is the upper layer of a host's file system. It remembers the first error; afterwards its methods do nothing.
 type root struct {
 	base, dir string
 	err       error
 }
 
-// put writes a file. Folders above it get the base image's owner and mode.
+// put writes a file. Missing parent folders get the owner and mode that they have in the base image.
 func (r *root) put(path, content string, mode os.FileMode) {
 	r.parents(path)
 	if r.err == nil {
@@ -129,7 +129,7 @@ func (r *root) put(path, content string, mode os.FileMode) {
 	}
 }
 
-// link makes a symbolic link.
+// link creates a symbolic link, and replaces an existing file.
 func (r *root) link(path, target string) {
 	r.parents(path)
 	if r.err != nil {
@@ -148,7 +148,7 @@ func (r *root) mkdir(path string, mode os.FileMode) {
 	}
 }
 
-// parents makes the folders above a path as the base image has them.
+// parents creates the parent folders of a path, with the owner and mode that they have in the base image.
 func (r *root) parents(path string) {
 	at := ""
 	for part := range strings.SplitSeq(filepath.Dir(path), "/") {
@@ -170,8 +170,8 @@ func (r *root) parents(path string) {
 	}
 }
 
-// account adds the user with the hashed password and the operator's key. sudo asks the user for the password, as Debian's rule for the group sudo
-// says.
+// account adds the user pai with the hashed password and the operator's key. sudo asks the user for the password, according to Debian's rule for the
+// group sudo.
 func (r *root) account(hash, operator string) {
 	const id = 1000
 	r.edit("etc/passwd", 0o644, func(text string) string {
@@ -194,7 +194,7 @@ func (r *root) account(hash, operator string) {
 	}
 }
 
-// edit writes a changed copy of a base image's file with the same owner.
+// edit writes a changed copy of a file in the base image, with the same owner.
 func (r *root) edit(path string, mode os.FileMode, change func(string) string) {
 	if r.err != nil {
 		return
@@ -226,8 +226,8 @@ func joinSudo(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// addressOf returns the address of the i-th host, counted from 1. The addresses start ten above the gateway's, so that they are easy to
-// distinguish from it.
+// addressOf returns the address of the i-th host, counted from 1. The first host's address is ten above the gateway's address, so that the two are
+// easy to distinguish.
 func (st state) addressOf(i int) netip.Addr {
 	b := st.gateway().As4()
 	b[3] += byte(9 + i)

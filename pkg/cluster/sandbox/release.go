@@ -17,14 +17,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Paths of debootstrap's scripts, and of the keyrings from the packages of the two distributions.
+// Paths of debootstrap's scripts, and of the keyrings in the packages of Debian and Ubuntu.
 const (
 	debootstrapScripts = "/usr/share/debootstrap/scripts"
 	debianKeyring      = "/usr/share/keyrings/debian-archive-keyring.gpg"
 	ubuntuKeyring      = "/usr/share/keyrings/ubuntu-archive-keyring.gpg"
 )
 
-// aptSource is the release of the hosts and its mirror.
+// aptSource describes the release of the hosts and its mirror.
 type aptSource struct {
 	release    string   // such as bookworm or noble
 	mirror     string   // URL
@@ -36,7 +36,7 @@ type aptSource struct {
 	ubuntu     bool     // the foreign release is an Ubuntu release; false means Debian
 }
 
-// source returns the release and the mirror of hosts. They are this machine's, unless the options name another release.
+// source returns the release and the mirror for hosts. They are this machine's release and mirror unless the options name others.
 func source(ctx context.Context, o Options) (aptSource, error) {
 	src := aptSource{release: o.Release, mirror: o.Mirror, foreign: true}
 	if o.Mirror == "" {
@@ -66,8 +66,8 @@ func source(ctx context.Context, o Options) (aptSource, error) {
 	return src, nil
 }
 
-// releaseIndex returns the fields of a release's index. The fields only choose the arguments of debootstrap, which verifies the index's
-// signature.
+// releaseIndex returns the fields of a release's index. It doesn't verify the index's signature, because the fields only determine the arguments of
+// debootstrap, which does.
 func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error) {
 	address := strings.TrimSuffix(src.mirror, "/") + "/dists/" + src.release + "/InRelease"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -99,7 +99,7 @@ func releaseIndex(ctx context.Context, src aptSource) (map[string]string, error)
 	return fields, nil
 }
 
-// proxyOf returns apt's proxy for http, or the environment's proxy for other requests.
+// proxyOf returns apt's proxy for http requests, and the environment's proxy for other requests.
 func (src aptSource) proxyOf(req *http.Request) (*url.URL, error) {
 	if src.proxy != "" && req.URL.Scheme == "http" {
 		return url.Parse(src.proxy)
@@ -107,7 +107,7 @@ func (src aptSource) proxyOf(req *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(req)
 }
 
-// machineSource reads the release from os-release, and its mirror from apt.
+// machineSource returns this machine's release according to os-release, and its mirror according to apt.
 func machineSource(ctx context.Context) (aptSource, error) {
 	osRelease, err := os.ReadFile("/etc/os-release")
 	if err != nil {
@@ -130,7 +130,7 @@ func machineSource(ctx context.Context) (aptSource, error) {
 	return src, nil
 }
 
-// aptProxy returns apt's proxy for http, or "".
+// aptProxy returns the proxy that apt uses for http, or "".
 func aptProxy(ctx context.Context) string {
 	out, err := run(ctx, nil, "apt-config", "shell", "PROXY", "Acquire::http::Proxy")
 	if err != nil {
@@ -139,7 +139,7 @@ func aptProxy(ctx context.Context) string {
 	return shellValue(out, "PROXY")
 }
 
-// pickMirror returns the first mirror that has the release's component main, and the components of the release there that can hold the packages.
+// pickMirror returns the first mirror with the component main of a release, and those of the components main and universe that this mirror has.
 func pickMirror(targets, release string) (mirror string, components []string) {
 	for line := range strings.Lines(targets) {
 		f := strings.Fields(line)
@@ -158,7 +158,7 @@ func pickMirror(targets, release string) (mirror string, components []string) {
 	return mirror, components
 }
 
-// shellValue returns the value of KEY=value or KEY="value" in a file of such lines.
+// shellValue returns the value in a line KEY=value or KEY="value" of a text, or "" if there is no such line.
 func shellValue(text, key string) string {
 	for line := range strings.Lines(text) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), key+"="); ok {
@@ -168,7 +168,7 @@ func shellValue(text, key string) string {
 	return ""
 }
 
-// requireKeys sets the file with the keys that sign the release.
+// requireKeys sets the file with the keys that sign the release. It returns an error if the file can't be read.
 func (src *aptSource) requireKeys(file string) error {
 	pkg := "debian-archive-keyring"
 	switch {
@@ -194,7 +194,7 @@ func (src *aptSource) requireKeys(file string) error {
 func debootstrapArgs(src aptSource, dir string) []string {
 	args := []string{"--variant=minbase", "--components=" + strings.Join(src.components, ","), "--include=" + strings.Join(basePackages(), ",")}
 	if src.foreign {
-		// Otherwise debootstrap accepts a release without a valid signature if this machine has no key for it.
+		// Without this flag, debootstrap accepts a release without a valid signature if this machine has no keys for the release.
 		args = append(args, "--force-check-gpg", "--keyring="+src.keyring)
 	}
 	args = append(args, src.release, dir, src.mirror)

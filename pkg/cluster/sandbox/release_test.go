@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// mirror serves the first fields of a release's index, as archives do.
+// mirror starts a server for the index of a release, in the format of a real mirror.
 func mirror(t *testing.T, release, index string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,8 +25,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// upVar makes the test binary run Up with these options (JSON) instead of tests, so that a
-// test can kill it in the middle.
+// upVar is the environment variable that makes the test binary run Up with the options in it (JSON) instead of tests, so that a test can kill the
+// process while Up is running.
 const upVar = "SANDBOX_TEST_UP"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requireHosts skips the test if sandbox hosts can't be made, with the reason.
+// requireHosts skips the test, with the reason, if sandbox hosts can't be created.
 func requireHosts(t *testing.T) {
 	t.Helper()
 	tier.More(t, "sandbox hosts")
@@ -64,7 +64,7 @@ func requireHosts(t *testing.T) {
 	}
 }
 
-// trace holds the traces on the machine that a sandbox could leave.
+// trace holds everything on the machine that a sandbox could leave behind.
 type trace map[string][]string
 
 func machineTrace(t *testing.T, dir string) trace {
@@ -110,8 +110,8 @@ func machineTrace(t *testing.T, dir string) trace {
 	return tr.without(others(t, dir))
 }
 
-// assertAsBefore fails if a sandbox in dir has left traces, or removed traces that aren't its own. It compares the machine's settings only if no
-// other sandbox had changed them at either time. Other sandboxes may start or end at the same time.
+// assertAsBefore fails if a sandbox in dir has left traces, or has removed parts of other programs. It compares the machine's settings only if no
+// other sandbox had changed them at either time. Other sandboxes may start or end during the test.
 func assertAsBefore(t *testing.T, before trace, dir string) {
 	t.Helper()
 	others := regexp.MustCompile(`paictl|sandbox|\b[pv]b-`)
@@ -130,7 +130,7 @@ func assertAsBefore(t *testing.T, before trace, dir string) {
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
-// others matches names of the machine's other sandboxes, which may come and go during the test.
+// others returns a pattern for the names of the machine's other sandboxes, which may start or end during the test.
 func others(t *testing.T, dir string) *regexp.Regexp {
 	t.Helper()
 	st, err := readState(dir)
@@ -160,7 +160,7 @@ func (tr trace) without(re *regexp.Regexp) trace {
 	return tr
 }
 
-// testName returns a name that only this process uses, since other processes may run the same tests.
+// testName returns a sandbox name that only this process uses, because other processes may run the same tests.
 func testName() string { return fmt.Sprintf("t%d", os.Getpid()%1_000_000) }
 
 func testOptions(t *testing.T, kind Kind, hosts int) Options {
@@ -168,7 +168,7 @@ func testOptions(t *testing.T, kind Kind, hosts int) Options {
 	return Options{Dir: filepath.Join(t.TempDir(), "sandbox"), Name: testName(), Kind: kind, Hosts: hosts, Progress: func(s string) { t.Log(s) }}
 }
 
-// down removes a sandbox if there is one, and its directory.
+// down removes the sandbox in a directory, if one exists, and checks that the directory is removed.
 func down(t *testing.T, dir string) {
 	t.Helper()
 	s, err := Load(dir, func(s string) { t.Log(s) })
@@ -176,7 +176,7 @@ func down(t *testing.T, dir string) {
 		require.ErrorIs(t, err, ErrNone)
 		return
 	}
-	// The context must not be the test's, which has ended when a cleanup runs.
+	// Don't use the test's context itself, because it has ended when a cleanup runs.
 	require.NoError(t, s.Down(context.WithoutCancel(t.Context())))
 	assert.NoDirExists(t, dir)
 }
@@ -248,7 +248,7 @@ func TestSandboxesThatAreMadeAtOnceHaveSubnetsOfTheirOwn(t *testing.T) {
 		opts := testOptions(t, Light, 1)
 		opts.Name += fmt.Sprint(i)
 		go func() {
-			// This is the first part of Up; with hosts the test would only take longer.
+			// This is the first part of Up. Running all of Up would only make the test slower.
 			s := &Sandbox{}
 			err := os.MkdirAll(opts.Dir, 0o700)
 			if err == nil {
@@ -324,7 +324,7 @@ func TestUpKilledAnywhereIsCompletedByTheNextAndRemovedByDown(t *testing.T) {
 	requireHosts(t)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	// Together these moments interrupt every step: keys, network, disks, start, waiting.
+	// Together, these times interrupt all steps: keys, network, disks, start, waiting.
 	for kind, moments := range map[Kind][]time.Duration{Light: {50, 200, 400}, Full: {150, 450, 800}} {
 		for _, after := range moments {
 			t.Run(fmt.Sprintf("%s after %d ms", kind, after), func(t *testing.T) {

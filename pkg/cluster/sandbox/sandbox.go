@@ -1,6 +1,6 @@
-// Package sandbox makes hosts with their own address, sshd and systemd on one Linux
-// machine, or the API of a cluster with simulated nodes, and removes them without a trace.
-// In: a directory, a number. Out: hosts, their keys and a quick-start file for them.
+// Package sandbox makes hosts with their own address, sshd and systemd on one Linux machine, or the API of a cluster with simulated nodes, and
+// removes them without a trace.
+// In: a directory, a number of hosts. Out: the hosts, their keys and a quick-start file for them.
 package sandbox
 
 import (
@@ -17,38 +17,38 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Host is one machine of a sandbox.
+// Host is a host of a sandbox, or a simulated node.
 type Host struct {
 	Name    string     `json:"name"`
 	Address netip.Addr `json:"address"`
 	Kind    Kind       `json:"kind"`
-	// HostKey is the host's public key as a line of authorized_keys format.
+	// HostKey is the host's public key as a line in the format of authorized_keys.
 	HostKey string `json:"hostKey,omitempty"`
-	// Running is true if the host was powered on when its state was read.
+	// Running is true if the host was powered on when this value was read.
 	Running bool `json:"running"`
 }
 
-// Sandbox is a set of hosts on this machine.
+// Sandbox is a set of hosts, or a simulated cluster, on this machine.
 type Sandbox struct {
 	state    state
 	dir      string
 	progress func(string)
 	bound    bool // the sandbox's programs end with the thread that started them
-	// controllers selects the controllers that run; "" means all.
+	// controllers selects the controllers of kube-controller-manager; "" means all.
 	controllers string
-	// controllerQPS is the number of requests per second that kube-controller-manager may send; 0 means as many as the nodes need.
+	// controllerQPS is how many requests per second kube-controller-manager may send; 0 means as many as the nodes need.
 	controllerQPS int
-	// encryption is the API server's EncryptionConfiguration, or "" to use no encryption.
+	// encryption is the path of the API server's EncryptionConfiguration, or "" if there is no encryption.
 	encryption string
-	// lease is the duration of a simulated node's lease in seconds, see leaseFor. The lease and the number of requests that the controllers may
-	// send to the API server grow with the cluster.
+	// lease is the duration of a simulated node's lease in seconds, see leaseFor. It also determines how many requests the controllers may send, so
+	// both grow with the number of nodes.
 	lease int
 }
 
-// ErrNone is returned if a directory holds no sandbox.
+// ErrNone is the error if a directory contains no sandbox.
 var ErrNone = errors.New("no sandbox")
 
-// Load opens the sandbox in dir. If there is no sandbox, the error is ErrNone.
+// Load opens the sandbox in dir. If dir contains no sandbox, the error is ErrNone.
 func Load(dir string, progress func(string)) (*Sandbox, error) {
 	dir, err := absolute(dir)
 	if err != nil {
@@ -72,25 +72,25 @@ func (s *Sandbox) Dir() string { return s.dir }
 // Name returns the sandbox's name.
 func (s *Sandbox) Name() string { return s.state.Name }
 
-// APIOnly reports whether the sandbox is a control plane with simulated nodes, without hosts.
+// APIOnly reports whether the sandbox has no hosts, but only a control plane with simulated nodes.
 func (s *Sandbox) APIOnly() bool { return s.state.API != nil }
 
-// KeyFile returns the operator's private key, which every host accepts for root and pai.
+// KeyFile returns the path of the operator's private key, which every host accepts for root and pai.
 func (s *Sandbox) KeyFile() string { return filepath.Join(s.dir, "id_ed25519") }
 
-// KnownHosts returns the file with the hosts' public keys.
+// KnownHosts returns the path of the file with the hosts' public keys.
 func (s *Sandbox) KnownHosts() string { return filepath.Join(s.dir, "known_hosts") }
 
-// PasswordFile returns the file with the password of the user pai, which sudo asks for.
+// PasswordFile returns the path of the file with the password of the user pai, which sudo asks for.
 func (s *Sandbox) PasswordFile() string { return filepath.Join(s.dir, "pai-password") }
 
-// QuickStart returns the quick-start file for the hosts.
+// QuickStart returns the path of the quick-start file for the hosts.
 func (s *Sandbox) QuickStart() string { return filepath.Join(s.dir, "quick-start.yaml") }
 
-// Kubeconfig returns the kubeconfig of an API-only sandbox.
+// Kubeconfig returns the path of an API-only sandbox's kubeconfig.
 func (s *Sandbox) Kubeconfig() string { return filepath.Join(s.dir, "kubeconfig") }
 
-// SSHArgs returns the arguments of OpenSSH's client for a host. The caller may append a command.
+// SSHArgs returns the arguments with which OpenSSH's client connects to a host. The caller may append a command.
 func (s *Sandbox) SSHArgs(h Host, user string) []string {
 	return []string{"-F", "none", "-i", s.KeyFile(), "-o", "IdentitiesOnly=yes", "-o", "UserKnownHostsFile=" + s.KnownHosts(),
 		"-o", "GlobalKnownHostsFile=none", "-o", "StrictHostKeyChecking=yes", "-o", "LogLevel=ERROR",
@@ -123,7 +123,7 @@ func (s *Sandbox) Hosts() ([]Host, error) {
 	return hosts, nil
 }
 
-// Host returns the host with that name.
+// Host returns the host with a name, or an error if the sandbox has no such host.
 func (s *Sandbox) Host(name string) (Host, error) {
 	hosts, err := s.Hosts()
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Sandbox) Host(name string) (Host, error) {
 	return Host{}, hint.Errorf("its hosts are: "+strings.Join(s.Names(), ", "), "no host %q in the sandbox in %s", name, s.dir)
 }
 
-// Up makes the sandbox that the options describe, or completes an existing one. It can be run again after any interruption. It needs root on
+// Up creates the sandbox that the options describe, or completes an existing sandbox. It can be repeated after any interruption. It needs root on
 // Linux.
 func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	if err := opts.complete(); err != nil {
@@ -165,7 +165,7 @@ func Up(ctx context.Context, opts Options) (*Sandbox, error) {
 	return s, s.up(ctx, opts)
 }
 
-// removeIfEmpty removes the directory of a sandbox that wasn't created.
+// removeIfEmpty removes the directory of a sandbox whose state was never written.
 func removeIfEmpty(dir string) {
 	if !exists(filepath.Join(dir, stateFile)) {
 		_ = os.Remove(filepath.Join(dir, lockFile))
@@ -198,8 +198,8 @@ func (s *Sandbox) up(ctx context.Context, opts Options) error {
 	return s.start(ctx, s.Names())
 }
 
-// chooseBase sets the image that all hosts of the sandbox share. The image never changes while hosts exist, since their disks hold only the
-// differences from it.
+// chooseBase sets the base image that all hosts of the sandbox share. The image never changes while hosts exist, because their disks contain only the
+// differences from the image.
 func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	if s.state.Base != "" && exists(s.state.Base) {
 		return nil
@@ -229,8 +229,8 @@ func (s *Sandbox) chooseBase(ctx context.Context, opts Options) error {
 	return s.save()
 }
 
-// openOrCreate reads the sandbox in the directory, or records a new one. It records a sandbox before it makes any part, so that Down finds the
-// sandbox after any interruption.
+// openOrCreate opens the sandbox in the directory, or writes the state of a new sandbox. The state is written before any part is created, so that
+// Down finds the sandbox after any interruption.
 func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	s := &Sandbox{dir: opts.Dir, progress: opts.Progress}
 	var err error
@@ -269,7 +269,7 @@ func openOrCreate(ctx context.Context, opts Options) (*Sandbox, error) {
 	return s, s.bridgeUp(ctx) // the bridge shows other processes that the subnet is in use
 }
 
-// refuseRemains returns an error if dir belonged to a sandbox whose files were deleted: its hosts still run, on disks that no longer exist.
+// refuseRemains returns an error if dir belonged to a sandbox whose files were deleted, because its hosts still run on disks that no longer exist.
 func refuseRemains(ctx context.Context, dir string) error {
 	_, err := Salvage(ctx, dir, nil)
 	if errors.Is(err, ErrNone) {

@@ -8,12 +8,13 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
-// settings are the settings of one service, as in services-configuration.yaml.
+// settings holds the settings of one service, as in services-configuration.yaml.
 type settings = map[string]any
 
 const whyOff = "The bundle has no image of it, and none can be built from modules of source. For it take a\nbundle of \"paictl bundle fetch\", or name an image that a registry has; then enable it."
 
-// servicesOf returns the images of a bundle by the services that run them (see bundle.ServiceSections), with settings that fit a sandbox.
+// servicesOf returns a section with settings for each service whose image is in the bundle (see bundle.ServiceSections). The settings are adapted to
+// a sandbox.
 func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	sections := bundle.ServiceSections(images)
 	if sections == nil {
@@ -40,8 +41,8 @@ func servicesOf(images []bundle.Artifact) (*yaml.Node, error) {
 	return node, nil
 }
 
-// fitting returns the settings for hosts that share the two processors of a machine, and its clock: hosts can't set the clock, so the alert about
-// it would never end.
+// fitting returns settings for hosts that share the two processors of a machine. The hosts also share the machine's clock and can't set it, so the
+// alert about the clock is disabled, because it would never end.
 func fitting() map[string]settings {
 	requests := func(cpu, memory string) settings {
 		return settings{"requests": settings{"cpu": cpu, "memory": memory}}
@@ -62,8 +63,7 @@ func fitting() map[string]settings {
 	}
 }
 
-// bundledServices reads the manifest of the sandbox's bundle. Without a bundle, or if it can't be opened,
-// the quick-start file names no images.
+// bundledServices returns the sections for the images in the sandbox's bundle. It returns nil without a bundle, or if the bundle can't be opened.
 func (s *Sandbox) bundledServices() (*yaml.Node, error) {
 	if s.state.Bundle == "" {
 		return nil, nil

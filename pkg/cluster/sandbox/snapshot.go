@@ -12,13 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Snapshot is etcd's database of a cluster.
+// Snapshot is a snapshot of a cluster's etcd database.
 type Snapshot struct {
-	// File is a file of "etcdctl snapshot save"; Encryption is the API server's EncryptionConfiguration, or "" without encryption.
+	// File is the path of a file that "etcdctl snapshot save" has written. Encryption is the path of the API server's EncryptionConfiguration, or ""
+	// if the data isn't encrypted.
 	File, Encryption string
 }
 
-// restore makes etcd's data from a snapshot with the etcd tool of the bundle.
+// restore creates etcd's data from a snapshot, with etcdutl from the bundle.
 func (s *Sandbox) restore(ctx context.Context, from *Snapshot) error {
 	dir := s.state.Bundle
 	if dir == "" {

@@ -21,20 +21,20 @@ const (
 	stateVersion = 1
 )
 
-// state is the stored state of a sandbox. It doesn't store whether a part exists or runs, which is checked each time, so that the file can't be
-// wrong after a crash.
+// state is the stored state of a sandbox. It doesn't record whether a part exists or is running. This is determined each time, so that the file can't
+// be wrong after a crash.
 type state struct {
 	Version int          `json:"version"`
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind,omitempty"`
 	Subnet  netip.Prefix `json:"subnet,omitzero"`
-	// Pods and Services are the networks that the quick-start file proposes. They never change once they are chosen, because a cluster may use
+	// Pods and Services are the networks that the quick-start file proposes. They never change after they have been chosen, because a cluster may use
 	// them.
 	Pods     netip.Prefix `json:"pods,omitzero"`
 	Services netip.Prefix `json:"services,omitzero"`
 	Bundle   string       `json:"bundle,omitempty"`
 	Base     string       `json:"base,omitempty"`
-	// Foreign is the release of the hosts if it isn't this machine's.
+	// Foreign is the release of the hosts if it differs from this machine's release.
 	Foreign *foreignRelease `json:"foreign,omitempty"`
 	Hosts   []Host          `json:"hosts,omitempty"`
 	API     *apiState       `json:"api,omitempty"`
@@ -47,10 +47,10 @@ type foreignRelease struct {
 	Components []string `json:"components"`
 }
 
-// gateway returns the machine's address on the sandbox's bridge.
+// gateway returns the address of this machine on the sandbox's bridge.
 func (st state) gateway() netip.Addr { return st.Subnet.Addr().Next() }
 
-// mirror names the mirror of the hosts' release.
+// mirror describes the mirror of the hosts' release.
 func (st state) mirror() string {
 	if st.Foreign == nil {
 		return "of this machine"
@@ -58,7 +58,7 @@ func (st state) mirror() string {
 	return st.Foreign.Mirror
 }
 
-// agree returns an error if options contradict the existing sandbox.
+// agree returns an error if the options contradict the existing sandbox.
 func (st state) agree(o Options) error {
 	differs := func(what, have, want string) error {
 		return hint.Errorf("remove it first (paictl sandbox down --dir "+hint.Quote(o.Dir)+"), or give another --dir and --name",
@@ -110,22 +110,22 @@ func (s *Sandbox) save() error {
 	return nil
 }
 
-// writeFile replaces a file atomically, so that an interruption leaves either the old file or the new one.
+// writeFile replaces a file atomically, so that an interruption leaves either the old or the new file.
 func writeFile(path string, b []byte, mode os.FileMode) error {
 	return renameio.WriteFile(path, b, mode, renameio.IgnoreUmask())
 }
 
-// LockedError reports that another paictl works on the same sandbox.
+// LockedError means that another paictl is changing the sandbox.
 type LockedError struct{ Dir string }
 
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("another paictl is changing the sandbox in %s", e.Dir)
 }
 
-// ExitCode returns the exit code of a lock held by another run.
+// ExitCode returns the exit code for a lock that another run holds.
 func (e *LockedError) ExitCode() int { return 5 }
 
-// lock locks the directory against other runs; the lock ends with the process.
+// lock locks the directory against other runs. If the process ends, the lock ends as well.
 func lock(dir string) (unlock func(), err error) {
 	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 	ok, err := l.TryLock()

@@ -13,22 +13,22 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ledgerPath is the record of kernel settings that the machine's sandboxes have raised. The sandboxes share the settings, so the last one that
-// goes down restores them. After a boot, /run is empty and the settings have their defaults.
+// ledgerPath is the file that records which kernel settings the machine's sandboxes have raised. The sandboxes share the settings, so the last
+// sandbox that is removed restores them. After a boot, /run is empty and the settings have their defaults.
 const ledgerPath = "/run/paictl/sandbox-sysctls.json"
 
-// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual limit of 128, which all hosts of all sandboxes share, is
-// enough for eight hosts that only run systemd.
+// inotifyInstances is enough for a hundred hosts with kubelet and containerd. The usual limit of 128, which all hosts of all sandboxes share, is only
+// enough for eight hosts that run only systemd.
 const inotifyInstances = 8192
 
-// ledger records the original settings, and which sandboxes (by directory) need changed settings.
+// ledger records the original values of settings, and the directories of the sandboxes that need the changed values.
 type ledger struct {
 	Original map[string]string   `json:"original"` // path below /proc/sys → value before
 	Users    map[string][]string `json:"users"`    // path below /proc/sys → directories
 }
 
-// raiseSysctls raises each setting to at least the wanted value. If the machine doesn't allow a change, the result is only a warning, because the
-// setting merely limits the number of hosts.
+// raiseSysctls raises each setting to at least the wanted value. If the machine doesn't allow a change, raiseSysctls only warns, because the setting
+// merely limits the number of hosts.
 func raiseSysctls(dir string, want map[string]int, progress func(string)) error {
 	return withLedger(func(l *ledger) error {
 		for key, value := range want {
@@ -41,7 +41,7 @@ func raiseSysctls(dir string, want map[string]int, progress func(string)) error 
 			if n, err := strconv.Atoi(now); err == nil && n >= value {
 				continue
 			}
-			// The record must be on disk before the setting changes.
+			// Write the record to the disk before the setting changes.
 			if err := l.save(); err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ func raiseSysctls(dir string, want map[string]int, progress func(string)) error 
 	})
 }
 
-// restoreSysctls restores each setting that no other sandbox needs.
+// restoreSysctls restores the settings that no other sandbox needs.
 func restoreSysctls(dir string) error {
 	return withLedger(func(l *ledger) error {
 		for key, original := range l.release(dir) {
@@ -77,13 +77,13 @@ func (l *ledger) use(key, now, dir string) {
 	l.Users[key] = append(l.Users[key], dir)
 }
 
-// release removes a directory from all users and returns the settings that have no user left, with their original values.
+// release removes a directory from all settings, and returns the settings that no sandbox needs any longer, with their original values.
 func (l *ledger) release(dir string) map[string]string {
 	free := map[string]string{}
 	for key, users := range l.Users {
 		var rest []string
 		for _, d := range users {
-			// A sandbox whose directory is gone can't release the setting itself.
+			// Also remove sandboxes whose directories no longer exist, because they can't release the setting themselves.
 			if d != dir && exists(filepath.Join(d, stateFile)) {
 				rest = append(rest, d)
 			}
@@ -105,7 +105,7 @@ func (l *ledger) save() error {
 	return writeFile(ledgerPath, b, 0o600)
 }
 
-// withLedger reads the record, lets f change it, and writes it, under a lock.
+// withLedger reads the record, lets f change it, and writes it back. It holds a lock during this time.
 func withLedger(f func(*ledger) error) error {
 	if err := os.MkdirAll(filepath.Dir(ledgerPath), 0o755); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// removeTree removes a directory and its content. It returns an error if the directory contains a mount, because the mounted files belong to
-// another program.
+// removeTree removes a directory and its content. It returns an error if a file system is mounted in the directory, because the mounted files belong
+// to another program.
 func removeTree(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil && !os.IsNotExist(err) {

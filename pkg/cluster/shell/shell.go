@@ -1,5 +1,5 @@
 // Package shell quotes text for POSIX shell scripts that run on hosts.
-// In: any text. Out: words that a shell takes literally.
+// In: any text. Out: words that a shell doesn't interpret.
 package shell
 
 import (
@@ -8,15 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Quote quotes s as a single word.
+// Quote returns s quoted as a single word.
 func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// Word quotes s only if it isn't a plain word. It is meant for commands that people read.
+// Word returns s, quoted only if it isn't a plain word. It is for commands that people read.
 func Word(s string) string { return hint.Quote(s) }
 
-// QuoteAll quotes each of ss as one word.
+// QuoteAll returns the elements of ss, each quoted as a single word and separated by spaces.
 func QuoteAll(ss []string) string {
 	out := make([]string, len(ss))
 	for i, s := range ss {

@@ -2,43 +2,43 @@ package sshtest
 
 import "time"
 
-// When is the point of a command where the connection is cut.
+// When is the time at which the connection of a command is cut.
 type When int
 
-// The points of a command where its connection is cut.
+// The times at which the connection of a command can be cut.
 const (
 	Never When = iota
-	// BeforeExec: the command does not start.
+	// BeforeExec means that the command doesn't start.
 	BeforeExec
-	// MidTransfer: half of the script has arrived; none of its commands may have run.
+	// MidTransfer means that half of the script has arrived. None of its commands may have run.
 	MidTransfer
-	// MidRun: the script has started, or is about to start.
+	// MidRun means that the script has started or is about to start.
 	MidRun
-	// AfterExec: the command has finished and taken effect, but the result isn't sent.
+	// AfterExec means that the command has finished and taken effect, but its result isn't sent.
 	AfterExec
 )
 
-// Fault is the faulty behaviour of a server.
+// Fault describes how a server misbehaves.
 type Fault struct {
-	// DropDials closes the first connections before a byte is sent (MaxStartups).
+	// DropDials is how many connections are closed before a byte is sent, as by MaxStartups.
 	DropDials int
-	// HangBanner accepts connections and sends no banner.
+	// HangBanner means that the server accepts connections but sends no banner.
 	HangBanner bool
-	// RefuseAuth rejects every login.
+	// RefuseAuth means that the server rejects every login.
 	RefuseAuth bool
 	// Silent means that the server doesn't reply to keepalives.
 	Silent bool
-	// Delay is added before each command.
+	// Delay is a time that the server waits before each command.
 	Delay time.Duration
-	// Exec is the number of the command whose connection is cut, counted from 1 over all connections since SetFault. When is the point within that
+	// Exec is the number of the command whose connection is cut, counted from 1 over all connections since SetFault. When is the time during that
 	// command.
 	Exec int
 	When When
-	// Then is called after the cut; it may be nil.
+	// Then is called after the cut. It may be nil.
 	Then func()
 }
 
-// SetFault replaces the fault; the count of commands starts again.
+// SetFault replaces the server's fault and restarts the count of commands.
 func (s *Server) SetFault(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *Server) faultNow() Fault {
 	return s.fault
 }
 
-// nextExec counts a command and returns the point where its connection is cut.
+// nextExec counts a command, and returns the current fault and when to cut the command's connection.
 func (s *Server) nextExec() (Fault, When) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,7 @@ func (s *Server) nextExec() (Fault, When) {
 	return s.fault, Never
 }
 
-// ExecCount returns the number of commands since SetFault or the start. An upload's SFTP
-// session counts as one.
+// ExecCount returns the number of commands since SetFault or the start. The SFTP session of an upload counts as a command.
 func (s *Server) ExecCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

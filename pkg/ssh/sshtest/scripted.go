@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// Step is a script that a fake host expects, and its result.
+// Step describes an expected script and its result.
 type Step struct {
-	// Match selects the script: a regular expression for its body.
+	// Match is a regular expression that the script's body must match.
 	Match string
-	// Stdout, Stderr and Exit are the result.
+	// Stdout, Stderr and Exit are the script's result.
 	Stdout, Stderr string
 	Exit           int
-	// Func, if set, makes the result instead. It gets the body.
+	// Func, if set, is called with the script's body to produce the result instead.
 	Func func(e *Exec, body string) int
-	// Times limits how often the step is used; zero means without limit.
+	// Times limits how often the step can be used; zero means no limit.
 	Times int
 }
 
-// scripted returns results for the expected commands.
+// scripted is a handler that returns the results of steps.
 type scripted struct {
 	t     testing.TB
 	mu    sync.Mutex
@@ -36,7 +36,7 @@ type step struct {
 	used  int
 }
 
-// Scripted returns a handler that responds to a script with the first matching step, and fails the test if no step matches.
+// Scripted returns a handler that returns the result of the first step that matches a script. The test fails if no step matches.
 func Scripted(t testing.TB, steps ...Step) Handler {
 	t.Helper()
 	h := &scripted{t: t}
@@ -50,7 +50,7 @@ func Scripted(t testing.TB, steps ...Step) Handler {
 	return h
 }
 
-// Exec responds to one script.
+// Exec returns the result of the step for a script.
 func (h *scripted) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.refuse(e, "an SFTP session")

@@ -1,6 +1,6 @@
-// Package sshtest is a machine for tests: an SSH server inside the test's process.
-// In: accounts, a handler for commands, and faults. Out: a Target to dial and the received commands.
-// No protocol is simulated; package ssh can't distinguish it from OpenSSH.
+// Package sshtest provides a machine for tests: an SSH server in the process of the test.
+// In: accounts, a handler for commands, and faults. Out: a Target to dial, and the received commands. The SSH protocol isn't simulated, so package
+// ssh can't distinguish the server from OpenSSH.
 package sshtest
 
 import (
@@ -22,53 +22,52 @@ import (
 	"github.com/openpai/paictl/pkg/ssh"
 )
 
-// Config configures a server. The zero value admits everyone as root and rejects every command.
+// Config configures a server. The zero value accepts everyone as root and rejects every command.
 type Config struct {
-	// Name is the machine's name in Target; the address if empty.
+	// Name is the machine's name in Target. The default is the address.
 	Name string
-	// User may log in; everyone if empty, and Target then names root.
+	// User is the only user who may log in. If it is empty, all users may, and Target contains root.
 	User string
-	// Password, or one of Keys, admits the user. Without either, the server asks for no credentials.
+	// Password and Keys are the accepted credentials. If both are empty, the server requires no credentials.
 	Password string
 	Keys     []cssh.PublicKey
-	// KeyboardInteractive asks for Password by that method only.
+	// KeyboardInteractive means that the server accepts Password only by the method keyboard-interactive.
 	KeyboardInteractive bool
-	// Expired asks for a new password after Password, as PAM does.
+	// Expired means that the server requests a new password after Password, as PAM does.
 	Expired bool
-	// HostKeys identify the server; one ed25519 key is made if empty.
+	// HostKeys are the keys of the server. If it is empty, an ed25519 key is created.
 	HostKeys []cssh.Signer
-	// Sudo configures sudo for users other than root; if nil, they need no
-	// password.
+	// Sudo configures sudo for users other than root. If it is nil, they need no password.
 	Sudo *Sudo
-	// MaxSessions limits open sessions per connection, as sshd does; zero means no limit.
+	// MaxSessions limits the number of open sessions per connection, as in sshd; zero means no limit.
 	MaxSessions int
 	// NoForwarding means that the server can't be a jump host.
 	NoForwarding bool
-	// Handler runs the commands; nil rejects everything and fails the test.
+	// Handler runs the commands. If it is nil, the server rejects all commands and the test fails.
 	Handler Handler
-	// Fault is the initial fault; see SetFault.
+	// Fault is the server's initial fault; see SetFault.
 	Fault Fault
 }
 
-// Sudo is how a server's sudo behaves.
+// Sudo configures the behavior of a server's sudo.
 type Sudo struct {
 	// Password is the password that sudo requires; "" means NOPASSWD.
 	Password string
-	// Deny is printed instead, and sudo ends with ExitCode, or 1.
+	// Deny, if set, is the message that sudo prints instead of running the command. sudo then exits with ExitCode, or with 1 if ExitCode is zero.
 	Deny     string
 	ExitCode int
-	// Shell is the text that a login shell that rejects every command prints on standard output, before sudo runs.
+	// Shell, if set, is the message of a login shell that rejects all commands. The shell prints it to standard output before sudo runs.
 	Shell string
 }
 
 // Handler runs the commands of sessions.
 type Handler interface {
-	// Exec runs a command and returns its exit code. It returns soon after ctx or Stdin has ended.
-	// The server has already handled sudo.
+	// Exec runs a command and returns its exit code. It must return soon after ctx or Stdin has ended. The server itself emulates sudo before it
+	// calls Exec.
 	Exec(ctx context.Context, e *Exec) int
 }
 
-// Server is one machine.
+// Server is an SSH server that represents one machine.
 type Server struct {
 	t        testing.TB
 	c        Config
@@ -90,18 +89,18 @@ type Server struct {
 	serving   sync.WaitGroup // connections and the accept loop
 }
 
-// Record is a command that a server was asked to run.
+// Record describes a command that a server has received.
 type Record struct {
-	// Line is the command line, as a process list would show it.
+	// Line is the command line, as other users could see it in a list of processes.
 	Line string
-	// Root means that it requested root rights, by login or by sudo.
+	// Root means that the command runs as root, because of the login or by sudo.
 	Root bool
-	// Body is the script, if the command was one and arrived completely.
+	// Body is the body of the script, if the command runs a script that has arrived completely.
 	Body string
 	Held bool
 }
 
-// NewServer starts a machine on a free port of 127.0.0.1. It stops with the test.
+// NewServer starts a server on a free port of 127.0.0.1. The server stops when the test ends.
 func NewServer(t testing.TB, c Config) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +122,7 @@ func NewServer(t testing.TB, c Config) *Server {
 	return s
 }
 
-// NewKey makes an ed25519 key.
+// NewKey creates an ed25519 key.
 func NewKey(t testing.TB) cssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -137,10 +136,10 @@ func NewKey(t testing.TB) cssh.Signer {
 	return signer
 }
 
-// Addr returns host:port.
+// Addr returns the server's host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Target returns how to reach the server, with its password if it has one.
+// Target returns a Target for the server, with the password if the server has one.
 func (s *Server) Target() ssh.Target {
 	t := ssh.Target{Name: s.c.Name, Address: s.host, Port: s.port, User: s.user(), Password: secret.String(s.c.Password)}
 	if s.c.Sudo != nil {
@@ -168,21 +167,21 @@ func (s *Server) Execs() []Record {
 	return append([]Record(nil), s.execs...)
 }
 
-// Dials returns the number of connections so far.
+// Dials returns the number of connections that the server has accepted so far.
 func (s *Server) Dials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dials
 }
 
-// Passwords returns the passwords that were typed at sudo's prompt so far.
+// Passwords returns the passwords that sudo has received so far.
 func (s *Server) Passwords() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.sudoSeen...)
 }
 
-// Wait returns when all commands have ended, even those whose connection was interrupted.
+// Wait waits until all commands have ended, including commands whose connection was cut.
 func (s *Server) Wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +190,7 @@ func (s *Server) Wait() {
 	}
 }
 
-// begin counts a session that starts, and end one that ends.
+// begin counts a session that starts. end removes it from the count.
 func (s *Server) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +205,7 @@ func (s *Server) end() {
 	}
 }
 
-// Drop cuts all connections, as a network failure does.
+// Drop cuts all connections, as a failure of the network does.
 func (s *Server) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *Server) Drop() {
 	}
 }
 
-// Close stops the machine and waits until its commands exit.
+// Close stops the server and waits until its commands have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -275,7 +274,7 @@ func (s *Server) drop(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// serve runs one connection.
+// serve handles one connection.
 func (s *Server) serve(nc net.Conn) {
 	_ = nc.SetDeadline(time.Now().Add(2 * time.Minute))
 	sc, channels, requests, err := cssh.NewServerConn(nc, s.config)
@@ -297,7 +296,7 @@ func (s *Server) serve(nc net.Conn) {
 	}
 }
 
-// global replies to keepalives, unless the fault is to be silent.
+// global replies to keepalives, unless the server's fault is Silent.
 func (s *Server) global(requests <-chan *cssh.Request) {
 	for r := range requests {
 		if r.WantReply && !s.faultNow().Silent {

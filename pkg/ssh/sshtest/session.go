@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// link is one connection of a server.
+// link is a client's connection to a server.
 type link struct {
 	s    *Server
 	nc   net.Conn
@@ -25,10 +25,10 @@ type link struct {
 	sessions int
 }
 
-// Exec is one command, after sudo.
+// Exec is a command to run, without sudo.
 type Exec struct {
 	Server *Server
-	// Line is what to run: "exec sh -s", or the start of an SFTP server.
+	// Line is the command line: "exec sh -s", or a command that starts an SFTP server.
 	Line string
 	// SFTP means that the session uses the SFTP protocol.
 	SFTP bool
@@ -40,8 +40,8 @@ type Exec struct {
 	record int // index of the server's record
 }
 
-// Script reads the program and returns the body of the script, whether it is
-// held, and an error if the transfer was interrupted.
+// Script reads the program from Stdin, and returns the body of the script and whether the script is held. It returns an error if the transfer was
+// interrupted.
 func (e *Exec) Script() (body string, held bool, err error) {
 	in := bufio.NewReader(e.Stdin)
 	e.Stdin = in // with the bytes after the program
@@ -56,7 +56,7 @@ func (e *Exec) Script() (body string, held bool, err error) {
 	return body, held, err
 }
 
-// note completes the record of the command.
+// note adds the body of the script to the command's record.
 func (e *Exec) note(body string, held bool) {
 	e.Server.mu.Lock()
 	defer e.Server.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *Exec) note(body string, held bool) {
 	r.Body, r.Held = body, held
 }
 
-// session accepts or rejects one session and serves it in the background.
+// session accepts or rejects a session, and handles it in the background.
 func (l *link) session(nch cssh.NewChannel) {
 	l.mu.Lock()
 	if l.s.c.MaxSessions > 0 && l.sessions >= l.s.c.MaxSessions {
@@ -89,7 +89,7 @@ func (l *link) session(nch cssh.NewChannel) {
 	}()
 }
 
-// requests waits for the one request that starts something.
+// requests waits for the request that starts a command, and rejects other requests.
 func (l *link) requests(ch cssh.Channel, requests <-chan *cssh.Request) {
 	for r := range requests {
 		var line string
@@ -110,7 +110,7 @@ func (l *link) requests(ch cssh.Channel, requests <-chan *cssh.Request) {
 	}
 }
 
-// command runs one command, with its faults.
+// command runs a command with the server's faults.
 func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <-chan *cssh.Request) {
 	fault, when := l.s.nextExec()
 	cut := sync.OnceFunc(func() {
@@ -157,7 +157,7 @@ func (l *link) command(ch cssh.Channel, r *cssh.Request, line string, requests <
 	_, _ = ch.SendRequest("exit-status", false, cssh.Marshal(struct{ Status uint32 }{uint32(code)}))
 }
 
-// exec records a command.
+// exec parses and records a command.
 func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	e := &Exec{Server: l.s, Line: line, Root: l.root, Stdin: ch, Stdout: ch, Stderr: ch.Stderr()}
 	if kind == "subsystem" {
@@ -180,7 +180,7 @@ func (l *link) exec(ch cssh.Channel, kind, line string) (*Exec, error) {
 	return e, nil
 }
 
-// sudo emulates sudo if the command line contains it; ok reports whether the command may start.
+// sudo emulates sudo if the command line uses it. ok reports whether the command may start; otherwise code is its exit code.
 func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	c, err := wire.ParseCommand(line)
 	if err != nil || !c.Sudo {
@@ -223,7 +223,7 @@ func (l *link) sudo(e *Exec, line string) (code int, ok bool) {
 	return 0, true
 }
 
-// readLine reads up to a newline and not a byte further, as sudo does.
+// readLine reads a line without reading any byte after the newline, as sudo does.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	b := make([]byte, 1)
@@ -238,7 +238,7 @@ func readLine(r io.Reader) (string, error) {
 	}
 }
 
-// handler returns the configured handler, or a handler that rejects everything.
+// handler returns the configured handler, or a handler that rejects all commands.
 func (s *Server) handler() Handler {
 	if s.c.Handler != nil {
 		return s.c.Handler
@@ -246,11 +246,11 @@ func (s *Server) handler() Handler {
 	return Scripted(s.t)
 }
 
-// sftpCut is how many bytes of an SFTP session are sent before it is interrupted.
+// sftpCut is how many bytes of an SFTP session are transferred before the connection is cut.
 const sftpCut = 16 << 10
 
-// cutInput ends the input of a command as a fault requires: in the middle of the script, or right after the script. An SFTP session is interrupted
-// during its handshake or its data.
+// cutInput returns the input of a command, which ends when the fault requires it: in the middle of the script or right after the script. For an SFTP
+// session, it ends during the data or during the handshake.
 func cutInput(e *Exec, when When, cut func()) io.Reader {
 	if when != MidTransfer && when != MidRun {
 		return e.Stdin
@@ -277,7 +277,7 @@ func cutInput(e *Exec, when When, cut func()) io.Reader {
 	return pr
 }
 
-// forward makes the server a jump host.
+// forward forwards a connection to another host, so that the server can be a jump host.
 func (s *Server) forward(nch cssh.NewChannel) {
 	var to struct {
 		Host       string

@@ -15,24 +15,23 @@ import (
 	"github.com/openpai/paictl/pkg/ssh/internal/wire"
 )
 
-// Shell runs scripts for real, with /bin/sh of this machine, and files over SFTP, below
-// Root only. Scripts that address files as "${PAICTL_ROOT:-}/etc/…" stay below Root.
+// Shell is a handler that runs scripts with the real /bin/sh of this machine. It provides files over SFTP only below Root. Scripts that address files
+// as "${PAICTL_ROOT:-}/etc/…" only access files below Root.
 type Shell struct {
-	// Root is the root folder of the host's file system. It is in the environment as PAICTL_ROOT.
+	// Root is the root folder of the host's file system. The environment variable PAICTL_ROOT contains it.
 	Root string
-	// Path is put before the PATH of the test, for stubs of programs.
+	// Path lists folders that come before the PATH of the test, for stubs of programs.
 	Path []string
-	// Env is added to the environment, as KEY=value.
+	// Env lists further environment variables, as KEY=value.
 	Env []string
-	// Sh is the shell to use instead of /bin/sh, such as "busybox sh".
+	// Sh is the command of the shell that is used instead of /bin/sh, such as "busybox sh".
 	Sh string
-	// Corrupt, if set, changes the bytes that are written over SFTP, to simulate a bad network. It gets
-	// the path and the bytes at an offset.
+	// Corrupt, if set, changes the bytes that are written over SFTP, to simulate a bad network. It receives the path and the bytes at an offset.
 	Corrupt func(path string, offset int64, b []byte)
 }
 
-// Exec runs one command in a separate process group. It returns when the process has
-// ended; like sshd, it ends the process's input with the connection and doesn't kill the process.
+// Exec runs a command in its own process group, and returns when the process has ended. Like sshd, it closes the process's input when the connection
+// ends, and doesn't kill the process.
 func (h Shell) Exec(_ context.Context, e *Exec) int {
 	if e.SFTP {
 		return h.sftp(e)
@@ -62,14 +61,14 @@ func (h Shell) Exec(_ context.Context, e *Exec) int {
 	return exitCode(cmd.Wait())
 }
 
-// environment returns the environment of the test, with HOME and the path replaced.
+// environment returns the environment of commands: the test's PATH after the folders in h.Path, HOME, PAICTL_ROOT, TMPDIR, and h.Env.
 func (h Shell) environment() []string {
 	path := strings.Join(append(append([]string(nil), h.Path...), os.Getenv("PATH")), ":")
 	env := []string{"PATH=" + path, "HOME=" + h.Root, "PAICTL_ROOT=" + h.Root, "TMPDIR=" + os.TempDir()}
 	return append(env, h.Env...)
 }
 
-// exitCode returns the exit status that sshd would report: 128 and the signal for a process that was killed.
+// exitCode returns the exit status that sshd would report. For a process that was killed by a signal, this is 128 plus the number of the signal.
 func exitCode(err error) int {
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return 0
@@ -84,7 +83,7 @@ func exitCode(err error) int {
 	return ended.ExitCode()
 }
 
-// scriptNoter records the script's body as soon as it is complete.
+// scriptNoter is a reader that records the body of the script as soon as the script is complete.
 type scriptNoter struct {
 	e       *Exec
 	r       io.Reader

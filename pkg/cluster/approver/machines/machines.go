@@ -1,8 +1,8 @@
 // Package machines defines the ConfigMap with the addresses of a cluster's machines.
 // In: names and addresses of the layout. Out: the data of the ConfigMap, and its parsed content.
 //
-// "cluster up" writes it and pai-csr-approver reads it. The addresses in a Node object can't be used, because the node itself writes
-// them.
+// "cluster up" writes the ConfigMap, and pai-csr-approver reads it. The addresses in a Node object can't be used instead, because the node itself
+// writes them.
 package machines
 
 import (
@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// The ConfigMap. Its keys are the names of nodes, its values their addresses, separated by commas.
+// The namespace and name of the ConfigMap. Its keys are the names of nodes, and its values are the nodes' addresses, separated by commas.
 const (
 	Namespace = "kube-system"
 	Name      = "paictl-machines"
 )
 
-// Value returns the text for a machine's key.
+// Value returns the ConfigMap's value for a machine with these addresses.
 func Value(addresses ...string) string { return strings.Join(addresses, ",") }
 
-// Addresses parses such a value.
+// Addresses parses a value of the ConfigMap.
 func Addresses(value string) ([]netip.Addr, error) {
 	var out []netip.Addr
 	for _, text := range strings.Split(value, ",") {
@@ -34,7 +34,7 @@ func Addresses(value string) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// Difference summarizes how the current content differs from the desired one; "" if it doesn't.
+// Difference summarizes how the current content differs from the desired content. It returns "" if they are equal.
 func Difference(want, have map[string]string) string {
 	var added, gone, changed []string
 	for name, w := range want {
@@ -64,7 +64,7 @@ func Difference(want, have map[string]string) string {
 	return strings.Join(out, ", ")
 }
 
-// some lists the first few names, and the number of the others.
+// some returns the first few names as text, and how many names follow.
 func some(names []string) string {
 	const most = 3
 	text := strings.Join(names[:min(most, len(names))], ", ")

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// onOpenSSH returns a folder of this machine behind its own sshd, whose SFTP server is OpenSSH's.
+// onOpenSSH returns a target in a folder of this machine, through an sshd that it starts, with OpenSSH's SFTP server.
 func onOpenSSH(t *testing.T) kept {
 	t.Helper()
 	tier.More(t, "a real sshd")

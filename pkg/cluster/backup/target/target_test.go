@@ -25,15 +25,15 @@ import (
 
 var at = time.Date(2026, 11, 27, 2, 0, 0, 0, time.UTC)
 
-// kept is a place of backups, and further properties for the tests.
+// kept is a target, with the properties that the tests need.
 type kept struct {
 	target.Target
 	place string
-	// names returns all files in the target, including files that aren't backups.
+	// names returns the names of all files in the target, including files that aren't backups.
 	names func(t *testing.T) []string
 }
 
-// places returns the kinds of targets that this machine can offer.
+// places returns functions that make a target of each kind.
 func places() map[string]func(t *testing.T) kept {
 	return map[string]func(t *testing.T) kept{
 		"a folder": func(t *testing.T) kept {
@@ -57,7 +57,7 @@ func open(t *testing.T, place, dir string, o target.Options) kept {
 	return kept{Target: to, place: place, names: func(t *testing.T) []string { return below(t, dir) }}
 }
 
-// below returns the files and folders below a folder.
+// below returns the relative paths of all files and folders below a folder.
 func below(t *testing.T, dir string) []string {
 	t.Helper()
 	var out []string
@@ -77,7 +77,7 @@ func dialling(client *ssh.Client, to ssh.Target) func(target.Machine) (*ssh.Clie
 	}
 }
 
-// onServer returns a folder of a machine in this process.
+// onServer returns a target on an SSH server that runs in this process.
 func onServer(t *testing.T) (kept, *sshtest.Server) {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,7 +158,7 @@ func TestAMachineIsAskedOverOneConnection(t *testing.T) {
 	assert.Equal(t, 2, server.Dials())
 }
 
-// A backup may be larger than what is read at once, and than a part of S3's uploads.
+// A backup may be larger than a single read, and larger than a part of an S3 upload.
 func TestATargetKeepsALargeBackup(t *testing.T) {
 	large := make([]byte, 70<<20+12345)
 	_, _ = rand.Read(large) // never fails
@@ -182,7 +182,7 @@ func TestWhatIsNotWholeGetsNoName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := place(t)
 			_, err := k.Write(t.Context(), backup.Name("pai", at), func(_ context.Context, w io.Writer) error {
-				// More than one part of S3's.
+				// The output is larger than one part of an S3 upload.
 				for range 40 {
 					if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 						return err

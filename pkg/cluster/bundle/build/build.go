@@ -17,18 +17,18 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// Options of Run.
+// Options holds the arguments of Run.
 type Options struct {
-	// Dir is the bundle's folder; it is created if missing.
+	// Dir is the bundle's folder, which is created if it doesn't exist.
 	Dir string
-	// Source is a folder with the modules; "" uses the modules that are part of paictl.
+	// Source is a folder with the pinned modules; "" uses the copies that are embedded in paictl.
 	Source string
-	// Progress gets a line per artifact; may be nil.
+	// Progress receives a line per artifact. It may be nil.
 	Progress io.Writer
-	// Recipe is the recipe to build; nil for Default.
+	// Recipe is the recipe to build; nil means Default.
 	Recipe *Recipe
-	// Now is the clock; nil means time.Now. Beat signals when to report that a compilation is still
-	// running; nil means every half minute.
+	// Now is the clock; nil means time.Now. Beat returns a channel that signals when to report that a compilation is still running; nil means every
+	// half minute.
 	Now  func() time.Time
 	Beat func() <-chan time.Time
 }
@@ -43,13 +43,12 @@ type builder struct {
 	beat  func() <-chan time.Time
 	n     int // artifacts that are ready
 	total int
-	// debian are the layers of Debian packages by the packages' names, made when they are first
-	// needed: images with the same packages share a layer.
+	// debian caches the layers of Debian packages by the names of the packages, because images with the same packages share a layer.
 	debian map[string]*debianLayer
 }
 
-// Run makes the artifacts in opts.Dir that are missing or outdated, and returns the whole bundle. Finished
-// files stay, even if a later one fails or ctx ends.
+// Run builds the artifacts in opts.Dir that are missing or outdated, and returns the whole bundle. Finished artifacts stay, even if a later artifact
+// fails or ctx ends.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	recipe := Default()
 	if opts.Recipe != nil {
@@ -75,7 +74,7 @@ func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	}
 	defer w.Close()
 	b.w, b.c = w, compiler{arch: runtime.GOARCH, work: w.Work()}
-	// A killed compiler leaves its temporary files.
+	// A compiler that was killed leaves its temporary files behind.
 	defer os.RemoveAll(b.c.tmp())
 	source, err := sourceDir(opts.Source, w.Work())
 	if err != nil {
@@ -92,7 +91,7 @@ func (b *builder) run(ctx context.Context, recipe Recipe, source string, header 
 	if b.plan, err = makePlan(ctx, recipe, source, b.c); err != nil {
 		return nil, err
 	}
-	// A recipe without Kubernetes is for the release that this paictl installs.
+	// A bundle without Kubernetes is for the release of Kubernetes that this paictl installs.
 	header.Kubernetes = cmp.Or(b.version("kubelet"), version.Kubernetes)
 	todo := b.keepFresh()
 	if todo == 0 {
@@ -142,7 +141,7 @@ func recipeNeeds(r Recipe) needs {
 	return n
 }
 
-// module builds the outdated programs of one module, then the images that contain them.
+// module builds the outdated programs of one module, and then the outdated images whose first program is from this module.
 func (b *builder) module(ctx context.Context, i int) error {
 	m := b.recipe.Modules[i]
 	images := b.staleImages(m)
@@ -170,7 +169,7 @@ func (b *builder) module(ctx context.Context, i int) error {
 	return nil
 }
 
-// heartbeat reports regularly that a long compilation is still running. stop returns when the last line is written.
+// heartbeat reports regularly that a long compilation is still running. After stop has returned, it doesn't write further lines.
 func (b *builder) heartbeat(module string, start time.Time) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -203,7 +202,7 @@ func (b *builder) addProgram(ctx context.Context, p Program, took time.Duration)
 	return nil
 }
 
-// chart adds an outdated chart to the bundle.
+// chart adds a chart to the bundle if it is outdated.
 func (b *builder) chart(ctx context.Context, c packedChart) error {
 	start := b.now()
 	inputs := b.inputs["chart/"+c.Name]
@@ -222,7 +221,7 @@ func (b *builder) chart(ctx context.Context, c packedChart) error {
 	return nil
 }
 
-// programFile returns the current path of a program: in the bundle, or among the unfinished files.
+// programFile returns the path of a built program: in the bundle, or in the work folder if only images contain the program.
 func (b *builder) programFile(name string) string {
 	p := b.programs[name]
 	if p.Kind == "" {

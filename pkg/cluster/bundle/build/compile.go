@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// tailLines is how many lines of a failed compiler's output are shown.
+// tailLines is the number of last lines that are shown from a failed compiler's output.
 const tailLines = 20
 
 // compiler runs the go command and the C compiler.
@@ -23,7 +23,7 @@ type compiler struct {
 	work string // for logs, temporary files, programs
 }
 
-// env returns the environment of the compilers. It is the same on every machine, as far as it could change the result.
+// env returns the environment for the compilers, without variables that could make the result differ between machines.
 func (c compiler) env(cgo bool) []string {
 	var env []string
 	for _, kv := range os.Environ() {
@@ -49,10 +49,10 @@ func (c compiler) env(cgo bool) []string {
 
 func (c compiler) tmp() string { return filepath.Join(c.work, "tmp") }
 
-// out returns the path of the built program.
+// out returns the path of a program after its compilation.
 func (c compiler) out(program string) string { return filepath.Join(c.work, "programs", program) }
 
-// ldflags returns flags that strip symbols and all data that differs between two builds.
+// ldflags returns linker flags that remove symbols and all data that would differ between two builds.
 func ldflags(m Module, version string) string {
 	flags := "-s -w -buildid="
 	switch {
@@ -88,7 +88,7 @@ func (c compiler) compile(ctx context.Context, m Module, p pin, programs []Progr
 		return nil
 	}
 	outDir := filepath.Join(c.work, "go-out")
-	// No debug information, because it is stripped anyway and takes a tenth of the compiler's time.
+	// Omit debug information, because the linker would strip it anyway, and it takes a tenth of the compiler's time.
 	args := []string{"build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false", "-mod=readonly", "-tags", m.Tags,
 		"-ldflags", ldflags(m, p.version), "-o", outDir + string(filepath.Separator)}
 	if m.ModFile != "" {
@@ -115,8 +115,7 @@ func packageOf(m Module, p Program) string {
 	return p.Package
 }
 
-// executable returns the name that the go command gives to a program: the last element of its
-// import path that is not a major version.
+// executable returns the name that the go command gives to a program: the last element of its import path that isn't a major version.
 func executable(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	last := parts[len(parts)-1]
@@ -126,7 +125,7 @@ func executable(pkg string) string {
 	return last
 }
 
-// compileC makes a program from one C file of the module's source.
+// compileC compiles a program from one C file in the module's source.
 func (c compiler) compileC(ctx context.Context, m Module, p pin, prog Program) error {
 	root, err := c.output(ctx, p.dir, "go", "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", m.Path)
 	if err != nil {
@@ -145,8 +144,8 @@ func (c compiler) compileC(ctx context.Context, m Module, p pin, prog Program) e
 		"-DVERSION=v"+strings.TrimPrefix(prog.Version, "v"), "-o", c.out(prog.Name), filepath.Base(src))
 }
 
-// run starts a compiler with its output in a log file. When ctx ends, the whole process group is
-// killed, because the go command doesn't kill its own children.
+// run runs a compiler with its output in a log file. When ctx ends, it kills the whole process group, because the go command doesn't kill its child
+// processes.
 func (c compiler) run(ctx context.Context, name, dir string, cgo bool, command string, args ...string) error {
 	logFile := filepath.Join(c.work, name+".log")
 	log, err := os.Create(logFile)
@@ -169,7 +168,7 @@ func (c compiler) run(ctx context.Context, name, dir string, cgo bool, command s
 	return nil
 }
 
-// output runs a short command and returns its first line.
+// output runs a short command, and returns the first line of its output.
 func (c compiler) output(ctx context.Context, dir, command string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, command, args...)
 	cmd.Dir, cmd.Env = dir, c.env(true)
@@ -187,7 +186,7 @@ func (c compiler) output(ctx context.Context, dir, command string, args ...strin
 	return strings.TrimSpace(line), nil
 }
 
-// tail returns the last lines of a log, indented.
+// tail returns the last lines of a log, indented, or "" if the log can't be read.
 func tail(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 	tick       = 5 * time.Millisecond
 )
 
-// tarOf makes a tar of the given headers; a regular file's content is its own name.
+// tarOf returns a tar archive with the given headers. The content of a regular file is the file's name.
 func tarOf(t *testing.T, headers ...tar.Header) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -44,7 +44,7 @@ func tarOf(t *testing.T, headers ...tar.Header) []byte {
 	return buf.Bytes()
 }
 
-// writeDeb makes a package: an ar archive of three members.
+// writeDeb writes a package, which is an ar archive with three members.
 func writeDeb(t *testing.T, file, name, version string, data []byte) {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: test\n", name, version)
@@ -192,7 +192,7 @@ func TestADamagedPackageIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "read package broken.deb")
 }
 
-// fakeApt puts an apt-get into PATH that writes its arguments to a file and runs script.
+// fakeApt puts a program apt-get into PATH that writes its arguments to a file and runs script. It returns the path of the file.
 func fakeApt(t *testing.T, script string) (args string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle"
 )
 
-// keepFresh keeps the artifacts that are up to date, and returns the number of the others.
+// keepFresh keeps the artifacts that are up to date, and returns the number of outdated artifacts.
 func (b *builder) keepFresh() int {
 	todo := 0
 	keep := func(kind, name, inputs string) {
@@ -34,7 +34,7 @@ func (b *builder) keepFresh() int {
 	return todo
 }
 
-// staleImages returns the outdated images whose first program is built from the module.
+// staleImages returns the outdated images whose first program is built from the module m.
 func (b *builder) staleImages(m Module) []Image {
 	var out []Image
 	for _, img := range b.recipe.Images {
@@ -45,7 +45,7 @@ func (b *builder) staleImages(m Module) []Image {
 	return out
 }
 
-// stalePackageImages returns the outdated images without a program of a module.
+// stalePackageImages returns the outdated images whose main program is from a Debian package.
 func (b *builder) stalePackageImages() []Image {
 	var out []Image
 	for _, img := range b.recipe.Images {
@@ -60,7 +60,7 @@ func (b *builder) stale(img Image) bool {
 	return !b.w.Has(bundle.KindImage, img.Name, b.inputs["image/"+img.Name])
 }
 
-// stalePrograms returns the outdated programs of a module, including programs that are only in images.
+// stalePrograms returns the outdated programs of a module. They include programs that only outdated images contain.
 func (b *builder) stalePrograms(m Module) []Program {
 	var out []Program
 	for _, p := range m.Programs {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Increase these when this package makes different files from the same recipe.
+// The versions of this package's output. Increase them when this package makes different files from the same recipe.
 const (
 	format      = 1 // of programs
 	imageFormat = 2
@@ -31,13 +31,13 @@ type plan struct {
 	charts   []packedChart
 }
 
-// packedChart is a chart and its archive.
+// packedChart is a chart with its archive.
 type packedChart struct {
 	chart.Chart
 	archive []byte
 }
 
-// makePlan reads pins and tool versions, and writes the modules that are part of paictl.
+// makePlan reads the pins and the versions of the tools, and writes the modules that are part of paictl to the work folder.
 func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, error) {
 	p := &plan{recipe: r, pins: map[string]pin{}, modules: map[string]Module{}, programs: map[string]Program{}, inputs: map[string]string{}}
 	cc := ""
@@ -77,7 +77,7 @@ func makePlan(ctx context.Context, r Recipe, source string, c compiler) (*plan, 
 	return p, p.planCharts()
 }
 
-// planCharts packs the charts, which takes no time: the archives themselves are the inputs.
+// planCharts packs the charts. This is fast, so the checksums of the archives are the inputs.
 func (p *plan) planCharts() error {
 	if p.recipe.Charts == nil {
 		return nil
@@ -97,8 +97,8 @@ func (p *plan) planCharts() error {
 	return nil
 }
 
-// checkGo returns an error if the version of Go is older than the version in the module's go.mod. If GOTOOLCHAIN allows it, the go command has
-// already switched to a newer version.
+// checkGo returns an error if the version of Go is older than a module's go.mod requires. If GOTOOLCHAIN allows it, the go command has already
+// switched to a newer version by itself.
 func checkGo(module, mod, have string) error {
 	want := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(mod)
 	have, _, _ = strings.Cut(have, " ")
@@ -109,7 +109,7 @@ func checkGo(module, mod, have string) error {
 		"%s needs Go %s, this machine has %s", module, want[1], strings.TrimPrefix(have, "go"))
 }
 
-// ccVersion identifies the C compiler and the static libraries that programs are linked with.
+// ccVersion returns a text that identifies the C compiler and the static libraries that programs are linked with.
 func ccVersion(ctx context.Context, c compiler) (string, error) {
 	gcc, err := c.output(ctx, c.work, "gcc", "--version")
 	if err != nil {
@@ -123,7 +123,7 @@ func ccVersion(ctx context.Context, c compiler) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the C library: %w", err)
 	}
-	// If libseccomp is missing, the build of runc reports that.
+	// Ignore the error: if libseccomp is missing, the build of runc reports that.
 	seccomp, _ := c.output(ctx, c.work, "pkg-config", "--modversion", "libseccomp")
 	return strings.Join([]string{gcc, sum, seccomp}, "|"), nil
 }
@@ -162,7 +162,7 @@ func (p *plan) version(program string) string {
 	return p.pins[p.modules[program].Name].version
 }
 
-// source returns a program's module.
+// source returns a program's module with its version.
 func (p *plan) source(program string) string {
 	m := p.modules[program]
 	return m.Path + "@" + p.pins[m.Name].version

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// packed is modules.txtar, which hack/build compresses.
+// packed is modules.txtar, compressed by hack/build.
 //
 //go:embed modules.txtar.gz
 var packed []byte

@@ -8,26 +8,27 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// ownUser is the user as which paictl's own programs run, unless their chart specifies another one. Its
-// number is unused on the usual distributions.
+// ownUser is the user as which paictl's own programs run, unless a program's chart specifies another user. The common distributions don't use this
+// number.
 const ownUser = "65532"
 
-// Own returns the part of the recipe that builds images of paictl's own programs: one static program each, in an
-// otherwise empty image, except the agent's, which needs the C library. They have paictl's version.
+// Own returns the part of the recipe that builds the images of paictl's own programs, with paictl's version. An image contains one static program,
+// except the agent's image, which contains several programs and the C library.
 func Own() Recipe {
 	m := Module{
 		Name: "paictl", Path: paictl.Module, Own: paictl.Source(), Version: version.Version,
 		LDFlags: "-X " + paictl.Module + "/pkg/version.Version={version}",
 	}
-	// The scheduler is kube-scheduler with a plugin, and uses the libraries of that release, which are not paictl's.
+	// The scheduler is kube-scheduler with a plugin. It is built with the libraries of that release of Kubernetes, which are not the libraries of
+	// paictl.
 	scheduler := m
 	scheduler.Name, scheduler.ModFile, scheduler.Tags = "pai-scheduler", "cmd/pai-scheduler/kubernetes.mod", "pai_scheduler"
 	scheduler.LDFlags += " -X k8s.io/component-base/version.gitVersion=" + version.Kubernetes
-	// pai-nvml loads NVIDIA's library, which is linked with the C library of its machine.
+	// pai-nvml loads NVIDIA's library, which is linked with the machine's C library.
 	nvml := m
 	nvml.Name, nvml.CGO, nvml.Dynamic, nvml.Programs = "pai-nvml", true, true, []Program{{Name: "pai-nvml", Package: paictl.Module + "/cmd/pai-nvml"}}
-	// The toolkit determines the parts of NVIDIA's driver that a container needs. Its hook runs on the machines, with their C library: 2.34
-	// or newer.
+	// The toolkit determines which parts of NVIDIA's driver a container needs. Its hook runs on the machines, with their C library, which must be
+	// version 2.34 or newer.
 	const toolkitPath = "github.com/NVIDIA/nvidia-container-toolkit"
 	toolkit := Module{
 		Name: "nvidia-container-toolkit", Path: toolkitPath, CGO: true, Dynamic: true,
@@ -53,7 +54,7 @@ func Own() Recipe {
 	return r
 }
 
-// OwnImages returns the images of Own, each with only its program.
+// OwnImages returns the images of paictl's own programs, each with only one program.
 func OwnImages() []Image {
 	labels := map[string]string{"org.opencontainers.image.source": "https://" + paictl.Module}
 	if commit := version.Get().Commit; commit != "" {
@@ -69,7 +70,7 @@ func OwnImages() []Image {
 	return out
 }
 
-// machinesOf returns the machines that need a program's image; nil means all.
+// machinesOf returns the roles of the machines that need a program's image; nil means all machines.
 func machinesOf(p paictl.Program) []string {
 	if p.Masters {
 		return []string{master}
@@ -77,7 +78,7 @@ func machinesOf(p paictl.Program) []string {
 	return nil
 }
 
-// onMachines adds the programs that run on the machines themselves, not in images.
+// onMachines changes a recipe for the programs that run directly on machines: it removes their images, and adds the programs to the bundle.
 func onMachines(r Recipe) Recipe {
 	for _, own := range paictl.InCluster() {
 		if !own.Machine {

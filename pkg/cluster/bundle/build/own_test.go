@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// stamped returns a module that is part of paictl, in the given version.
+// stamped returns a recipe for a module that is part of paictl, in the given version.
 func stamped(version string, files map[string]string) Recipe {
 	own := map[string]string{
 		"go.mod":           "module example.org/own\n\ngo 1.26.0\n",

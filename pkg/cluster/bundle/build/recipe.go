@@ -1,9 +1,9 @@
-// Package build makes a bundle from source: Go modules pinned by go.sum, one C file, Debian packages.
-// In: the modules of the repository's bundle/ folder. Out: a bundle folder and progress lines.
+// Package build builds a bundle from source: Go modules pinned by go.sum, one C file, and Debian packages.
+// In: the modules in the repository's bundle/ folder. Out: a bundle folder and progress lines.
 //
-// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on each other and are updated by ordinary tools.
-// go:embed rejects files of another module, so a copy of the go.mod and go.sum files is in modules.txtar. From this copy, an installed paictl
-// builds without a checkout. A test checks that the copy is equal to bundle/.
+// The pins are separate Go modules, so that the versions of Kubernetes and of paictl don't depend on each other, and ordinary tools can update the
+// pins. go:embed rejects files of another module, so modules.txtar contains a copy of the go.mod and go.sum files. With this copy, an installed
+// paictl can build a bundle without a checkout. A test checks that the copy is equal to bundle/.
 package build
 
 import (
@@ -19,27 +19,27 @@ import (
 type Recipe struct {
 	Modules []Module
 	Images  []Image
-	// Charts contains charts/<service>/; may be nil.
+	// Charts contains the folders charts/<service>/. It may be nil.
 	Charts fs.FS
 }
 
-// Module is a folder of bundle/: one pinned upstream module and the programs that are built from this module.
+// Module is a folder in bundle/: one pinned upstream module, and the programs that are built from it.
 type Module struct {
 	Name string // the folder: kubernetes
 	Path string // the upstream module: k8s.io/kubernetes
 	Tags string // build tags, separated by commas
-	// Own are the files of a module that is part of paictl itself, by path, with the version that
-	// they build; nil for a module that bundle/ pins.
+	// Own holds the files of a module that is part of paictl itself, by path. It is nil for a module that bundle/ pins.
 	Own map[string]string
-	// Version is the version that the programs report. For a module that bundle/ pins, it is "", which means the pin's, except in tests of upgrades.
+	// Version is the version that the programs report. It is "" for a module that bundle/ pins, which means the pinned version; only tests of
+	// upgrades set it.
 	Version string
-	// ModFile is a file of Own that replaces go.mod; "" means go.mod itself.
+	// ModFile is the path of a file in Own that is used instead of go.mod; "" means go.mod.
 	ModFile string `json:",omitempty"`
-	// CGO links statically with the machine's C compiler. Dynamic links with the C library of the image, for a program that loads
-	// other libraries.
+	// CGO means that programs are compiled with the machine's C compiler and linked statically. Dynamic means that programs are linked dynamically,
+	// with the C library of the image, because they load other libraries.
 	CGO     bool
 	Dynamic bool `json:",omitempty"`
-	// LDFlags are added to the flags of every program; {version} is the module's version.
+	// LDFlags is added to the linker flags of every program; {version} stands for the module's version.
 	LDFlags  string
 	Programs []Program
 }
@@ -48,36 +48,36 @@ type Module struct {
 type Program struct {
 	Name    string
 	Package string // import path; default is the module's path
-	// C is a C source file in the module that is compiled instead of a Go package. Version is its own version.
+	// C is the path of a C source file in the module that is compiled instead of a Go package. Version is the program's own version.
 	C       string
 	Version string
-	// Kind determines its place in the bundle; "" for a program that is only in images.
+	// Kind determines the program's place in the bundle; "" means that only images contain the program.
 	Kind  string
 	Roles []string
 }
 
-// Image is a container image that contains programs.
+// Image is a container image to build.
 type Image struct {
 	Name string
-	// Ref is the image's reference on nodes. {version} is the version of the first program,
-	// {number} the same without its v, {tag} the same in the form of a tag.
+	// Ref is the image's reference on nodes. {version} stands for the version of the first program, {number} for the version without its v, and {tag}
+	// for the version in the format of a tag.
 	Ref string
-	// Files maps a path in the image to a program. The first is the image's main program.
+	// Files lists the programs in the image and their paths. The first program is the image's main program.
 	Files      []File
 	Entrypoint []string
-	// User is the number of the user as which the program runs; "" is root.
+	// User is the number of the user as which the image's program runs; "" means root.
 	User string `json:",omitempty"`
-	// Debian adds the files of these packages and of their dependencies.
+	// Debian lists packages whose files are added to the image, with the files of their dependencies.
 	Debian []string
-	// Package is the main one of these packages, if the image has no program that is compiled here.
-	// Its version is the image's.
+	// Package is the package in Debian whose version is the image's version. It is only set if the image contains no program that is compiled from
+	// source.
 	Package string `json:",omitempty"`
-	// Labels are added to the labels of every image.
+	// Labels is added to the labels that every image has.
 	Labels map[string]string `json:",omitempty"`
 	Roles  []string
 }
 
-// File puts a program into an image.
+// File places a program at a path in an image.
 type File struct{ Program, Path string }
 
 // master is the role of the machines that run the control plane, and worker is the role of the machines that run jobs.
@@ -86,21 +86,21 @@ const (
 	worker = "worker"
 )
 
-// noUser is "nobody", which owns no files.
+// noUser is the number of the user "nobody", who owns no files.
 const noUser = "65534"
 
-// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft, iptables, conntrack, modprobe. Both images have
-// the same packages, so that nodes unpack one layer for both images.
+// netfilterPackages returns the packages with the programs that kube-proxy and flannel call: nft, iptables, conntrack and modprobe. Both images
+// contain the same packages, so that a node stores their layer only once.
 func netfilterPackages() []string { return []string{"conntrack", "iptables", "kmod", "nftables"} }
 
-// Default returns the recipe of paictl's bundle. It sets the flags of the upstreams' own release
-// builds, except flags that would make two builds differ.
+// Default returns the recipe for paictl's bundle. Its flags are the flags of the upstream release builds, except flags that would make two builds
+// differ.
 func Default() Recipe {
 	r := onMachines(Own())
 	return Recipe{Modules: append(modules(), r.Modules...), Images: append(images(), r.Images...), Charts: templates.Charts()}
 }
 
-// ControlPlane returns a recipe with only etcd and the API server, for tests that need no nodes.
+// ControlPlane returns a recipe with only etcd and the API server, for tests without nodes.
 func ControlPlane() Recipe {
 	wanted := map[string][]string{"kubernetes": {"kube-apiserver"}, "etcd": {"etcd"}}
 	var r Recipe
@@ -133,7 +133,7 @@ func modules() []Module {
 			Programs: []Program{{Name: "crictl", Package: "sigs.k8s.io/cri-tools/cmd/crictl", Kind: bundle.KindBinary}},
 		},
 		{
-			// It is built without libpathrs, which Debian 12 doesn't have.
+			// runc is built without libpathrs, because Debian 12 doesn't contain that library.
 			Name: "runc", Path: "github.com/opencontainers/runc", CGO: true,
 			Tags:     "seccomp,urfave_cli_no_docs,netgo,osusergo",
 			Programs: []Program{{Name: "runc", Kind: bundle.KindBinary}},
@@ -173,8 +173,8 @@ func modules() []Module {
 			Programs: []Program{{Name: "flanneld"}},
 		},
 		{
-			// It contains only the service discovery that a cluster's own Prometheus uses, and not
-			// the web page, which is not in the module.
+			// Prometheus is built with only the service discovery that a cluster's own Prometheus uses. It is built without the web page, because the
+			// module doesn't contain the page.
 			Name: "prometheus", Path: "github.com/prometheus/prometheus",
 			Tags:    "remove_all_sd,enable_kubernetes_sd,enable_dns_sd",
 			LDFlags: "-X github.com/prometheus/common/version.Version=" + prometheusVersion[1:],
@@ -184,7 +184,7 @@ func modules() []Module {
 			},
 		},
 		{
-			// v0.31.1 is the last release whose module contains the web page that it embeds.
+			// v0.31.1 is the last release whose module contains the web page that Alertmanager embeds.
 			Name: "alertmanager", Path: "github.com/prometheus/alertmanager",
 			LDFlags:  "-X github.com/prometheus/common/version.Version={number}",
 			Programs: []Program{{Name: "alertmanager", Package: "github.com/prometheus/alertmanager/cmd/alertmanager"}},
@@ -205,13 +205,13 @@ func modules() []Module {
 	}
 }
 
-// pauseVersion is the TAG in build/pause/Makefile of the pinned Kubernetes.
+// pauseVersion is the value of TAG in build/pause/Makefile of the pinned Kubernetes.
 const pauseVersion = "3.10.2"
 
-// prometheusVersion is the release whose module is v0.315.0: its file VERSION.
+// prometheusVersion is the version in the file VERSION of the module v0.315.0.
 const prometheusVersion = "v3.15.0"
 
-// cniPlugins returns the plugins that paictl's own network uses, and the usual plugins for InfiniBand and secondary networks.
+// cniPlugins returns the plugins that paictl's network uses, and the usual plugins for InfiniBand and secondary networks.
 func cniPlugins() []Program {
 	const root = "github.com/containernetworking/plugins/plugins/"
 	var out []Program
@@ -225,8 +225,8 @@ func cniPlugins() []Program {
 	return out
 }
 
-// images returns images with the names that kubeadm of the pinned release expects. A tag contains
-// the pinned version, so two different images never have the same name.
+// images returns the images, under the names that kubeadm of the pinned release expects. A tag contains the pinned version, so two different images
+// never have the same reference.
 func images() []Image {
 	controlPlane := func(name string) Image {
 		return Image{
@@ -247,7 +247,7 @@ func images() []Image {
 			Files: []File{{"pause", "pause"}}, Entrypoint: []string{"/pause"},
 		},
 		{
-			// The trailing 0 counts upstream's builds of one version.
+			// The trailing 0 is upstream's number for the first build of a version.
 			Name: "etcd", Ref: "registry.k8s.io/etcd:{number}-0", Roles: []string{master},
 			Files: []File{
 				{"etcd", "usr/local/bin/etcd"}, {"etcdctl", "usr/local/bin/etcdctl"}, {"etcdutl", "usr/local/bin/etcdutl"},
@@ -277,13 +277,12 @@ func images() []Image {
 			Files:  []File{{"alertmanager", "usr/bin/alertmanager"}}, Entrypoint: []string{"/usr/bin/alertmanager"},
 		},
 		{
-			// The pod of the demo, which shows on any cluster whether pods reach each other.
+			// netcheck runs in the pods of the demo, which shows on any cluster whether pods can reach each other.
 			Name: "netcheck", Ref: "paictl.openpai.org/netcheck:{version}",
 			Files: []File{{"netcheck", "netcheck"}}, Entrypoint: []string{"/netcheck"},
 		},
 		{
-			// The image of the jobs in examples/jobs. Their files contain its name, so the name must
-			// not depend on a distribution's version.
+			// The jobs in examples/jobs run in this image. Their files contain the reference, so it must not depend on a distribution's version.
 			Name: "examples-python", Ref: bundle.OwnRegistry + "/examples-python:3", Roles: []string{worker},
 			Debian:  []string{"bash", "coreutils", "dash", "grep", "libpython3-stdlib", "python3-minimal", "sed", "tar"},
 			Package: "python3-minimal",

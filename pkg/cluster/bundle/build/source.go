@@ -16,9 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Versions returns the pinned version of every program and image by name, and of every module:
-// {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They are those inside paictl. Images of a
-// distribution's package are missing, because apt chooses their version.
+// Versions returns the versions that paictl pins for programs, images and modules, by name: {"kubelet": "v1.36.3", "kubernetes": "v1.36.3", …}. They
+// are read from the modules embedded in paictl. Images of Debian packages are missing, because apt chooses their versions.
 func Versions() (map[string]string, error) {
 	out := map[string]string{}
 	files := map[string][]byte{}
@@ -52,14 +51,14 @@ func Versions() (map[string]string, error) {
 	return out, nil
 }
 
-// pin is a module's folder, ready for the go command.
+// pin is a pinned module in a folder in which the go command can run.
 type pin struct {
 	dir     string
 	version string // the version of the upstream module: v1.36.3
 	sums    []byte // go.mod and go.sum, for the inputs' checksum
 }
 
-// sourceDir returns the folder with the modules: the caller's folder, or a folder below work with copies of the embedded modules.
+// sourceDir returns the folder with the pinned modules: the given folder, or a folder below work to which it copies the embedded modules.
 func sourceDir(source, work string) (string, error) {
 	if source != "" {
 		abs, err := filepath.Abs(source)
@@ -88,11 +87,11 @@ func sourceDir(source, work string) (string, error) {
 	return dir, nil
 }
 
-// writeOwn writes a module that is part of paictl below work. Its files are part of the inputs'
-// checksum through the recipe.
+// writeOwn writes a module that is part of paictl to a folder below work. The recipe includes the files, so they are part of the checksum of the
+// inputs.
 func writeOwn(work string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(work, "own", m.Name), version: m.Version, sums: []byte(m.Own["go.mod"])}
-	// Otherwise files of an older paictl would be compiled, too.
+	// Remove the folder first, so that files of an older paictl aren't compiled.
 	if err := os.RemoveAll(p.dir); err != nil {
 		return p, fmt.Errorf("write module %s: %w", m.Name, err)
 	}
@@ -108,7 +107,7 @@ func writeOwn(work string, m Module) (pin, error) {
 	return p, nil
 }
 
-// readPin reads the version of the upstream module from the folder's go.mod.
+// readPin reads the version of an upstream module from the go.mod in the module's folder.
 func readPin(source string, m Module) (pin, error) {
 	p := pin{dir: filepath.Join(source, m.Name)}
 	mod, err := os.ReadFile(filepath.Join(p.dir, "go.mod"))
@@ -132,7 +131,7 @@ func readPin(source string, m Module) (pin, error) {
 	return p, nil
 }
 
-// pinnedVersion returns the version of a module that a go.mod requires.
+// pinnedVersion returns the version of the module path that a go.mod requires.
 func pinnedVersion(mod []byte, path string) (string, error) {
 	require := regexp.MustCompile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(path) + `\s+(v\S+)`)
 	match := require.FindSubmatch(mod)
@@ -142,11 +141,11 @@ func pinnedVersion(mod []byte, path string) (string, error) {
 	return string(match[1]), nil
 }
 
-// Reference returns the image's reference for a version.
+// Reference returns the image's reference on nodes for a version.
 func (i Image) Reference(version string) string { return expand(i.Ref, version) }
 
-// expand replaces placeholders for a version: {version} v1.36.3, {number} 1.36.3, {major} 1,
-// {minor} 36; {tag} is the version without "+", which tags may not contain.
+// expand replaces the placeholders for a version, such as v1.36.3: {version} v1.36.3, {number} 1.36.3, {major} 1, {minor} 36. {tag} is the version
+// with "_" for "+", which a tag can't contain.
 func expand(s, version string) string {
 	number := strings.TrimPrefix(version, "v")
 	parts := append(strings.SplitN(number, ".", 3), "", "")

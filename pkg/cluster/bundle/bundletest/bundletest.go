@@ -1,5 +1,5 @@
-// Package bundletest finds the bundle for tests.
-// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the bundle that "make test-more" builds. Out: its folder, and the file of an artifact.
+// Package bundletest finds a bundle for tests.
+// In: PAICTL_TEST_BUNDLE, PAICTL_BUNDLE, or the bundle that "make test-more" builds. Out: the bundle's folder, and the file of an artifact.
 package bundletest
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Need returns the folder of the first bundle that has an artifact, and the artifact's file. If there is no such bundle, the test is
+// Need returns the folder of the first bundle that contains an artifact, and the path of the artifact's file. If no bundle contains it, the test is
 // skipped.
 func Need(t testing.TB, kind, name string) (folder, file string) {
 	t.Helper()
@@ -36,7 +36,7 @@ func Need(t testing.TB, kind, name string) (folder, file string) {
 	return "", ""
 }
 
-// ControlPlane returns the folder of a bundle that can start a control plane with simulated nodes, as Need does.
+// ControlPlane returns the folder of a bundle that can start a control plane with simulated nodes. If there is no such bundle, the test is skipped.
 func ControlPlane(t testing.TB) string {
 	t.Helper()
 	folder, _ := Need(t, bundle.KindTool, "kwok")

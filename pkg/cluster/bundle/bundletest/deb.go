@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Deb writes a package without files to dir, under the name that apt would use, and returns the path. more are
-// further lines of its control file. The package's bytes depend only on the arguments.
+// Deb writes a package without files to dir, under the name that apt would use, and returns its path. more holds further lines for the control file.
+// The package's bytes depend only on the arguments.
 func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	t.Helper()
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: x <x@example.org>\n", name, version, arch)
@@ -27,7 +27,7 @@ func Deb(t testing.TB, dir, name, version, arch string, more ...string) string {
 	return file
 }
 
-// DebOf returns an archive in the format of a .deb, with one control archive and data.
+// DebOf returns an archive in the format of a .deb whose control archive has the name member and the content control.
 func DebOf(t testing.TB, member string, control []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -45,7 +45,7 @@ func DebOf(t testing.TB, member string, control []byte) []byte {
 	return b.Bytes()
 }
 
-// ControlTar returns an uncompressed control archive.
+// ControlTar returns an uncompressed control archive with the control file.
 func ControlTar(t testing.TB, control string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -58,7 +58,7 @@ func ControlTar(t testing.TB, control string) []byte {
 	return b.Bytes()
 }
 
-// Gzip returns compressed data.
+// Gzip returns data, compressed with gzip.
 func Gzip(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// File returns the name of the archive, as Helm names it.
+// File returns the file name that Helm gives to the archive.
 func (c Chart) File() string { return c.Name + "-" + c.Version + ".tgz" }
 
-// Artifact returns the chart as a bundle lists it, without the properties of its file.
+// Artifact returns the chart's entry for a bundle's manifest, without the file's checksum and size.
 func (c Chart) Artifact() bundle.Artifact {
 	return bundle.Artifact{
 		Name: c.Name, Version: c.Version, Kind: bundle.KindChart, Path: bundle.PathOf(bundle.KindChart, c.File()),
@@ -25,8 +25,7 @@ func (c Chart) Artifact() bundle.Artifact {
 	}
 }
 
-// Archive packs the chart as "helm package" does: a tar.gz whose only folder has the chart's name.
-// The same files give the same bytes.
+// Archive packs the chart as "helm package" does: a tar.gz with one folder that has the chart's name. The same files always result in the same bytes.
 func (c Chart) Archive() ([]byte, error) {
 	var buf bytes.Buffer
 	zw := gzip.NewWriter(&buf)

@@ -1,6 +1,5 @@
 // Package chart reads the services' charts for a bundle.
-// In: a file system with a folder per chart. Out: each chart's metadata, the images that
-// it names, and an archive that any Helm client installs.
+// In: a file system with a folder per chart. Out: each chart's metadata, the images in its values, and an archive that any Helm client can install.
 package chart
 
 import (
@@ -14,43 +13,43 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// placement is the annotation with the roles on whose machines a service runs.
+// placement is the annotation that lists the roles of the machines on which a service runs.
 const placement = "paictl.openpai.org/placement"
 
 // Chart is one service's chart.
 type Chart struct {
 	Name    string
 	Version string
-	// Roles are the roles of the machines that run its pods, in the bundle's terms: only "master" or "worker", or empty if its pods run on both or
-	// any.
+	// Roles lists the roles of the machines that run the service's pods, as in a bundle's manifest: only "master", only "worker", or empty if the
+	// pods run on both kinds of machines or on any machine.
 	Roles []string
-	// Images are the upstream images that its values name, without duplicates.
+	// Images lists the upstream images in the chart's values, without duplicates.
 	Images []Image
 
 	files fs.FS
 }
 
-// Image is an image of a registry.
+// Image is an image in a registry.
 type Image struct {
 	Repository string // with the registry's host: quay.io/prometheus/prometheus
 	Tag        string
 	Digest     string // "" if the chart doesn't pin one
 }
 
-// Name returns the last element of the repository.
+// Name returns the last element of the repository's path.
 func (i Image) Name() string { return path.Base(i.Repository) }
 
-// Ref returns the image's reference on nodes.
+// Ref returns the reference under which nodes use the image.
 func (i Image) Ref() string { return i.Repository + ":" + i.Tag }
 
-// meta holds the fields of a Chart.yaml that are read here; Helm reads the rest.
+// meta holds the fields of a Chart.yaml that this package reads; Helm reads the other fields.
 type meta struct {
 	Name        string            `yaml:"name"`
 	Version     string            `yaml:"version"`
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// List reads the charts below the folder charts, in order of their names.
+// List reads the charts below the folder charts, sorted by the names of their folders.
 func List(files fs.FS) ([]Chart, error) {
 	dirs, err := fs.ReadDir(files, "charts")
 	if err != nil {
@@ -104,8 +103,8 @@ func decode(files fs.FS, name string, into any) error {
 	return nil
 }
 
-// images finds every map with a repository and a tag, which is how charts name images. If one of
-// them is empty, the image is one of paictl's own, whose name paictl sets.
+// images returns the images in a chart's values: every map with a repository and a tag. An image whose repository or tag is empty is one of paictl's
+// own, whose name paictl sets.
 func images(value any) []Image {
 	var out []Image
 	var walk func(any)
@@ -132,7 +131,7 @@ func images(value any) []Image {
 	return slices.Compact(out)
 }
 
-// withHost adds the registry that a name without a host implies.
+// withHost adds the default registry to a repository without a host.
 func withHost(repository string) string {
 	host, rest, ok := strings.Cut(repository, "/")
 	switch {

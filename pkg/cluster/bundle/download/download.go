@@ -1,4 +1,4 @@
-// Package download downloads files over HTTP: it resumes downloads, retries, and rejects a wrong checksum.
+// Package download downloads files over HTTP. It resumes interrupted downloads, retries, and rejects files with a wrong checksum.
 // In: a URL and a SHA-256. Out: a file with that checksum, or a short text.
 package download
 
@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// Attempts is how often a download is tried.
+	// Attempts is the maximum number of attempts for a download.
 	Attempts = 4
 	// stalled is how long a server may send no data before the connection is closed.
 	stalled = time.Minute
-	// textLimit is far above the size of the longest list of checksums.
+	// textLimit is the maximum size of a short file, in bytes, which is far above the size of the longest list of checksums.
 	textLimit = 1 << 20
 )
 
-// StatusError is a response whose status is not 200 or 206.
+// StatusError is the error for a response whose status isn't 200 or 206.
 type StatusError struct {
 	URL  string
 	Code int
@@ -37,25 +37,24 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("GET %s: %d %s", secret.Address(e.URL), e.Code, http.StatusText(e.Code))
 }
 
-// Lasting reports whether a retry is useless.
+// Lasting reports whether a retry would fail with the same status.
 func (e *StatusError) Lasting() bool {
 	return e.Code < 500 && e.Code != http.StatusTooManyRequests && e.Code != http.StatusRequestTimeout
 }
 
-// errStalled is the error for a transfer that receives no more data.
+// errStalled is the error for a transfer that has stopped receiving data.
 var errStalled = fmt.Errorf("nothing arrived for %s", stalled)
 
-// Client gets files over HTTP.
+// Client downloads files over HTTP.
 type Client struct {
 	HTTP *http.Client
-	// Wait sleeps before attempt n (1 …): Pause, except in tests.
+	// Wait waits after failed attempt n (1, 2, …). It is Pause, except in tests.
 	Wait func(ctx context.Context, n int) error
-	// Report receives the number of bytes of a file so far, and its size, or -1 if the server doesn't report it; may be
-	// nil.
+	// Report receives the number of downloaded bytes of a file, and the file's size, or -1 if the server doesn't report the size. It may be nil.
 	Report func(have, total int64)
 }
 
-// Pause waits 1, 2, 4 s.
+// Pause waits one second after the first failed attempt, and twice as long after each further failed attempt.
 func Pause(ctx context.Context, n int) error {
 	t := time.NewTimer(time.Second << (n - 1))
 	defer t.Stop()
@@ -67,7 +66,7 @@ func Pause(ctx context.Context, n int) error {
 	}
 }
 
-// retry calls f until it succeeds, fails permanently, or has failed too often.
+// retry calls f until f succeeds or fails permanently, ctx ends, or f has failed Attempts times.
 func (c Client) retry(ctx context.Context, f func() error) error {
 	for n := 1; ; n++ {
 		err := f()
@@ -83,7 +82,7 @@ func (c Client) retry(ctx context.Context, f func() error) error {
 	}
 }
 
-// Text returns a short file.
+// Text returns the content of a short file.
 func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
 	var text []byte
 	err := c.retry(ctx, func() error {
@@ -102,8 +101,8 @@ func (c Client) Text(ctx context.Context, url string) ([]byte, error) {
 	return text, err
 }
 
-// File downloads url to dst and checks its SHA-256. It resumes an earlier attempt instead of
-// downloading its bytes again, and removes a complete file with the wrong checksum.
+// File downloads url to dst and checks its SHA-256. It resumes an interrupted download instead of downloading the same bytes again, and removes a
+// complete file with a wrong checksum.
 func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	if got, err := bundle.HashFile(ctx, dst); err == nil && got == sum {
 		return nil
@@ -124,7 +123,7 @@ func (c Client) File(ctx context.Context, url, sum, dst string) error {
 	return os.Rename(part, dst)
 }
 
-// append downloads the missing rest of part.
+// append downloads the part of a file that is missing in part.
 func (c Client) append(ctx context.Context, url, part string) error {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -167,7 +166,7 @@ func (c Client) append(ctx context.Context, url, part string) error {
 	return f.Close()
 }
 
-// get starts a request, from offset on if it is not 0. cancel must be called.
+// get sends a request for a file, or for the rest of the file from offset on. If it returns no error, the caller must call the returned function.
 func (c Client) get(ctx context.Context, url string, offset int64) (*http.Response, context.CancelCauseFunc, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -191,7 +190,7 @@ func (c Client) get(ctx context.Context, url string, offset int64) (*http.Respon
 	return resp, cancel, nil
 }
 
-// watchedReader ends a transfer that receives no more data, and reports the number of received bytes.
+// watchedReader cancels a transfer that receives no data for too long, and reports the number of received bytes.
 type watchedReader struct {
 	r           io.Reader
 	t           *time.Timer
@@ -215,7 +214,7 @@ func (w *watchedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutLogin masks the address in an error of net/http, because after a redirect its query may contain a signature.
+// withoutLogin masks the URL in an error of net/http, because after a redirect its query may contain a signature.
 func withoutLogin(err error) error {
 	if u, ok := errors.AsType[*neturl.Error](err); ok {
 		u.URL = secret.Address(u.URL)

@@ -29,8 +29,7 @@ type Addition struct {
 // Removal holds the arguments of Remove.
 type Removal struct {
 	Bundle string
-	// Names are packages, NAME or NAME=VERSION, and releases of the driver, such as 570.133.20; empty means all
-	// packages.
+	// Names lists the packages to remove, as NAME or NAME=VERSION, and releases of the driver, such as 570.133.20; empty means all packages.
 	Names  []string
 	System string // "" for all
 	DryRun bool
@@ -46,25 +45,24 @@ type Changed struct {
 	Size    int64  `json:"size"`
 }
 
-// Report lists the changes, and the drivers that the bundle now has.
+// Report lists the changes, and the drivers that the bundle contains afterwards.
 type Report struct {
 	Bundle  string            `json:"bundle"`
 	DryRun  bool              `json:"dryRun,omitempty"`
 	Changes []Changed         `json:"changes"`
 	Drivers []gpudriver.Offer `json:"drivers"`
-	// Needs are, by distribution, the dependencies of packages that the bundle doesn't have, and that the machines have to
-	// provide.
+	// Needs lists, for each distribution, the dependencies that the bundle doesn't contain, and that the machines must provide.
 	Needs map[string][]string `json:"needs,omitempty"`
 }
 
-// Actions for packages.
+// The actions for a package.
 const (
 	ActionAdd    = "add"
 	ActionKeep   = "keep"
 	ActionRemove = "remove"
 )
 
-// Pending counts the changes.
+// Pending returns the number of packages that are added or removed.
 func (r *Report) Pending() int {
 	n := 0
 	for _, c := range r.Changes {
@@ -75,14 +73,14 @@ func (r *Report) Pending() int {
 	return n
 }
 
-// found is a package among the operator's files.
+// found is a package among the files that the operator gave.
 type found struct {
 	Package
 	file, sum string
 	size      int64
 }
 
-// Add adds packages to a bundle. If one of them can't be added, it changes nothing.
+// Add adds packages to a bundle. If it can't add one of them, it changes nothing.
 func Add(ctx context.Context, o Addition) (*Report, error) {
 	files, err := debs(o.Paths)
 	if err != nil {
@@ -145,13 +143,13 @@ func (f found) artifact(system string) bundle.Artifact {
 	}
 }
 
-// intact reports whether the file in the bundle matches its manifest.
+// intact reports whether a file in the bundle matches the manifest.
 func intact(ctx context.Context, b *bundle.Bundle, a bundle.Artifact) bool {
 	sum, err := bundle.HashFile(ctx, b.File(a))
 	return err == nil && sum == a.SHA256
 }
 
-// bring copies a file into the bundle, and checks that it hasn't changed since it was read.
+// bring copies a package into the bundle, and checks that the file hasn't changed since it was first read.
 func bring(ctx context.Context, w *bundle.Writer, f found, system string) error {
 	temp := w.Work("driver.deb")
 	if err := copyFile(f.file, temp); err != nil {
@@ -187,7 +185,7 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// debs returns the selected files: the given files, and the files in the given folders.
+// debs returns the paths of the given files, and of all .deb files in the given folders.
 func debs(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
@@ -220,7 +218,7 @@ func debs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// look reads all files, and rejects packages that can't all be for one kind of machine. It ignores duplicates.
+// look reads all packages. It rejects packages for another architecture and two different files with the same package, and ignores duplicates.
 func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	var out []found
 	seen := map[string]found{}
@@ -258,10 +256,10 @@ func look(ctx context.Context, files []string, arch string) ([]found, error) {
 	return out, nil
 }
 
-// marks matches the marks of Debian and Ubuntu in the versions of packages that were built for one release.
+// marks matches the marks in the versions of packages that Debian and Ubuntu built for one release.
 var marks = regexp.MustCompile(`deb([0-9]+)u[0-9]|ubuntu[0-9.~]*?([0-9]{2}\.[0-9]{2})(?:\.|$)`)
 
-// systemOf returns the distribution of the packages.
+// systemOf returns the given distribution, or the distribution that the packages' versions show.
 func systemOf(given string, list []found) (string, error) {
 	known := gpudriver.Systems()
 	remedy := "give --system, one of " + strings.Join(known, ", ")
@@ -293,7 +291,7 @@ func systemOf(given string, list []found) (string, error) {
 	return "", hint.Errorf(remedy+"; run the command once for each distribution", "the packages' versions name more than one distribution: %s", strings.Join(told, ", "))
 }
 
-// Remove removes packages from a bundle.
+// Remove removes packages from a bundle. It fails if one of the names matches no package.
 func Remove(o Removal) (*Report, error) {
 	if o.System != "" && !slices.Contains(gpudriver.Systems(), o.System) {
 		return nil, hint.Errorf("give one of "+strings.Join(gpudriver.Systems(), ", "), "there are no driver packages for %q", o.System)
@@ -327,7 +325,7 @@ func Remove(o Removal) (*Report, error) {
 	return r, err
 }
 
-// means reports whether a package has to be removed.
+// means reports whether a package is to be removed. It records in used which names match the package.
 func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	if o.System != "" && a.System != o.System {
 		return false
@@ -341,8 +339,8 @@ func (o Removal) means(a bundle.Artifact, used map[string]bool) bool {
 	return hit
 }
 
-// tell adds the drivers in the packages to the report. fresh are packages that aren't in the bundle yet. It
-// skips a damaged file, which may be about to be removed.
+// tell adds the drivers to the report that can be found in the packages. fresh holds packages that aren't in the bundle yet. tell skips damaged
+// files, because they may be about to be removed.
 func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string][]item) {
 	known, items := map[string]bool{}, map[string][]item{}
 	for system, its := range fresh {
@@ -385,7 +383,7 @@ func (r *Report) tell(b *bundle.Bundle, list []bundle.Artifact, fresh map[string
 	}
 }
 
-// Lines returns messages about the drivers: drivers that can be installed, and the packages that the other drivers lack.
+// Lines returns messages about the drivers. good lists the drivers that can be installed; bad lists the packages that are missing for other drivers.
 func (r *Report) Lines() (good, bad []string) {
 	for _, d := range r.Drivers {
 		if len(d.Missing) > 0 {

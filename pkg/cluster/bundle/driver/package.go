@@ -1,6 +1,6 @@
 // Package driver manages the packages of NVIDIA's driver that a bundle provides to machines without internet.
-// In: .deb files of the operator. Out: the files in the bundle, the drivers that they contain, and for one machine's
-// driver the packages that it needs, with an index for apt.
+// In: .deb files of the operator. Out: the files in the bundle, the drivers that they contain, and the packages that one machine's driver needs, with
+// an index for apt.
 package driver
 
 import (
@@ -27,7 +27,7 @@ import (
 // Package holds the metadata of a .deb file.
 type Package struct {
 	Name, Version, Arch string
-	// Control is the text of its control file, one paragraph.
+	// Control is the text of the package's control file, which has one paragraph.
 	Control string
 
 	depends  []dependency.Relation // including Pre-Depends
@@ -36,23 +36,24 @@ type Package struct {
 }
 
 const (
-	// A control archive contains a few text files and scripts. Larger archives are invalid, or made to use up resources.
+	// A control archive contains a few text files and scripts. A larger archive is invalid, or was made to exhaust memory or time.
 	maxControl  = 16 << 20
 	maxUnpacked = 64 << 20
-	// mostText limits the control file itself: parsing takes a time that grows with the square of its size.
+	// mostText limits the size of the control file, because the time for parsing grows with the square of its size.
 	mostText = 128 << 10
 )
 
-// The allowed parts of a package's name, by Debian's policy. They become names of files, and arguments of commands.
+// The allowed characters in a package's name, version and architecture, according to Debian's policy. These texts become parts of file names and
+// arguments of commands.
 var (
 	nameOf    = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	versionOf = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+:~-]*$`)
 	archOf    = regexp.MustCompile(`^[a-z0-9-]+$`)
 )
 
-// Read reads the control file of a .deb.
+// Read reads the metadata of a .deb file.
 func Read(file string) (Package, error) {
-	// Opening a file that isn't regular, such as a pipe, may block forever.
+	// Check this first, because opening a file that isn't regular, such as a pipe, may block forever.
 	switch info, err := os.Stat(file); {
 	case err != nil:
 		return Package{}, fmt.Errorf("read package: %w", err)
@@ -71,7 +72,7 @@ func Read(file string) (Package, error) {
 	return p, nil
 }
 
-// read reads only the first two members of the archive, which deb(5) prescribes.
+// read reads only the first two members of the archive, whose names deb(5) prescribes.
 func read(in io.ReaderAt) (Package, error) {
 	archive, err := deb.LoadAr(in)
 	if err != nil {
@@ -98,8 +99,7 @@ func read(in io.ReaderAt) (Package, error) {
 	return parse(text)
 }
 
-// controlOf returns the file control of a control archive. It reads the archive to its end, because a decompressor may
-// read ahead.
+// controlOf returns the control file in a control archive. It reads the archive to its end, because a decompressor may read ahead.
 func controlOf(e *deb.ArEntry) ([]byte, error) {
 	z, err := deb.DecompressorFor(path.Ext(e.Name))(e.Data)
 	if err != nil {
@@ -126,8 +126,7 @@ func controlOf(e *deb.ArEntry) ([]byte, error) {
 	}
 }
 
-// parse parses the only paragraph of a control file. Further paragraphs are an error, because they would become separate
-// packages in an index.
+// parse parses a control file with one paragraph. It rejects further paragraphs, because they would become separate packages in an index.
 func parse(text []byte) (Package, error) {
 	if first := firstParagraph(string(text)); !strings.Contains("\n"+first, "\nPackage:") || strings.HasPrefix(first, "-") {
 		return Package{}, errors.New("its control file doesn't begin with a paragraph that names the package") // a signed file, such as a .dsc
@@ -183,7 +182,7 @@ func relationsOf(field string) ([]dependency.Relation, error) {
 	return d.Relations, nil
 }
 
-// firstParagraph omits fields that an index adds itself, and the text after an empty line.
+// firstParagraph returns the text before the first empty line, without the fields that an index adds itself.
 func firstParagraph(text string) string {
 	var b strings.Builder
 	skip := false
@@ -208,7 +207,7 @@ func firstParagraph(text string) string {
 	return b.String()
 }
 
-// compare orders versions as dpkg does. If one of them is invalid, it compares them as text.
+// compare orders two versions as dpkg does, or as text if one of them is invalid.
 func compare(a, b string) int {
 	x, errX := version.Parse(a)
 	y, errY := version.Parse(b)

@@ -13,22 +13,21 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Stock holds the packages for one distribution's machines.
+// Stock holds a bundle's packages for the machines of one distribution.
 type Stock struct {
 	items  []item
 	byName map[string][]item // the newest first
-	// providers are packages that provide another name.
+	// providers maps the names in the Provides fields to the packages that provide them.
 	providers map[string][]item
 }
 
-// item is a package, and its file in the bundle.
+// item is a package with its entry in the bundle's manifest.
 type item struct {
 	Package
 	artifact bundle.Artifact
 }
 
-// Versions returns the versions of each package that a bundle has for a distribution, the newest first. It only reads the
-// manifest.
+// Versions returns the versions of each package for a distribution in a bundle, the newest first. It only reads the manifest.
 func Versions(b *bundle.Bundle, system string) map[string][]string {
 	out := map[string][]string{}
 	for _, a := range b.List(bundle.KindDriver) {
@@ -42,7 +41,7 @@ func Versions(b *bundle.Bundle, system string) map[string][]string {
 	return out
 }
 
-// Open reads the packages that a bundle has for a distribution.
+// Open reads a bundle's packages for a distribution. It returns an error if a package differs from the manifest.
 func Open(b *bundle.Bundle, system string) (*Stock, error) {
 	var items []item
 	for _, a := range b.List(bundle.KindDriver) {
@@ -75,7 +74,7 @@ func newStock(items []item) *Stock {
 	return s
 }
 
-// versions implements Versions.
+// versions returns the versions of each package in the stock, as Versions does for a bundle.
 func (s *Stock) versions() map[string][]string {
 	out := map[string][]string{}
 	for name, its := range s.byName {
@@ -86,16 +85,15 @@ func (s *Stock) versions() map[string][]string {
 	return out
 }
 
-// Choice holds the packages of a stock that a machine's driver needs.
+// Choice holds the packages in a stock that a machine's driver needs.
 type Choice struct {
 	items []item
-	// Unmet are dependencies that the stock doesn't have. If the machine doesn't have them either, apt can't install
-	// the driver.
+	// Unmet lists the dependencies that the stock doesn't contain. apt can install the driver only if the machine already has them.
 	Unmet []string
 }
 
-// Choose returns the requested packages with all their dependencies that the stock has. It selects the release's version of the
-// driver's own packages, and the newest version of others. old are the versions, on the machine, of packages that may be replaced.
+// Choose returns the requested packages, with all of their dependencies that the stock contains. It selects the release's version of packages that
+// belong to the driver, and the newest version of other packages. old holds the versions on the machine of packages that may be replaced.
 func (s *Stock) Choose(release string, want []gpudriver.Package, old map[string]string) Choice {
 	c := chooser{stock: s, release: release, taken: map[string]bool{}, unmet: map[string]bool{}}
 	for _, w := range want {
@@ -140,7 +138,8 @@ func (c *chooser) take(its []item) {
 	}
 }
 
-// best returns the items with the driver's release, otherwise the newest items.
+// best returns the item that belongs to the driver's release, or the newest item if there is no such item. its must be sorted by version, the newest
+// first.
 func (c *chooser) best(its []item) []item {
 	if len(its) == 0 {
 		return nil
@@ -151,7 +150,7 @@ func (c *chooser) best(its []item) []item {
 	return its[:1]
 }
 
-// satisfy adds a package for each alternative, because apt's choice depends on the machine's packages.
+// satisfy adds a package for each alternative of a dependency, because the machine's packages determine which alternative apt chooses.
 func (c *chooser) satisfy(r dependency.Relation) {
 	found, names := false, []string{}
 	for _, p := range r.Possibilities {
@@ -161,7 +160,7 @@ func (c *chooser) satisfy(r dependency.Relation) {
 		})
 		its = c.best(its)
 		for _, it := range c.stock.providers[p.Name] {
-			// Every release of the driver may provide it.
+			// Several releases of the driver may provide the name; take only the best of them.
 			if own := c.best(c.stock.byName[it.Name]); len(own) > 0 && own[0].Version == it.Version {
 				its = append(its, it)
 			}
@@ -182,7 +181,7 @@ func versioned(its []item, version string) []item {
 	return its[i : i+1]
 }
 
-// Artifacts returns the files, in the order of their names.
+// Artifacts returns the files of the chosen packages, sorted by path.
 func (c Choice) Artifacts() []bundle.Artifact {
 	var out []bundle.Artifact
 	for _, it := range c.items {
@@ -191,7 +190,7 @@ func (c Choice) Artifacts() []bundle.Artifact {
 	return out
 }
 
-// Index returns the file that apt calls Packages, for a folder with the files.
+// Index returns the content of apt's index file, Packages, for a folder with the chosen files.
 func (c Choice) Index() []byte {
 	var b strings.Builder
 	for _, it := range c.items {
@@ -201,7 +200,7 @@ func (c Choice) Index() []byte {
 	return []byte(b.String())
 }
 
-// ofDriver reports whether a package is one of NVIDIA's driver, or builds its module.
+// ofDriver reports whether a package belongs to NVIDIA's driver, or builds its module.
 func ofDriver(name string) bool {
 	return strings.Contains(name, "nvidia") || strings.HasPrefix(name, "libcuda") || name == "dkms"
 }

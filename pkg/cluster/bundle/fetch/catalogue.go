@@ -1,6 +1,6 @@
 // Package fetch downloads a bundle from the projects' own releases and registries.
-// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: the same folder and manifest that a build makes. Fetch
-// rejects files with an unknown or a changed checksum.
+// In: a table of URLs, the published checksums, a lock file, and optionally a mirror. Out: a folder and manifest in the same format as those of a
+// build. It rejects files with an unknown or a changed checksum.
 package fetch
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Catalogue lists the downloads.
+// Catalogue lists the files and images to download, and the charts to pack.
 type Catalogue struct {
 	Kubernetes string // v1.36.3
 	Arch       string // amd64
@@ -23,27 +23,27 @@ type Catalogue struct {
 	Charts     []chart.Chart
 }
 
-// File is a download: a program, or a tar.gz of several.
+// File is a download: one program, or a tar.gz archive with several programs.
 type File struct {
 	URL string
-	// Sums is the URL of its checksum: a bare SHA-256, or lines of "sum  name".
+	// Sums is the URL of the file's checksum. Its content is a single SHA-256, or lines "sum  name".
 	Sums    string
 	Outputs []Output
 }
 
-// Image is an image of a registry. If Member is set, it is only used to extract a program.
+// Image is an image in a registry. If Output.Member is set, only one program is extracted from the image.
 type Image struct {
 	Ref string
-	// Digest is the digest that the reference must have; "" if only the lock file has it.
+	// Digest is the digest that the image must have; "" if only the lock file determines the digest.
 	Digest string
-	// Own means that paictl's project publishes the image, which it does only for releases.
+	// Own means that paictl's project publishes the image. It publishes images only for releases.
 	Own    bool
 	Output Output
 }
 
-// Output is one artifact of a download.
+// Output is one artifact that is taken from a download.
 type Output struct {
-	// Member is the path in the archive or image; "" means the download itself.
+	// Member is the artifact's path in the archive or image; "" means the download itself.
 	Member  string
 	Name    string
 	Version string
@@ -51,10 +51,10 @@ type Output struct {
 	Roles   []string
 }
 
-// Architectures returns the architectures that the upstream projects publish files for.
+// Architectures returns the architectures for which the upstream projects publish files.
 func Architectures() []string { return []string{"amd64", "arm64"} }
 
-// Upstream returns the table for the versions that paictl pins for its builds.
+// Upstream returns the catalogue with the versions that paictl pins for its builds.
 func Upstream(arch string) (Catalogue, error) {
 	v, err := build.Versions()
 	if err != nil {
@@ -70,8 +70,8 @@ func Upstream(arch string) (Catalogue, error) {
 	return c, nil
 }
 
-// serviceImages returns the images that the services' charts name, under upstream's names. Images that a
-// build makes itself have other names.
+// serviceImages returns the images in the values of the services' charts, under their upstream names. It doesn't return images that only a build
+// makes, because they have other names.
 func serviceImages(charts []chart.Chart) []Image {
 	var out []Image
 	for _, c := range charts {
@@ -140,9 +140,9 @@ func releaseFiles(v map[string]string, arch string) []File {
 	}
 }
 
-// images returns the images of the build, under the same names, except images that upstream publishes as an image of a service. promtool is
-// extracted from Prometheus' image. KWOK publishes no checksums of its programs, so its program is extracted from its image, which is identified by
-// its digest.
+// images returns the images that a build would make, under the same names, except images that serviceImages already returns. It also returns images
+// from which one program is extracted: promtool from Prometheus' image, and KWOK's program from its own image, because KWOK publishes no checksums of
+// its programs. An image is identified by its digest.
 func images(v map[string]string, services []Image) []Image {
 	out := []Image{{
 		Ref:    "registry.k8s.io/kwok/kwok:" + v["kwok"],

@@ -25,28 +25,28 @@ import (
 // LockName is the default name of the lock file, in the bundle's folder.
 const LockName = "bundle.lock"
 
-// parallel is how many downloads run at a time: enough to use a connection fully, and few enough for upstreams.
+// parallel is the number of downloads at the same time. It is large enough to use a connection fully, and small enough for the upstream servers.
 const parallel = 4
 
-// Options of Run.
+// Options holds the arguments of Run.
 type Options struct {
-	// Dir is the bundle's folder; it is created if missing.
+	// Dir is the bundle's folder, which is created if it doesn't exist.
 	Dir string
-	// Lock is the lock file; "" is LockName in Dir.
+	// Lock is the path of the lock file; "" means LockName in Dir.
 	Lock string
-	// Mirror is an http or https URL below which all upstreams are mirrored; "" means no mirror.
+	// Mirror is an http or https URL below which all upstream hosts are mirrored; "" means no mirror.
 	Mirror string
 	// Catalogue lists the artifacts to fetch.
 	Catalogue Catalogue
-	// Progress gets a line per artifact; may be nil.
+	// Progress receives a line per artifact. It may be nil.
 	Progress io.Writer
-	// Transport is http.DefaultTransport if nil.
+	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Wait sleeps before a further attempt; nil means growing pauses.
+	// Wait waits after a failed attempt; nil means pauses of increasing length.
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// fetcher is one run.
+// fetcher is one run of Run.
 type fetcher struct {
 	Options
 	d      download.Client
@@ -60,8 +60,8 @@ type fetcher struct {
 	total int
 }
 
-// Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay,
-// even if others fail. Artifacts that are locked and present aren't downloaded again.
+// Run fetches the missing artifacts to opts.Dir and returns the whole bundle. Finished artifacts stay, even if other artifacts fail. An artifact that
+// exists and matches the lock file isn't downloaded again.
 func Run(ctx context.Context, opts Options) (*bundle.Bundle, error) {
 	f := &fetcher{Options: opts}
 	var err error
@@ -123,7 +123,7 @@ func (f *fetcher) defaults() {
 	}
 }
 
-// all fetches everything; the first failure stops the rest.
+// all fetches all files and images. The first failure cancels the other downloads.
 func (f *fetcher) all(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)
@@ -136,7 +136,7 @@ func (f *fetcher) all(ctx context.Context) error {
 	return g.Wait()
 }
 
-// file fetches one download and extracts its artifacts.
+// file fetches one file and extracts its artifacts.
 func (f *fetcher) file(ctx context.Context, file File) error {
 	locked := f.lock.get(file.URL)
 	if locked != "" && f.keep(locked, file.URL, file.Outputs...) {
@@ -173,7 +173,7 @@ func (f *fetcher) file(ctx context.Context, file File) error {
 	return nil
 }
 
-// chart packs one of paictl's own charts, which doesn't need a download.
+// chart packs one of paictl's own charts, which needs no download.
 func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	start := time.Now()
 	archive, err := c.Archive()
@@ -193,8 +193,8 @@ func (f *fetcher) chart(ctx context.Context, c chart.Chart) error {
 	return f.add(ctx, c.Artifact(), inputs(digest, c.File(), out), file, time.Since(start))
 }
 
-// sum returns the checksum that the file must have: the locked one. If upstream or the mirror still
-// publishes one, both must be equal.
+// sum returns the checksum that the file must have: the locked checksum, or the published checksum if none is locked. If both exist, they must be
+// equal.
 func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, error) {
 	from, err := f.mirror.file(file.Sums)
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *fetcher) sum(ctx context.Context, file File, locked string) (string, er
 	return sum, f.lock.check(file.URL, "sha256:"+sum)
 }
 
-// keep keeps a download's artifacts if all of them are present.
+// keep keeps a download's artifacts and returns true if all of them exist.
 func (f *fetcher) keep(digest, url string, outputs ...Output) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -245,7 +245,7 @@ func (o Output) artifact(source string) bundle.Artifact {
 	}
 }
 
-// inputs identifies an artifact by its download and the extracted part.
+// inputs returns a text that identifies an artifact by its download and by the extracted part.
 func inputs(digest, url string, o Output) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{digest, url, o.Member, o.Version}, o.Roles...), "\n")))
 	return hex.EncodeToString(sum[:])

@@ -19,11 +19,11 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// lockKind is the kind in a lock file's header.
+// lockKind is the value of the field kind in a lock file.
 const lockKind = "BundleLock"
 
-// lockFile records the checksums of earlier downloads, by upstream's address: a later fetch, from any
-// source, gets the same content or an error. It should be under version control.
+// lockFile records the checksums of earlier downloads by their upstream URL or reference. A later fetch, from any mirror, gets the same content or
+// fails. The file should be under version control.
 type lockFile struct {
 	path string
 	mu   sync.Mutex
@@ -41,12 +41,12 @@ type lockEntry struct {
 	Digest string `yaml:"digest"` // sha256:… of the file, or of the target of an image's tag
 }
 
-// ChangedError means that upstream, or the mirror, now has different content than the lock file records.
+// ChangedError means that the content at upstream or at the mirror differs from the checksum in the lock file.
 type ChangedError struct {
 	URL, Locked, Got, File string
 }
 
-// Error names both checksums.
+// Error returns a message with both checksums.
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s is now %s, but %s says %s", e.URL, e.Got, e.File, e.Locked)
 }
@@ -81,14 +81,14 @@ func readLock(path string) (*lockFile, error) {
 	return l, nil
 }
 
-// get returns the locked digest, or "".
+// get returns the locked digest for a URL or reference, or "".
 func (l *lockFile) get(url string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sums[url]
 }
 
-// check returns an error if a digest differs from the locked one.
+// check returns an error if a digest differs from the locked digest. It returns nil if none is locked.
 func (l *lockFile) check(url, digest string) error {
 	locked := l.get(url)
 	if locked == "" || locked == digest {
@@ -98,7 +98,7 @@ func (l *lockFile) check(url, digest string) error {
 		"find out why it changed; to accept the change, remove its entry from "+l.path+" and fetch again")
 }
 
-// record adds a digest and writes the file.
+// record adds a digest to the lock file and writes the file.
 func (l *lockFile) record(url, digest string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

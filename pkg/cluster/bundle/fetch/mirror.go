@@ -11,9 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// mirror changes the sources of downloads: the upstream host becomes the first element of the path,
-// for files and images. Pull-through registries and file proxies name their upstreams in this way.
-// The zero value leaves all addresses unchanged.
+// mirror redirects downloads of files and images to a mirror, on which the upstream host is the first element of the path. Pull-through registries
+// and file proxies name their upstreams in this way. The zero value leaves all URLs unchanged.
 type mirror struct{ base *url.URL }
 
 func parseMirror(s string) (mirror, error) {
@@ -28,7 +27,7 @@ func parseMirror(s string) (mirror, error) {
 	return mirror{base: u}, nil
 }
 
-// file returns the URL of a file to download.
+// file returns the URL from which a file is downloaded.
 func (m mirror) file(upstream string) (string, error) {
 	u, err := url.Parse(upstream)
 	if err != nil {
@@ -40,13 +39,13 @@ func (m mirror) file(upstream string) (string, error) {
 	return m.base.JoinPath(u.Host, u.Path).String(), nil
 }
 
-// image returns the reference of an image to pull.
+// image returns the reference from which an image is pulled.
 func (m mirror) image(upstream string) (name.Reference, error) {
 	ref, err := name.ParseReference(upstream, name.StrictValidation)
 	if err != nil || m.base == nil {
 		return ref, err
 	}
-	// The library uses an older name of Docker's registry than images and mirrors do.
+	// The library uses an older name for Docker's registry than images and mirrors do.
 	upstreamName := strings.Replace(ref.Context().Name(), name.DefaultRegistry+"/", "docker.io/", 1)
 	repo := strings.TrimPrefix(strings.Trim(m.base.Path, "/")+"/"+upstreamName, "/")
 	full := m.base.Host + "/" + repo + ":" + ref.Identifier()

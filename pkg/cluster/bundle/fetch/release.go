@@ -23,27 +23,27 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// ReleaseOptions of FromRelease.
+// ReleaseOptions holds the arguments of FromRelease and FindRelease.
 type ReleaseOptions struct {
-	// Dir is the bundle's folder; it is created if missing.
+	// Dir is the bundle's folder, which is created if it doesn't exist.
 	Dir string
 	// Address is the URL below which releases are published.
 	Address string
-	// Mirror replaces the address's host, as it does for upstreams; "" means no mirror.
+	// Mirror is the URL of a mirror for Address, as in Options; "" means no mirror.
 	Mirror string
-	// Version and Arch choose the bundle.
+	// Version and Arch select the bundle.
 	Version, Arch string
-	// Key must have signed the release.
+	// Key is the key that must have signed the release.
 	Key release.Key
-	// Progress gets lines about the download, and one per artifact; may be nil.
+	// Progress receives lines about the download and a line per artifact. It may be nil.
 	Progress io.Writer
-	// Transport is http.DefaultTransport if nil.
+	// Transport sends the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
-	// Wait sleeps before a further attempt; nil means growing pauses.
+	// Wait waits after a failed attempt; nil means pauses of increasing length.
 	Wait func(ctx context.Context, attempt int) error
 }
 
-// Archive is the file of a release that contains a bundle.
+// Archive describes the file of a release that contains a bundle.
 type Archive struct {
 	Release string // its version
 	Name    string
@@ -61,8 +61,8 @@ type released struct {
 	n       int // artifacts in place
 }
 
-// FromRelease fetches the bundle that the project publishes with a release, as one archive. It trusts only the signature of the
-// release's checksums, so the archive may come from any server. It resumes an interrupted download.
+// FromRelease fetches the bundle that the project publishes with a release as one archive. It resumes an interrupted download. It verifies the
+// archive against the release's signed checksums, so any server may provide the archive.
 func FromRelease(ctx context.Context, opts ReleaseOptions) (*bundle.Bundle, error) {
 	r, err := newReleased(opts)
 	if err != nil {
@@ -104,7 +104,7 @@ func FromRelease(ctx context.Context, opts ReleaseOptions) (*bundle.Bundle, erro
 	return b, nil
 }
 
-// FindRelease returns the archive that FromRelease would download.
+// FindRelease returns the archive that FromRelease would download, without downloading it.
 func FindRelease(ctx context.Context, opts ReleaseOptions) (Archive, error) {
 	r, err := newReleased(opts)
 	if err != nil {
@@ -136,7 +136,7 @@ func newReleased(opts ReleaseOptions) (*released, error) {
 	return r, nil
 }
 
-// find reads the signed checksums of the release.
+// find reads the signed checksums of the release, and returns the archive for the architecture.
 func (r *released) find(ctx context.Context) (Archive, error) {
 	list, err := release.Get(ctx, r.d, r.Address, r.Version, r.Key)
 	if s, ok := errors.AsType[*download.StatusError](err); ok && s.Code == http.StatusNotFound {
@@ -156,7 +156,7 @@ func (r *released) find(ctx context.Context) (Archive, error) {
 // step is the percentage of a download between two printed lines.
 const step = 10
 
-// report returns a function that prints a line after each step of a download.
+// report returns a function that prints a line after each step percent of a download.
 func (r *released) report() func(have, total int64) {
 	next := int64(step)
 	return func(have, total int64) {
@@ -167,10 +167,10 @@ func (r *released) report() func(have, total int64) {
 	}
 }
 
-// inputs identifies a file of the archive.
+// inputs returns a text that identifies a file by the checksum of its archive.
 func (r *released) inputs(a bundle.Artifact) string { return r.archive.SHA256 + " " + a.Path }
 
-// complete keeps all artifacts of a bundle if they are from the archive and weren't modified.
+// complete reports whether all artifacts of a bundle, except driver packages, are from the archive and unmodified. If so, it keeps them.
 func (r *released) complete(m bundle.Manifest) bool {
 	mine := slices.DeleteFunc(slices.Clone(m.Artifacts), func(a bundle.Artifact) bool { return a.Kind == bundle.KindDriver })
 	if len(mine) == 0 || slices.ContainsFunc(mine, func(a bundle.Artifact) bool { return !r.w.Has(a.Kind, a.Name, r.inputs(a)) }) {
@@ -183,7 +183,7 @@ func (r *released) complete(m bundle.Manifest) bool {
 	return true
 }
 
-// unpack moves the files of the archive to their places. The manifest is the first file in the archive.
+// unpack extracts the files of the archive into the bundle, and returns the manifest, which is the first file in the archive.
 func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *released) unpack(ctx context.Context, file string) (*bundle.Manifest, e
 	return m, nil
 }
 
-// place writes one file, unless an interrupted run has already done that.
+// place writes one file into the bundle, unless an interrupted run has already done that.
 func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, total int) error {
 	if r.w.Has(a.Kind, a.Name, r.inputs(a)) {
 		r.w.Keep(a.Kind, a.Name)
@@ -255,7 +255,7 @@ func (r *released) place(ctx context.Context, a bundle.Artifact, src io.Reader, 
 	if err := writeFile(file, io.TeeReader(src, h)); err != nil {
 		return err
 	}
-	// Check before the file is recorded: otherwise the next run would take it for a good one.
+	// Check before Add records the file, because the next run would otherwise take a damaged file for a correct one.
 	if sum := hex.EncodeToString(h.Sum(nil)); sum != a.SHA256 {
 		return fmt.Errorf("%s has sha256 %s, but the manifest says %s", a.Path, sum, a.SHA256)
 	}

@@ -26,7 +26,7 @@ import (
 // packed is a file of an archive.
 type packed struct{ name, text string }
 
-// kubelet returns a program that doesn't become small when it is compressed, so that its download can be interrupted.
+// kubelet returns a program that compression can't shrink, so that its download can be interrupted.
 func kubelet() string {
 	random := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 20000)
@@ -36,7 +36,7 @@ func kubelet() string {
 	return string(data)
 }
 
-// files returns the files of a bundle with a program and a tool, its manifest first.
+// files returns the files of a bundle with a program and a tool. The manifest is the first file.
 func files(arch string) []packed {
 	text := "apiVersion: " + bundle.APIVersion + "\nkind: Bundle\nkubernetes: v1.36.3\narch: " + arch + "\norigin: build\nartifacts:\n"
 	for _, f := range []packed{{"bin/kubelet", kubelet()}, {"tools/kwok", "kwok"}} {
@@ -67,7 +67,7 @@ func tarZst(t *testing.T, files []packed) []byte {
 
 const archiveName = "paictl-bundle_v1.2.3_linux_amd64.tar.zst"
 
-// newRelease makes a release with a bundle of files, and the options that fetch it.
+// newRelease starts a server with a release that contains a bundle, and returns the options that fetch the bundle.
 func newRelease(t *testing.T, files []packed, hook func(http.ResponseWriter, *http.Request) bool) (*releasetest.Release, ReleaseOptions, *bytes.Buffer) {
 	t.Helper()
 	r := releasetest.New(t, "v1.2.3", map[string][]byte{archiveName: tarZst(t, files)})

@@ -57,7 +57,7 @@ func TestAFetchGivesWhatABuildGives(t *testing.T) {
 	assert.ElementsMatch(t, want, got)
 }
 
-// ofServices reports whether a chart names the image.
+// ofServices reports whether a chart in the catalogue contains the image.
 func ofServices(c Catalogue, name string) bool {
 	return slices.ContainsFunc(c.Charts, func(ch chart.Chart) bool {
 		return slices.ContainsFunc(ch.Images, func(i chart.Image) bool { return i.Name() == name })
@@ -81,7 +81,7 @@ func TestImagesOfServicesAreFetchedByTheNamesInTheirCharts(t *testing.T) {
 	}
 }
 
-// A build and a chart must name the same release. If a build makes an image of a service, the image must have the name that the chart uses for
+// A build and a chart must use the same release. If a build makes an image of a service, the image must have the name that the chart uses for
 // upstream's image.
 func TestABuildMakesTheVersionsThatChartsName(t *testing.T) {
 	versions, err := build.Versions()

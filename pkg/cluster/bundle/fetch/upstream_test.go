@@ -25,13 +25,13 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/bundle/oci"
 )
 
-// upstream is a server that is at once a mirror of release sites and a registry. It rejects requests for other files.
+// upstream is a server that is both a mirror of release sites and a registry. It rejects requests for unknown files.
 type upstream struct {
 	*httptest.Server
 	mu    sync.Mutex
 	files map[string][]byte
 	seen  []string
-	// hook may respond to a request itself, and reports whether it did.
+	// hook may respond to a request instead of the server, and reports whether it did.
 	hook func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -68,7 +68,7 @@ func (u *upstream) note(r *http.Request) {
 	u.seen = append(u.seen, r.Method+" "+r.URL.Path+" "+r.Header.Get("Range"))
 }
 
-// requests returns the requests since the last call.
+// requests returns the requests since the previous call.
 func (u *upstream) requests() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,7 +83,7 @@ func (u *upstream) put(path string, data []byte) {
 	u.files[path] = data
 }
 
-// push stores an image that holds one file and returns its digest.
+// push stores an image with one file in the registry, and returns the image's digest.
 func (u *upstream) push(t *testing.T, ref, file, content string) string {
 	t.Helper()
 	l, err := oci.NewLayer(filepath.Join(t.TempDir(), "layer"), []oci.Entry{{Path: file, Mode: 0o755, Data: []byte(content)}})
@@ -130,7 +130,7 @@ const (
 	kwokRef    = "registry.example.org/kwok/kwok:v1"
 )
 
-// catalogue returns one of each: a bare program, an archive, an image, a program in an image.
+// catalogue returns a catalogue with one download of each kind: a single program, an archive, an image, and a program in an image.
 func catalogue() Catalogue {
 	return Catalogue{Kubernetes: "v1.36.3", Arch: "amd64",
 		Files: []File{
@@ -147,7 +147,7 @@ func catalogue() Catalogue {
 	}
 }
 
-// stock fills a server with everything in catalogue.
+// stock stores everything in catalogue on a server.
 func stock(t *testing.T, u *upstream) {
 	t.Helper()
 	kubelet := []byte(strings.Repeat("kubelet ", 1000))

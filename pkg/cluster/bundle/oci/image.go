@@ -13,13 +13,13 @@ import (
 type Config struct {
 	Arch       string // amd64
 	Entrypoint []string
-	// User is the number of the user as which the program runs; "" is root.
+	// User is the number of the user as which the image's program runs; "" means root.
 	User   string
 	Env    []string
 	Labels map[string]string
 }
 
-// NewImage returns an image with the layers, the lowest first.
+// NewImage returns an image with the given layers, the lowest first.
 func NewImage(c Config, layers ...v1.Layer) (v1.Image, error) {
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	file, err := img.ConfigFile()

@@ -1,6 +1,6 @@
 // Package oci makes container images without a container engine and stores them as archives.
-// In: files, or an image of a registry. Out: one tar that "ctr images import" reads.
-// The same files always give the same bytes: fixed times, sorted names, owner 0.
+// In: files, or an image in a registry. Out: one tar archive that "ctr images import" reads.
+// The same files always result in the same bytes, because times are fixed, names are sorted and the owner is always 0.
 package oci
 
 import (
@@ -21,31 +21,30 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Entry is one file of a layer: a directory, a link, a file of this machine or bytes.
+// Entry is one entry of a layer: a directory, a symbolic link, or a file whose content is in a file on this machine or in memory.
 type Entry struct {
-	// Path is its path, without a leading slash: "usr/local/bin/etcd".
+	// Path is the entry's path in the layer, without a leading slash: "usr/local/bin/etcd".
 	Path string
-	// Mode are the permission bits, with setuid, setgid and sticky as tar has them.
+	// Mode holds the permission bits, including setuid, setgid and sticky in the encoding of tar.
 	Mode int64
-	// Dir means a directory. Link is the target of a symbolic link.
+	// Dir means that the entry is a directory. Link is the target of a symbolic link.
 	Dir  bool
 	Link string
-	// Source is the file of this machine with the content; if empty, Data is the content.
+	// Source is the path of a file on this machine with the content. If it is empty, Data is the content.
 	Source string
 	Data   []byte
 }
 
-// layer is a v1.Layer whose blob is a file.
+// layer is a v1.Layer whose blob is stored in a file.
 type layer struct {
 	file           string
 	digest, diffID v1.Hash
 	size           int64
 }
 
-// NewLayer makes a layer and stores its blob in file, which must exist until the image is written.
-// Missing parent directories are added; of two entries with the same path the later one is used.
-// The blob is compressed with zstd: each node gets a third of the bytes, and unpacking costs less
-// than with gzip.
+// NewLayer makes a layer and stores its blob in file, which must exist until the image is written. It adds missing parent directories. If two entries
+// have the same path, the later entry is used. The blob is compressed with zstd: a node downloads a third of the uncompressed size, and unpacks it
+// with less CPU time than with gzip.
 func NewLayer(file string, entries []Entry) (v1.Layer, error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -53,7 +52,7 @@ func NewLayer(file string, entries []Entry) (v1.Layer, error) {
 	}
 	defer f.Close()
 	blob, plain, size := sha256.New(), sha256.New(), &counter{}
-	// Use one goroutine, so that the same input gives the same blocks.
+	// Use one goroutine, so that the same input results in the same blocks.
 	zw, err := zstd.NewWriter(io.MultiWriter(f, blob, size), zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, fmt.Errorf("make layer: %w", err)
@@ -161,13 +160,13 @@ func (c *counter) Write(p []byte) (int, error) {
 // Digest returns the checksum of the blob.
 func (l *layer) Digest() (v1.Hash, error) { return l.digest, nil }
 
-// DiffID returns the checksum of the tar in the blob.
+// DiffID returns the checksum of the uncompressed tar archive.
 func (l *layer) DiffID() (v1.Hash, error) { return l.diffID, nil }
 
-// Compressed returns the blob.
+// Compressed returns a reader of the blob.
 func (l *layer) Compressed() (io.ReadCloser, error) { return os.Open(l.file) }
 
-// Uncompressed returns the tar.
+// Uncompressed returns a reader of the uncompressed tar archive.
 func (l *layer) Uncompressed() (io.ReadCloser, error) {
 	f, err := os.Open(l.file)
 	if err != nil {
@@ -181,7 +180,7 @@ func (l *layer) Uncompressed() (io.ReadCloser, error) {
 	return &unpacked{zr, f}, nil
 }
 
-// unpacked closes both the decoder and its file.
+// unpacked is a decoder whose Close also closes its file.
 type unpacked struct {
 	*zstd.Decoder
 	f *os.File

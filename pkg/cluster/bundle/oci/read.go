@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Archive is an image in a file that WriteArchive wrote. Its manifest is identical, byte for byte, to the manifest in the file, so that its digest
-// in a registry is the same as on nodes.
+// Archive is an image in a file that WriteArchive wrote. Its manifest is identical, byte for byte, to the manifest in the file, so that the image's
+// digest in a registry is the same as on nodes.
 type Archive struct {
 	v1.Image
 	// Ref is the image's reference in the archive.
@@ -25,7 +25,7 @@ type Archive struct {
 	f *os.File
 }
 
-// OpenArchive opens such a file. Blobs are read from it until Close.
+// OpenArchive opens a file that WriteArchive wrote. The file stays open until Close, because blobs are read from it.
 func OpenArchive(file string) (*Archive, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -82,7 +82,7 @@ func readArchive(f *os.File) (*Archive, error) {
 	return &Archive{Image: img, Ref: c.desc.Annotations[nameAnnotation], f: f}, nil
 }
 
-// archived is the content of an archive, in the form that the registry library expects for an image.
+// archived is the content of an archive in the form that the registry library expects.
 type archived struct {
 	members     map[string]*io.SectionReader
 	desc        v1.Descriptor
@@ -91,7 +91,7 @@ type archived struct {
 	rawConfig   []byte
 }
 
-// read reads the manifest and the configuration, and compares the manifest with its digest.
+// read reads the manifest and the configuration, and checks the manifest's digest.
 func (c *archived) read() error {
 	var err error
 	if c.rawManifest, err = c.member(blobPath(c.desc.Digest)); err != nil {
@@ -119,16 +119,16 @@ func (c *archived) member(name string) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 }
 
-// RawManifest returns the manifest's bytes.
+// RawManifest returns the bytes of the manifest.
 func (c *archived) RawManifest() ([]byte, error) { return c.rawManifest, nil }
 
-// RawConfigFile returns the configuration's bytes.
+// RawConfigFile returns the bytes of the configuration.
 func (c *archived) RawConfigFile() ([]byte, error) { return c.rawConfig, nil }
 
-// MediaType returns the manifest's type.
+// MediaType returns the media type of the manifest.
 func (c *archived) MediaType() (types.MediaType, error) { return c.desc.MediaType, nil }
 
-// LayerByDigest finds a layer.
+// LayerByDigest returns the layer with a digest, or an error if the image doesn't contain it.
 func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 	for _, d := range c.manifest.Layers {
 		if r, ok := c.members[blobPath(h)]; ok && d.Digest == h {
@@ -138,7 +138,7 @@ func (c *archived) LayerByDigest(h v1.Hash) (partial.CompressedLayer, error) {
 	return nil, fmt.Errorf("it contains no layer %s", h)
 }
 
-// blob is a layer in the archive.
+// blob is a compressed layer in the archive.
 type blob struct {
 	desc v1.Descriptor
 	r    *io.SectionReader
@@ -150,10 +150,10 @@ func (b *blob) Digest() (v1.Hash, error) { return b.desc.Digest, nil }
 // Size returns the length of the blob in bytes.
 func (b *blob) Size() (int64, error) { return b.desc.Size, nil }
 
-// MediaType returns the type in the manifest.
+// MediaType returns the layer's media type from the manifest.
 func (b *blob) MediaType() (types.MediaType, error) { return b.desc.MediaType, nil }
 
-// Compressed returns the blob from its beginning.
+// Compressed returns a reader of the whole blob.
 func (b *blob) Compressed() (io.ReadCloser, error) {
 	return io.NopCloser(io.NewSectionReader(b.r, 0, b.r.Size())), nil
 }

@@ -1,6 +1,6 @@
-// Package wire is the text that paictl and a host's shell exchange in one session.
-// In: a script's body. Out: the program that is written to the remote sh, and the fixed,
-// secret-free command line that starts it; sshtest's hosts read both back.
+// Package wire defines the texts that paictl and a host's shell exchange in a session.
+// In: a script's body. Out: a program for the standard input of the remote sh, and the fixed command line that starts it, which contains no secrets.
+// The servers of sshtest parse both.
 package wire
 
 import (
@@ -14,42 +14,40 @@ import (
 	"strings"
 )
 
-// Shell starts the shell that reads a program from its standard input. Every login shell
-// can run it.
+// Shell is the command line that starts a shell, which reads a program from its standard input. All login shells can run it.
 const Shell = "exec sh -s"
 
-// SFTPServer starts the host's SFTP server by its path, which differs between
-// distributions; exit status 127 means that the host doesn't have one.
+// SFTPServer is the command line that starts the host's SFTP server by its path, which differs between distributions. Its exit status is 127 if the
+// host has no SFTP server.
 const SFTPServer = `for p in /usr/lib/openssh/sftp-server /usr/libexec/openssh/sftp-server ` +
 	`/usr/lib/ssh/sftp-server /usr/libexec/sftp-server /usr/lib/sftp-server; do ` +
 	`if [ -x $p ]; then exec $p; fi; done; exit 127`
 
-// end is the last line of every program. Its brace closes the group that the first line opens: sh runs no command before it has read
+// end is the last line of every program. Its brace closes the group that the first line opens. sh runs no command of the group before it has read
 // this line, so an interrupted transfer has no effect.
 const end = "} # paictl: end of program"
 
-// environment is set before the body runs: messages in English, and the sbin folders,
-// which a login user's PATH doesn't contain on some distributions.
+// environment sets the environment of the body: messages are in English, and PATH contains the sbin folders, which the PATH of a login user doesn't
+// contain on some distributions.
 const environment = "LC_ALL=C; export LC_ALL\nPATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH\n"
 
-// Run returns the program that runs body with an empty standard input. The session's input stays
-// open while it runs: when it is closed, the operator has disconnected, and a watcher ends the
-// whole process group, TERM first, KILL five seconds later. The body is an argument of eval, so
-// that a syntax error ends the program instead of making it wait for more input.
+// Run returns a program that runs body with an empty standard input. The session's input stays open while the program runs. If it is closed, the
+// operator has disconnected, and a watcher ends the whole process group with TERM, and with KILL five seconds later. The body is an argument of eval,
+// so that a syntax error ends the program instead of making it wait for more input.
 func Run(body string) string {
 	return "{\n" + environment +
 		"exec 3<&0 </dev/null\n" + watched("", 5, body)
 }
 
-// Hold returns the program that runs body with the session's input as its standard input, so that
-// body can wait until it is closed. Five seconds after that the watcher sends TERM, and KILL twenty
-// seconds later: on a busy machine, cleaning up takes time.
+// Hold returns a program that runs body with the session's input as its standard input, so that body can wait until the input is closed. The watcher
+// sends TERM five seconds after that, and KILL twenty seconds later, because cleaning up takes time on a busy machine.
 func Hold(body string) string {
 	return "{\n" + environment +
 		"exec 3<&0\n" + watched("sleep 5; ", 20, body)
 }
 
-// watched returns the rest of a program; fd 3 of the program is the session's input. Its number is the seconds between TERM and KILL.
+// watched returns the rest of a program, in which file descriptor 3 is the session's input. grace is a command that runs before TERM, and tidies is
+// the number of seconds between TERM and KILL.
 func watched(grace string, tidies int, body string) string {
 	return "( trap '' TERM HUP; read -r _paictl <&3; " + grace + "kill -TERM 0; sleep " + strconv.Itoa(tidies) + "; kill -KILL 0 ) >/dev/null 2>&1 &\n" +
 		"_paictl_watcher=$!\n" +
@@ -60,7 +58,7 @@ func watched(grace string, tidies int, body string) string {
 		"exit $_paictl_status\n" + end + "\n"
 }
 
-// Check returns the reason why a body cannot be sent, or nil.
+// Check returns the reason why a script can't be sent, or nil.
 func Check(body string) error {
 	if strings.ContainsRune(body, 0) {
 		return errors.New("the script contains a NUL byte")
@@ -68,19 +66,19 @@ func Check(body string) error {
 	return nil
 }
 
-// Quote quotes s as one word for sh.
+// Quote returns s quoted as a single word for sh.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// Ready returns the line on standard error that announces that the command is about to start with the rights it needs; no secrets or data are
-// written to the host before this line appears.
+// Ready returns the line that the command line prints to standard error when the command is about to start with the required rights. paictl doesn't
+// send the program before it has read this line.
 func Ready(nonce string) string { return "paictl-ready-" + nonce }
 
-// Prompt returns the prompt that sudo prints when it wants the password.
+// Prompt returns the prompt that sudo prints when it needs the password.
 func Prompt(nonce string) string { return "paictl-sudo-" + nonce + ":" }
 
-// Sudo returns the command line that runs inner, which holds no single quote, as root.
-// -k makes sudo ask exactly when sudoers requires it, ignoring cached credentials, and -S makes it
-// read the password from standard input, one byte at a time.
+// Sudo returns the command line that runs inner as root. inner must not contain a single quote. The option -k makes sudo ignore cached credentials,
+// so that it asks for a password exactly if sudoers requires that. The option -S makes sudo read the password from standard input, one byte at a
+// time.
 func Sudo(nonce, inner string) string {
 	return "exec env LC_ALL=C sudo -k -S -p " + Prompt(nonce) + " -- sh -c 'echo " + Ready(nonce) + " >&2; " + inner + "'"
 }
@@ -93,7 +91,7 @@ func Direct(inner string) string {
 	return "exec sh -c '" + inner + "'"
 }
 
-// Command is a parsed command line.
+// Command is a parsed command line of Sudo or Direct.
 type Command struct {
 	Sudo  bool
 	Nonce string // the nonce of Sudo
@@ -116,8 +114,7 @@ func ParseCommand(line string) (Command, error) {
 	return Command{}, fmt.Errorf("not a command of paictl: %q", line)
 }
 
-// Read reads one program from r, up to its last line, and returns it. The rest stays in r. The error is
-// io.ErrUnexpectedEOF if the program was truncated.
+// Read reads a program from r, up to and including its last line. The rest stays in r. The error is io.ErrUnexpectedEOF if the program is truncated.
 func Read(r *bufio.Reader) (string, error) {
 	var program strings.Builder
 	for {
@@ -132,10 +129,10 @@ func Read(r *bufio.Reader) (string, error) {
 	}
 }
 
-// Ends reports whether text has the last line of a program.
+// Ends reports whether text contains the last line of a program.
 func Ends(text []byte) bool { return bytes.Contains(text, []byte("\n"+end+"\n")) }
 
-// Body returns the body of a program of Run or Hold, and whether it was Hold's.
+// Body returns the body in a program of Run or Hold, and whether the program is from Hold.
 func Body(program string) (body string, held bool, err error) {
 	_, quoted, ok := strings.Cut(program, "( eval '")
 	if !ok {

@@ -1,5 +1,5 @@
 // Package targettest runs a real S3 server for tests.
-// In: versitygw, which "sh hack/versitygw.sh" builds. Out: its address, and its folder.
+// In: the program versitygw, which "sh hack/versitygw.sh" builds. Out: the server's address, and its folder.
 package targettest
 
 import (
@@ -29,18 +29,17 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// Gateway is a real S3 server on the loopback interface, with one bucket "backups", and a certificate that is signed only by
-// itself.
+// Gateway is a real S3 server on the loopback interface, with one bucket, "backups", and a self-signed certificate.
 type Gateway struct {
-	// Dir has a folder for each bucket.
+	// Dir is the server's folder, which contains a folder for each bucket.
 	Dir string
-	// S3 has the settings to connect to the server.
+	// S3 holds the settings for connecting to the server.
 	S3 target.S3
-	// Raw is a client for operations that a Target doesn't have.
+	// Raw is a client for operations that Target doesn't offer.
 	Raw *minio.Client
 }
 
-// The credentials of its only user.
+// The credentials of the server's only user.
 const (
 	AccessKey = "AKIAKEEPER"
 	SecretKey = "hunter2-hunter2"
@@ -66,7 +65,7 @@ func versitygw(t testing.TB) string {
 	return file
 }
 
-// S3 starts the server. It stops with the test, which is skipped if versitygw isn't built.
+// S3 starts the server, which stops when the test ends. The test is skipped if versitygw isn't built.
 func S3(t testing.TB) *Gateway {
 	t.Helper()
 	program := versitygw(t)
@@ -107,7 +106,7 @@ func S3(t testing.TB) *Gateway {
 	return g
 }
 
-// certify writes a self-signed certificate for loopback.
+// certify writes a self-signed certificate for 127.0.0.1, and its key.
 func certify(t testing.TB, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -122,7 +121,7 @@ func certify(t testing.TB, cert, key string) {
 	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
 }
 
-// Names returns the objects and the unfinished uploads below a prefix.
+// Names returns the objects below a prefix, and all unfinished uploads.
 func (g *Gateway) Names(t testing.TB, prefix string) []string {
 	t.Helper()
 	var out []string
