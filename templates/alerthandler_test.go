@@ -28,6 +28,7 @@ import (
 	"github.com/openpai/paictl/pkg/alerthandler"
 	"github.com/openpai/paictl/pkg/alerthandler/policy"
 	actionsv1 "github.com/openpai/paictl/pkg/alerthandler/v1"
+	"github.com/openpai/paictl/pkg/diagnose/checks"
 	jobv1 "github.com/openpai/paictl/pkg/job/v1"
 	"github.com/openpai/paictl/pkg/kube"
 	"github.com/openpai/paictl/pkg/kube/kubetest"
@@ -61,7 +62,10 @@ func TestTheAlertHandlerHasTheRightsForItsWorkAndNoMore(t *testing.T) {
 			}
 		}
 	}
-	_, err = c.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sick-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}}}, metav1.CreateOptions{})
+	sick, err := c.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "sick-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	sick.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}, {Type: checks.ConditionGPUsUnhealthy, Status: corev1.ConditionFalse}}
+	_, err = c.Client.CoreV1().Nodes().UpdateStatus(t.Context(), sick, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, c.Client.CoreV1().Nodes().Delete(context.WithoutCancel(t.Context()), "sick-1", metav1.DeleteOptions{}))
