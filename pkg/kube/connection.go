@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// connection makes requests wait until the first one has connected. Then they share its connection by HTTP/2. The standard library opens a connection
-// for each request that begins before that: 28 for "paictl status --once", and each handshake takes milliseconds of processor time on both sides.
+// connection makes requests wait until the first request has connected, so that all requests share its HTTP/2 connection. Without it, the standard
+// library opens a connection for each request that begins before the first is ready: 28 connections for "paictl status --once". Each handshake takes
+// milliseconds of processor time on both sides.
 type connection struct {
 	connects chan struct{} // full while a request connects
 	ready    chan struct{} // closed when a request has connected
@@ -18,18 +19,19 @@ func newConnection() *connection {
 	return &connection{connects: make(chan struct{}, 1), ready: make(chan struct{})}
 }
 
-// wrap returns the function for rest.Config.Wrap. All transports of a configuration share their connections.
+// wrap wraps next in a transport that waits for the first connection. It is an argument for rest.Config.Wrap: all transports of a configuration share
+// one connection.
 func (c *connection) wrap(next http.RoundTripper) http.RoundTripper { return afterFirst{c, next} }
 
 func (c *connection) done() { c.once.Do(func() { close(c.ready) }) }
 
-// afterFirst is a transport whose requests share the first connection.
+// afterFirst is a transport that sends its requests over the first connection.
 type afterFirst struct {
 	first *connection
 	next  http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. If a request can't connect, the next one tries.
+// RoundTrip implements http.RoundTripper. If a request can't connect, the next waiting request tries.
 func (t afterFirst) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, ctx := t.first, req.Context()
 	select {

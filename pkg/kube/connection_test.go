@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A response that doesn't begin, such as the response of a watch without events, delays no other request.
+// A response that doesn't begin, such as the response to a watch without events, doesn't delay other requests.
 func TestRequestsShareTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Direct begins a request to one of the platform's programs, sent to its Service from a pod. Responses are read like responses through the API
-// server's proxy.
+// Direct begins a request that a pod sends directly to the Service of one of the platform's programs. The request decodes its response like a
+// response through the API server's proxy.
 func Direct(at *url.URL, c *http.Client, method, path string) *rest.Request {
 	content := rest.ClientContentConfig{ContentType: runtime.ContentTypeJSON,
 		Negotiator: runtime.NewClientNegotiator(scheme.Codecs.WithoutConversion(), schema.GroupVersion{Version: "v1"})}

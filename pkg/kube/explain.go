@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// RemedyOther is the remedy if the kubeconfig may be for another cluster.
+// RemedyOther is the remedy for errors that arise if the kubeconfig is for another cluster than the user expects.
 const RemedyOther = "to use another cluster, give --kubeconfig and --context"
 
 const remedyKubeconfig = "get one with: paictl cluster kubeconfig -p DIR; or name a file with --kubeconfig or KUBECONFIG; for jobs, sign in instead: paictl login https://HOST"
@@ -69,13 +69,13 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// explainKubeconfig explains a mistake in a kubeconfig, or in a file that it names.
+// explainKubeconfig explains a mistake in a kubeconfig, or in a file that the kubeconfig names.
 func explainKubeconfig(err error, o Options) error {
 	if notKubeconfig(err) {
 		return hint.Errorf(remedyKubeconfig, "%s is not a kubeconfig", kubeconfigName(o))
 	}
 	cause := err
-	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok { // clientcmd's can't be unwrapped
+	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok { // clientcmd's aggregate has no Unwrap method
 		cause = errors.Join(all.Errors()...)
 	}
 	if file, ok := errors.AsType[*fs.PathError](cause); ok {
@@ -84,15 +84,13 @@ func explainKubeconfig(err error, o Options) error {
 	return hint.Wrap(fmt.Errorf("read the kubeconfig %s: %w", kubeconfigName(o), err), remedyKubeconfig)
 }
 
-// notKubeconfig reports whether a file could be read but its content isn't a kubeconfig. client-go reports that in terms of its
-// types.
+// notKubeconfig reports whether err says that a file was read but isn't a kubeconfig. client-go describes such a file with its own types.
 func notKubeconfig(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{"unmarshal", "yaml: ", "couldn't get version/kind", "no kind ", "strict decoding", "json: "}, func(s string) bool { return strings.Contains(text, s) })
 }
 
-// Explain adds advice for the user to an error of the API. It returns other errors and nil
-// unchanged.
+// Explain adds advice for the user to an error of the API. It returns nil, errors of other causes and errors that already have advice unchanged.
 func (c *Cluster) Explain(err error) error {
 	if err == nil || c.Program || hint.Of(err) != "" {
 		return err
@@ -114,7 +112,7 @@ func (c *Cluster) Explain(err error) error {
 	return err
 }
 
-// unreachable explains why a request got no response. An unknown error is treated as an error of the connection.
+// unreachable explains why a request got no response. It treats an unknown error as an error of the connection.
 func unreachable(name string, err error) error {
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
 	_, wrongName := errors.AsType[x509.HostnameError](err)
@@ -133,17 +131,18 @@ func unreachable(name string, err error) error {
 	case record, strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // net/http replaces the error
 		return hint.Errorf("correct the address and the port of the server in the kubeconfig; "+RemedyOther, "%s doesn't answer over https: %w", name, err)
 	}
-	if plugin, ok := strings.CutPrefix(err.Error(), "getting credentials: "); ok { // client-go has no type for it
+	if plugin, ok := strings.CutPrefix(err.Error(), "getting credentials: "); ok { // client-go has no type for this error
 		plugin, _, _ = strings.Cut(plugin, "\n")
 		return hint.Errorf("install or repair the program that the kubeconfig names under exec, or sign in with it; or "+remedyKubeconfig, "get credentials for %s: %s", name, plugin)
 	}
 	return hint.Wrap(fmt.Errorf("%s does not answer: %w", name, err), "check with: paictl cluster status -p DIR; "+RemedyOther)
 }
 
-// errPage is the error for a web page in place of an API server's response.
+// errPage is the error for a web page that arrives instead of an API server's response.
 var errPage = errors.New("a web page was answered, which no API server does")
 
-// apiOnly rejects web pages, except web pages of services behind the API server's proxy: client-go would describe them in terms of its decoders.
+// apiOnly rejects web pages, because client-go would describe them in terms of its decoders. It accepts the web pages of services behind the API
+// server's proxy.
 type apiOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Identity returns the UID of the namespace kube-system, which identifies a cluster, and the data of a ConfigMap there, which may be missing.
+// Identity returns the UID of the namespace kube-system, which identifies a cluster, and the data of the ConfigMap notes in that namespace. If the
+// ConfigMap doesn't exist, data is nil.
 func Identity(ctx context.Context, c kubernetes.Interface, notes string) (uid string, data map[string]string, err error) {
 	ns, err := c.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package kube opens the API of one Kubernetes cluster.
-// In: a kubeconfig file and the name of a context, or the environment. Out: a
-// connection that names the cluster it belongs to, and errors with remedies.
+// Package kube connects to the API of one Kubernetes cluster. In: a kubeconfig file and the name of a context, or the environment. Out: a connection
+// that contains the name of the cluster, and errors with remedies.
 package kube
 
 import (
@@ -18,34 +17,31 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// SystemNamespace holds the configuration and the platform's services; JobNamespace the
-// users' jobs.
+// SystemNamespace contains the configuration and the platform's services. JobNamespace contains the users' jobs.
 const (
 	SystemNamespace = "pai-system"
 	JobNamespace    = "pai-jobs"
 )
 
-// Options choose the cluster. Empty fields have kubectl's defaults: KUBECONFIG, ~/.kube/config and
-// their current context.
+// Options choose the cluster. An empty Kubeconfig means KUBECONFIG or ~/.kube/config, as in kubectl; an empty Context means the current context.
 type Options struct {
 	Kubeconfig string
 	Context    string
 }
 
-// Cluster is a connection to the API of one cluster. It sends no requests to other clusters.
+// Cluster is a connection to the API of one cluster. It never sends requests to other clusters.
 type Cluster struct {
 	Config  *rest.Config
 	Client  kubernetes.Interface
 	Context string // the kubeconfig's context
 	Server  string // https://10.0.0.1:6443
-	// Raw is the kubeconfig with only this context, for libraries that need one.
+	// Raw is the kubeconfig with only this context, for libraries that need a kubeconfig.
 	Raw api.Config
-	// Program means that a program of the platform sends the requests, not a person with a kubeconfig. Explain then
-	// returns its errors unchanged.
+	// Program means that a program of the platform sends the requests, not a person with a kubeconfig. Explain then returns errors unchanged.
 	Program bool
 }
 
-// Open reads the kubeconfig. It doesn't send a request yet.
+// Open reads the kubeconfig and prepares a connection to its cluster. It doesn't send a request yet.
 func Open(o Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
@@ -59,8 +55,8 @@ func Open(o Options) (*Cluster, error) {
 	return open(raw, o.Context, rules, o)
 }
 
-// FromConfig opens the cluster of the current context of a kubeconfig that isn't in a file. It doesn't send a request
-// yet.
+// FromConfig prepares a connection to the cluster of the kubeconfig's current context, for a kubeconfig that isn't in a file. It doesn't send a
+// request yet.
 func FromConfig(raw *api.Config) (*Cluster, error) {
 	return open(raw, "", nil, Options{Kubeconfig: "of the machines"})
 }
@@ -98,15 +94,15 @@ func open(raw *api.Config, name string, access clientcmd.ConfigAccess, o Options
 	return &Cluster{Config: config, Client: client, Context: name, Server: config.Host, Raw: *only}, nil
 }
 
-// Protobuf returns a copy of the configuration whose clients request protobuf for Kubernetes' own kinds. Decoding it
-// takes a tenth of the time of JSON.
+// Protobuf returns a copy of the configuration whose clients request protobuf for Kubernetes' own kinds. Decoding protobuf takes a tenth of the time
+// that JSON takes.
 func Protobuf(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return config
 }
 
-// Contexts lists the contexts of the kubeconfig, for completion.
+// Contexts returns the sorted names of the contexts in the kubeconfig, for shell completion. It returns nil if the kubeconfig can't be read.
 func Contexts(o Options) []string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig

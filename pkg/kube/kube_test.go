@@ -101,7 +101,7 @@ func TestAVariableThatNamesNoFileIsNamed(t *testing.T) {
 	}
 }
 
-// oneContext returns a kubeconfig with further fields of the cluster and of the user.
+// oneContext writes a kubeconfig with one context, and with further fields of the cluster and of the user. It returns the path of the file.
 func oneContext(t *testing.T, server, cluster, user string) string {
 	t.Helper()
 	return kubeconfig(t, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, users: [{name: u, user: {%s}}],

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// answerTimeout is how long the API server may take until its response begins. The rest of the response has no limit: watches and logs continue for
+// answerTimeout limits the time until the API server's response begins. The rest of the response has no limit, because watches and logs continue for
 // hours.
 const answerTimeout = 30 * time.Second
 
 type patienceKey struct{}
 
-// WithPatience sets another limit for the time until the responses to a context's requests begin, for responses that begin only after all of the
-// server's work.
+// WithPatience returns a context whose requests have another limit for the time until the response begins. It is for responses that begin only after
+// the server has done all of its work.
 func WithPatience(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, limit)
 }
 
-// patience cancels requests to a server whose response doesn't begin in time. rest.Config.Timeout would also interrupt every watch and log after
-// this time. While a large body is being sent, the time starts again with each part.
+// patience cancels a request if the response doesn't begin in time. rest.Config.Timeout would also interrupt every watch and log after this time.
+// Each part of a large body that is sent restarts the time.
 type patience struct {
 	next  http.RoundTripper
 	limit time.Duration
@@ -79,15 +79,15 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// silence is the error for a server that doesn't respond. It is a net.Error.
+// silence is the error for a server that doesn't respond in time. It is a net.Error.
 type silence time.Duration
 
 func (s silence) Error() string { return fmt.Sprintf("no answer within %s", time.Duration(s)) }
 
-// Timeout returns true: the request took too long.
+// Timeout implements net.Error. It returns true, because the request took too long.
 func (silence) Timeout() bool { return true }
 
-// Temporary implements net.Error.
+// Temporary implements net.Error. It returns true, because the server may respond to the next request.
 func (silence) Temporary() bool { return true }
 
 // heldBody releases the request's context when its body is closed.

@@ -26,7 +26,7 @@ func TestAnUpgradedConnectionOutlivesTheTimeForAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := jobtest.Kubelet{NoWebSockets: without, Exec: func(p *jobtest.Process) *metav1.Status {
-				time.Sleep(limit + time.Second) // it is the time itself that is tested
+				time.Sleep(limit + time.Second) // the test is about this time, so it must pass
 				_, _ = io.Copy(p.Stdout, p.Stdin)
 				return jobtest.Exited(0)
 			}}

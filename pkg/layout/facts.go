@@ -15,22 +15,22 @@ import (
 //go:embed discover.sh
 var discoverScript string
 
-// DiscoverScript returns the POSIX sh script that collects the facts of a machine. It changes nothing and runs as any user; ParseFacts reads its
-// output.
+// DiscoverScript returns the POSIX sh script that collects the facts of a machine. The script changes nothing and runs as any user. ParseFacts reads
+// its output.
 func DiscoverScript() string { return discoverScript }
 
-// Facts are the facts that a machine reports about itself. Unreported facts are empty.
+// Facts are the facts that a machine reports about itself. A fact that isn't reported is empty.
 type Facts struct {
 	Hostname  string `json:"hostname"`
 	OSID      string `json:"os-id"`      // ubuntu, debian, …
 	OSVersion string `json:"os-version"` // 22.04
-	OSName    string `json:"os-name"`    // the system's own name
+	OSName    string `json:"os-name"`    // the name that the system gives itself
 	Kernel    string `json:"kernel"`
 	Arch      string `json:"arch"` // Go's name: amd64, arm64
 
 	VCores   int    `json:"vcores"` // logical processors online
 	CPUModel string `json:"cpu-model"`
-	MemKiB   int64  `json:"mem-kib"` // the memory that the kernel manages, below the fitted memory
+	MemKiB   int64  `json:"mem-kib"` // the memory that the kernel manages, which is less than the installed memory
 	SwapKiB  int64  `json:"swap-kib"`
 
 	Disks       []BlockDevice `json:"disks,omitempty"`
@@ -43,30 +43,30 @@ type Facts struct {
 	TimeSynced  string        `json:"time-synced,omitempty"` // yes, no, or "" if unknown
 	Cgroup      string        `json:"cgroup,omitempty"`      // v1, hybrid, v2
 	Runtimes    []Runtime     `json:"runtimes,omitempty"`
-	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // the GPUs of vendors that make accelerators
-	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver sees them
+	PCIGPUs     []PCIDevice   `json:"pci-gpus,omitempty"` // only the GPUs of vendors that make accelerators
+	NVIDIA      []NVIDIAGPU   `json:"nvidia,omitempty"`   // as the driver lists them
 	Driver      string        `json:"nvidia-driver,omitempty"`
-	DriverError string        `json:"nvidia-driver-error,omitempty"` // the complaint of nvidia-smi
-	// The script collects the following facts about NVIDIA's driver only on machines with its GPUs.
+	DriverError string        `json:"nvidia-driver-error,omitempty"` // the error message of nvidia-smi
+	// The script collects the following facts about NVIDIA's driver only on machines with NVIDIA GPUs.
 	NVSwitches    []PCIDevice `json:"nvswitches,omitempty"`
 	DriverOrigin  string      `json:"nvidia-driver-origin,omitempty"` // package, runfile, or "" without a driver
-	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" if the firmware doesn't have it
-	Nouveau       bool        `json:"nouveau,omitempty"`              // the kernel's own driver is loaded
-	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // the headers of the running kernel
+	SecureBoot    string      `json:"secure-boot,omitempty"`          // on, off, or "" if the firmware doesn't support it
+	Nouveau       bool        `json:"nouveau,omitempty"`              // whether the kernel's own driver is loaded
+	KernelHeaders bool        `json:"kernel-headers,omitempty"`       // whether the headers of the running kernel are installed
 
 	Infiniband []InfinibandPort `json:"infiniband,omitempty"`
 
 	UID  int    `json:"uid"`
 	Sudo string `json:"sudo"` // root, free, password, refused, missing
-	// SudoError explains why the user couldn't become root with the password, and has the remedy.
+	// SudoError explains why the user couldn't become root with the password. It contains the remedy.
 	SudoError error `json:"-"`
 
 	MachineID   string `json:"machine-id,omitempty"`
 	ProductUUID string `json:"product-uuid,omitempty"` // only root may read it
 	Product     string `json:"product,omitempty"`
 	Vendor      string `json:"vendor,omitempty"`
-	// Container is the container manager, such as systemd-nspawn, docker or lxc, if the machine is a container, which shares the kernel and the clock of
-	// its host; empty otherwise.
+	// Container is the container manager, such as systemd-nspawn, docker or lxc, if the machine is a container. A container shares the kernel and the
+	// clock of its host. Container is empty on other machines.
 	Container string `json:"container,omitempty"`
 }
 
@@ -77,7 +77,7 @@ type BlockDevice struct {
 	Kind  string `json:"kind"` // ssd, hdd, nvme
 }
 
-// Filesystem is the file system of a path.
+// Filesystem is the file system that contains a path.
 type Filesystem struct {
 	Path     string `json:"path"`
 	TotalKiB int64  `json:"total-kib"`
@@ -85,7 +85,7 @@ type Filesystem struct {
 	Device   string `json:"device"`
 }
 
-// Address of an interface, with its prefix length.
+// Address is an IP address of an interface, with its prefix length.
 type Address struct {
 	Interface string `json:"interface"`
 	CIDR      string `json:"cidr"`
@@ -97,7 +97,7 @@ type Runtime struct {
 	State string `json:"state"` // running, installed
 }
 
-// PCIDevice is an accelerator on the PCI bus; it is visible without a driver.
+// PCIDevice is an accelerator on the PCI bus. The kernel lists it even without a driver.
 type PCIDevice struct {
 	Address string `json:"address"`
 	Vendor  string `json:"vendor"` // four hex digits, 10de
@@ -119,15 +119,15 @@ type InfinibandPort struct {
 	State string `json:"state"`
 }
 
-// Limits of the script's output; a real output has some 60 lines.
+// These constants limit the script's output. A real output has about 60 lines.
 const (
 	maxFactsBytes = 1 << 20
 	maxValueBytes = 1024
 	maxListed     = 512 // entries of one kind
 )
 
-// ParseFacts reads the output of the discovery script. It fails if the output is incomplete or comes from another program; odd values are dropped,
-// never trusted.
+// ParseFacts reads the output of the discovery script. It fails if the output is incomplete or comes from another program. It drops odd values and
+// never trusts them.
 func ParseFacts(answer []byte) (Facts, error) {
 	var f Facts
 	if len(answer) > maxFactsBytes {
@@ -137,7 +137,7 @@ func ParseFacts(answer []byte) (Facts, error) {
 	for raw := range bytes.SplitSeq(answer, []byte("\n")) {
 		key, value, ok := strings.Cut(string(raw), "\t")
 		if !ok {
-			continue // a login banner, or an error of the shell
+			continue // a login banner, or an error message of the shell
 		}
 		value = clean(value)
 		switch key {
@@ -170,8 +170,7 @@ func firstLine(b []byte) string {
 	return clean(string(line[:min(len(line), 80)]))
 }
 
-// clean makes a value safe to print and to store: valid UTF-8, no control characters,
-// bounded.
+// clean makes a value safe to print and to store. It returns valid UTF-8 of limited length without control characters.
 func clean(s string) string {
 	if len(s) > maxValueBytes {
 		s = s[:maxValueBytes]
@@ -239,7 +238,7 @@ func (f *Facts) set(key, value string) {
 	}
 }
 
-// add sets a fact, or appends to a list. It ignores keys that a later version of the script may send.
+// add sets a fact, or appends to a list. It ignores unknown keys, because a later version of the script may send them.
 func (f *Facts) add(key, value string) {
 	w := strings.Fields(value)
 	switch {
@@ -311,7 +310,7 @@ func diskKind(name, rotational string) string {
 	return "ssd"
 }
 
-// number parses a count, and returns 0 if the text isn't one.
+// number parses a count. It returns 0 if the text isn't a count.
 func number(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
@@ -320,7 +319,7 @@ func number(s string) int64 {
 	return n
 }
 
-// countRanges counts the processors in the kernel's list form, "0-3,8-11".
+// countRanges returns the number of processors in a list of the kernel's form, such as "0-3,8-11". It returns 0 for an invalid list.
 func countRanges(list string) int {
 	const limit = 65536
 	total := 0

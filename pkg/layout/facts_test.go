@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// fakeMachine is a folder that replaces / and a folder of stub commands.
+// fakeMachine has a folder that replaces / and a folder of stub commands.
 type fakeMachine struct {
 	t    *testing.T
 	root string
@@ -193,7 +193,7 @@ func TestTheScriptGoesOnWhereEverythingIsMissing(t *testing.T) {
 	for _, broken := range []string{"df", "ip", "sudo", "id"} {
 		m.command(broken, "exit 3")
 	}
-	m.command("date", "[ \"$1\" = +%s ] && echo 1700000000 || echo 1700000000%3N") // busybox knows no %N
+	m.command("date", "[ \"$1\" = +%s ] && echo 1700000000 || echo 1700000000%3N") // busybox doesn't support %N
 	f := m.facts()
 	assert.Equal(t, "gpu-01", f.Hostname)
 	assert.Equal(t, int64(1700000000), f.Time.Unix())
@@ -258,14 +258,14 @@ func TestAMDGPUsAreToldFromScreens(t *testing.T) {
 
 	workstation := newFakeMachine(t)
 	workstation.pci("0000:03:00.0", "0x1002", "0x7448", "0x030000") // a card that can do both
-	workstation.pci("0000:2a:00.0", "0x1002", "0x164e", "0x030000") // the CPU's own screen
+	workstation.pci("0000:2a:00.0", "0x1002", "0x164e", "0x030000") // the display adapter in the CPU
 	f := workstation.facts()
 	assert.Equal(t, &GPU{Type: "AMD-Radeon-Pro-W7900", Count: 1}, f.GPU())
 	assert.Equal(t, "1x-radeon-pro-w7900", skuName(f))
 }
 
 func TestAModelTellsTheVendor(t *testing.T) {
-	for model, want := range map[string][2]bool{ // NVIDIA, AMD
+	for model, want := range map[string][2]bool{ // whether the model is NVIDIA's, and AMD's
 		"A100": {true, false}, "NVIDIA-H100": {true, false}, "AMD-Instinct-MI300X": {false, true}, "Radeon-Pro-W7900": {false, true}, "instinct-mi250": {false, true},
 		"pci-1002-75a9": {false, true}, "Gaudi2": {false, false}, "pci-1da3-1020": {false, false},
 	} {
@@ -324,8 +324,7 @@ func TestAnAnswerBehindALoginBannerIsRead(t *testing.T) {
 }
 
 func TestTheScriptStartsFewPrograms(t *testing.T) {
-	// The bar for 50 hosts is 1.5 times a bare SSH exec; every program started on a host
-	// counts against it.
+	// The goal for 50 hosts is 1.5 times the time of a bare SSH command. Every program that starts on a host adds to the time.
 	m := newFakeMachine(t)
 	log := filepath.Join(t.TempDir(), "started")
 	for _, name := range []string{"uname", "date", "id", "df", "ip", "sudo", "grep", "sed", "awk", "cat", "tr", "cut", "head"} {

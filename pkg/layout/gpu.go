@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// PCI vendors that make accelerators. Others' display controllers (a server's management
-// card, a virtual machine's screen) are ignored.
+// These are the PCI vendor ids of the makers of accelerators. Other vendors' display controllers (a server's management card, a virtual machine's
+// screen) are ignored.
 const (
 	pciNVIDIA = "10de"
 	pciAMD    = "1002"
 	pciHabana = "1da3"
 )
 
-// pciModels names common data-centre GPUs by their PCI device id, for machines whose
-// driver is not installed yet, and AMD's, whose driver reports no names. Source: the public PCI ID repository, and for AMD's beside it
-// the list amdgpu.ids of libdrm. 740c is an MI250 as well as an MI250X, and 744c all of RX 7900.
+// pciModels returns the names of common data-center GPUs by their PCI ids. They are for machines without an installed driver, and for AMD's GPUs,
+// because AMD's driver reports no names. The sources are the public PCI ID repository and, for AMD's GPUs, also the list amdgpu.ids of libdrm. The id
+// 740c belongs to the MI250 and the MI250X, and 744c to all models of the RX 7900.
 func pciModels() map[string]string {
 	return map[string]string{
 		"10de:102d": "Tesla-K80",
@@ -72,18 +72,18 @@ func pciModels() map[string]string {
 	}
 }
 
-// amdModels returns the prefixes of the models of AMD's GPUs, in small letters; otherModels returns the prefixes for GPUs of other vendors, without
+// amdModels returns the prefixes of the models of AMD's GPUs, in lower case. otherModels returns the prefixes for the GPUs of other vendors except
 // NVIDIA.
 func amdModels() []string { return []string{"amd", "instinct", "radeon", "pci-" + pciAMD} }
 func otherModels() []string {
 	return []string{"pci-" + pciHabana, "gaudi", "habana", "intel", "ascend", "huawei", "enflame"}
 }
 
-// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models in many ways, most of them without the vendor,
-// so a model that isn't known to be another vendor's counts as NVIDIA's.
+// NVIDIA reports whether the GPUs are NVIDIA's. Operators write models in many ways, mostly without the vendor, so every model that isn't known to be
+// another vendor's counts as NVIDIA's.
 func (g *GPU) NVIDIA() bool { return !g.AMD() && !g.begins(otherModels()) }
 
-// AMD reports whether the GPUs are AMD's.
+// AMD reports whether the model begins with one of the prefixes of AMD's GPUs.
 func (g *GPU) AMD() bool { return g.begins(amdModels()) }
 
 func (g *GPU) begins(models []string) bool {
@@ -91,8 +91,8 @@ func (g *GPU) begins(models []string) bool {
 	return slices.ContainsFunc(models, func(m string) bool { return strings.HasPrefix(model, m) })
 }
 
-// PCIModel returns the model of a GPU for its ids on the PCI bus, such as 1002 and 74a1. If no name is known, the model is made from
-// the ids.
+// PCIModel returns the model of a GPU for its vendor and device ids on the PCI bus, such as 1002 and 74a1. If the ids aren't known, PCIModel makes
+// the model from them.
 func PCIModel(vendor, device string) string {
 	if model, ok := pciModels()[vendor+":"+device]; ok {
 		return model
@@ -100,9 +100,9 @@ func PCIModel(vendor, device string) string {
 	return "pci-" + vendor + "-" + device
 }
 
-// AMDGPU reports whether a device of AMD is a GPU for computing, by its id and its class on the PCI bus, such as 74a1 and 0x120000. AMD sells
-// those and display adapters under one vendor id, so that the class decides: 0x0302 (3D controller), 0x0380, 0x12 (accelerator). Cards that can do both
-// have the class of a display adapter, 0x0300: they count as GPUs if their name is known.
+// AMDGPU reports whether a device of AMD is a GPU for computing, by its id and its class on the PCI bus, such as 74a1 and 0x120000. AMD sells GPUs
+// and display adapters under one vendor id, so the class decides: 0x0302 (3D controller), 0x0380 and 0x12 (accelerator) mean a GPU. Cards that can do
+// both have the class of a display adapter, 0x0300. They count as GPUs if their name is known.
 func AMDGPU(device, class string) bool {
 	switch _, known := pciModels()[pciAMD+":"+device]; {
 	case strings.HasPrefix(class, "0x0300"):
@@ -112,7 +112,7 @@ func AMDGPU(device, class string) bool {
 	}
 }
 
-// KnownNVIDIA lists the PCI device ids of NVIDIA's GPUs with a known name.
+// KnownNVIDIA returns the sorted PCI device ids of the NVIDIA GPUs with a known name.
 func KnownNVIDIA() []string {
 	var out []string
 	for id := range pciModels() {
@@ -124,7 +124,7 @@ func KnownNVIDIA() []string {
 	return out
 }
 
-// NVLink5 reports whether network cards manage the machine's NVSwitches, as on HGX B200. Older switches are devices of NVIDIA themselves.
+// NVLink5 reports whether network cards manage the machine's NVSwitches, as on HGX B200. Older switches are NVIDIA's own PCI devices.
 func (f Facts) NVLink5() bool {
 	return slices.ContainsFunc(f.NVSwitches, func(d PCIDevice) bool { return d.Vendor != pciNVIDIA })
 }
@@ -168,7 +168,7 @@ func (f *Facts) addGPU(key, value string) {
 	case "nvidia-model":
 		f.addModel(value)
 	case "nvidia-version":
-		// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 …"
+		// value: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 …"
 		_, rest, _ := strings.Cut(value, "Kernel Module")
 		for _, w := range strings.Fields(rest) {
 			if f.Driver == "" && strings.Count(w, ".") >= 1 && w[0] >= '0' && w[0] <= '9' {
@@ -178,7 +178,7 @@ func (f *Facts) addGPU(key, value string) {
 	}
 }
 
-// isAccelerator distinguishes a GPU for computing from a display adapter.
+// isAccelerator reports whether a PCI device is a GPU for computing, and not a display adapter.
 func isAccelerator(d PCIDevice, class string) bool {
 	switch d.Vendor {
 	case pciNVIDIA, pciHabana:
@@ -189,8 +189,7 @@ func isAccelerator(d PCIDevice, class string) bool {
 	return false
 }
 
-// addSMI reads "index, name, memory in MiB, driver, uuid", or the complaint of nvidia-smi
-// if it does not work.
+// addSMI parses a line of nvidia-smi's output: "index, name, memory in MiB, driver, uuid", or an error message if nvidia-smi doesn't work.
 func (f *Facts) addSMI(line string) {
 	p := strings.Split(line, ",")
 	for i := range p {
@@ -209,8 +208,8 @@ func (f *Facts) addSMI(line string) {
 	f.Driver = p[3]
 }
 
-// addModel adds a model from /proc/driver/nvidia. If nvidia-smi, whose output comes first and has more details, has listed GPUs, the model is
-// ignored.
+// addModel adds a model from /proc/driver/nvidia. It ignores the model if nvidia-smi has listed GPUs, because nvidia-smi's output comes first and
+// contains more details.
 func (f *Facts) addModel(model string) {
 	if len(f.NVIDIA) > 0 && f.NVIDIA[0].UUID != "" || model == "" || len(f.NVIDIA) >= maxListed {
 		return
@@ -218,8 +217,8 @@ func (f *Facts) addModel(model string) {
 	f.NVIDIA = append(f.NVIDIA, NVIDIAGPU{Model: model})
 }
 
-// GPU returns the machine's accelerators as the GPU of a SKU, or nil if it doesn't have any. The GPUs that the driver counts take precedence over
-// the GPUs on the PCI bus: a GPU that the driver lost cannot be used.
+// GPU returns the machine's accelerators as the GPU of a SKU, or nil if the machine doesn't have any. The GPUs that the driver lists take precedence
+// over the GPUs on the PCI bus, because a GPU that the driver lost can't be used.
 func (f Facts) GPU() *GPU {
 	count := map[string]int{}
 	switch {

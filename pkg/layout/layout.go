@@ -1,6 +1,5 @@
-// Package layout describes the machines of a cluster: their hardware (SKUs), addresses, roles and labels, and turns the facts that discovery found
-// on them into SKUs.
-// In: layout.yaml, or outputs of the discovery script. Out: plain values; it depends only on secrets.
+// Package layout describes the machines of a cluster by their hardware (SKUs), addresses, roles and labels. It turns the facts that discovery found
+// on the machines into SKUs. In: layout.yaml, or outputs of the discovery script. Out: plain values; it depends only on secrets.
 package layout
 
 import (
@@ -9,19 +8,19 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// APIVersion of layout.yaml.
+// APIVersion is the value of apiVersion in layout.yaml.
 const APIVersion = "paictl.openpai.org/v1"
 
-// Kind of layout.yaml.
+// Kind is the value of kind in layout.yaml.
 const Kind = "Layout"
 
-// Names of the built-in roles. k8s-role-definition.yaml defines them.
+// RoleMaster and RoleWorker are the names of the built-in roles. k8s-role-definition.yaml defines the roles.
 const (
 	RoleMaster = "master"
 	RoleWorker = "worker"
 )
 
-// Layout is layout.yaml.
+// Layout is the content of layout.yaml.
 type Layout struct {
 	APIVersion  string         `yaml:"apiVersion" json:"apiVersion"`
 	Kind        string         `yaml:"kind" json:"kind"`
@@ -30,8 +29,8 @@ type Layout struct {
 	MachineList []Machine      `yaml:"machine-list" json:"machine-list"`
 }
 
-// SSH holds the settings for reaching machines. The Layout's SSH has the defaults for all machines; a
-// machine's own values override them, field by field.
+// SSH holds the settings of SSH connections to machines. The Layout's SSH holds the defaults for all machines. A machine's own SSH overrides them,
+// field by field.
 type SSH struct {
 	Username   string        `yaml:"username,omitempty" json:"username,omitempty"`
 	Password   secret.String `yaml:"password,omitempty" json:"password,omitempty"`
@@ -42,42 +41,42 @@ type SSH struct {
 	KnownHosts string        `yaml:"known-hosts,omitempty" json:"known-hosts,omitempty"`
 }
 
-// SKU is a kind of machine: all machines with equal hardware share one.
+// SKU is a kind of machine. All machines with equal hardware share a SKU.
 type SKU struct {
-	Mem string `yaml:"mem" json:"mem"` // Kubernetes quantity, such as 512Gi
+	Mem string `yaml:"mem" json:"mem"` // a Kubernetes quantity, such as 512Gi
 	CPU CPU    `yaml:"cpu" json:"cpu"`
-	GPU *GPU   `yaml:"gpu,omitempty" json:"gpu,omitempty"` // absent on CPU machines
+	GPU *GPU   `yaml:"gpu,omitempty" json:"gpu,omitempty"` // nil on machines without GPUs
 	OS  string `yaml:"os" json:"os"`                       // such as ubuntu22.04
 	// Arch is Go's name of the processor architecture: amd64 or arm64.
 	Arch  string   `yaml:"arch,omitempty" json:"arch,omitempty"`
 	Disks []Disk   `yaml:"disks,omitempty" json:"disks,omitempty"`
 	RDMA  []string `yaml:"infiniband,omitempty" json:"infiniband,omitempty"` // device names, mlx5_0 …
-	// Discovered is false if the values were not read from a machine but must be
-	// filled in by hand (config generate --offline).
+	// Discovered is false if the values must be filled in by hand, because they weren't read from a machine (config generate --offline).
 	Discovered bool `yaml:"discovered" json:"discovered"`
 }
 
-// CPU of a SKU.
+// CPU describes the processors of a machine of a SKU.
 type CPU struct {
 	VCore int    `yaml:"vcore" json:"vcore"` // logical processors
 	Model string `yaml:"model,omitempty" json:"model,omitempty"`
 }
 
-// GPU of a SKU.
+// GPU describes the GPUs of a machine of a SKU.
 type GPU struct {
 	Type   string `yaml:"type" json:"type"` // model, such as NVIDIA-A100-SXM4-80GB
 	Count  int    `yaml:"count" json:"count"`
 	Driver string `yaml:"driver,omitempty" json:"driver,omitempty"`
-	// Simulated GPUs exist only in NVML's mock (quick-start's gpu: simulate).
+	// Simulated means that the GPUs exist only in NVML's mock (quick-start's gpu: simulate).
 	Simulated bool `yaml:"simulated,omitempty" json:"simulated,omitempty"`
-	// Parts is the number of parts into which each GPU is split for jobs, which then share its time; 0 or 1 if a job has it alone.
+	// Parts is the number of parts into which each GPU is split for jobs, which then share the GPU's time. It is 0 or 1 if a job has a GPU alone.
 	Parts int `yaml:"parts,omitempty" json:"parts,omitempty"`
-	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb; "" if it doesn't split them.
+	// MIG is the profile of the instances into which the hardware splits each GPU for jobs, such as 1g.10gb. It is empty if the hardware doesn't
+	// split the GPUs.
 	MIG string `yaml:"mig,omitempty" json:"mig,omitempty"`
 }
 
-// Shares returns how many jobs can share one of the GPUs at a time. It ignores a profile that the card doesn't have, which is an error of the
-// configuration.
+// Shares returns how many jobs can share one of the GPUs at a time. A profile that the card doesn't have is an error of the configuration, so Shares
+// returns 1 for it.
 func (g *GPU) Shares() int {
 	if g.MIG != "" {
 		n, err := MIGInstances(g.Type, g.MIG)
@@ -89,14 +88,13 @@ func (g *GPU) Shares() int {
 	return max(g.Parts, 1)
 }
 
-// Leaves returns how many jobs of the smallest size can have GPUs of a machine at a time. The scheduler uses it as the
-// number of GPUs.
+// Leaves returns how many jobs of the smallest size the GPUs of a machine can run at a time. The scheduler uses this number as the number of GPUs.
 func (g *GPU) Leaves() int { return g.Count * g.Shares() }
 
-// Disk is a block device of a SKU.
+// Disk is a block device of the machines of a SKU.
 type Disk struct {
 	Name string `yaml:"name" json:"name"`
-	Size string `yaml:"size" json:"size"`                     // Kubernetes quantity
+	Size string `yaml:"size" json:"size"`                     // a Kubernetes quantity
 	Kind string `yaml:"kind,omitempty" json:"kind,omitempty"` // ssd, hdd, nvme
 }
 
@@ -109,7 +107,7 @@ type Machine struct {
 	Labels   map[string]string `yaml:"labels,omitempty" json:"labels,omitempty"`
 	Taints   []string          `yaml:"taints,omitempty" json:"taints,omitempty"` // key[=value]:Effect
 	SSH      *SSH              `yaml:"ssh,omitempty" json:"ssh,omitempty"`
-	// GPUsForPods are indices of GPUs that are for ordinary pods, and not for jobs.
+	// GPUsForPods are the indices of the GPUs that are for ordinary pods instead of jobs.
 	GPUsForPods []int `yaml:"gpus-for-pods,omitempty" json:"gpus-for-pods,omitempty"`
 }
 
@@ -123,7 +121,7 @@ func (m Machine) HasRole(role string) bool {
 	return false
 }
 
-// GPUsForJobs returns the indices of the GPUs of a machine that are for jobs, ascending: all except the GPUs for ordinary pods.
+// GPUsForJobs returns the indices of a machine's GPUs that are for jobs, in ascending order. These are all GPUs except the GPUs for ordinary pods.
 func (l *Layout) GPUsForJobs(m Machine) []int {
 	var out []int
 	if gpu := l.MachineSKU[m.SKU].GPU; gpu != nil {
@@ -136,8 +134,8 @@ func (l *Layout) GPUsForJobs(m Machine) []int {
 	return out
 }
 
-// SSHFor returns the SSH settings of the machine: its own values, otherwise the layout's. A machine
-// with its own key or password does not inherit the other one from the layout.
+// SSHFor returns the SSH settings of the machine: its own values and, for missing values, the layout's. A machine with its own key or password
+// inherits neither key nor password from the layout.
 func (l *Layout) SSHFor(m Machine) SSH {
 	s := l.SSH
 	if m.SSH == nil {
@@ -162,7 +160,7 @@ func (l *Layout) SSHFor(m Machine) SSH {
 	return s
 }
 
-// Has reports whether a machine has this host name or address.
+// Has reports whether a machine of the layout has this host name or address.
 func (l *Layout) Has(name string) bool {
 	return slices.ContainsFunc(l.MachineList, func(m Machine) bool { return m.Hostname == name || m.HostIP == name })
 }

@@ -7,31 +7,32 @@ import (
 	"unicode"
 )
 
-// Profile is a size of instances (MIG) into which a GPU can be split.
+// Profile is a kind of MIG instance into which a GPU can be split.
 type Profile struct {
-	// Name is NVIDIA's: slices of the processors, and memory in GiB, such as 1g.10gb.
+	// Name is NVIDIA's name of the profile, such as 1g.10gb: slices of the processors, and memory in GiB.
 	Name string
-	// Instances is how many instances of the profile fit on a GPU that has no other instances.
+	// Instances is how many instances of the profile fit on a GPU without other instances.
 	Instances int
 }
 
 // migCard is a GPU that can be split.
 type migCard struct {
-	// words are the words of the model: a model with all of them is this card.
+	// words are words of the model. The card matches only models that contain all of them.
 	words []string
-	// without are words that a model of this card doesn't have.
+	// without are words that the model of this card never contains.
 	without  []string
 	profiles []Profile
 }
 
-// migCards returns NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) are left out: a GPU has room for
-// only one such instance, and all instances of a GPU have the same profile here. GB200 is left out, because its profiles have one name in NVIDIA's
-// manual and another in its tool.
+// migCards returns NVIDIA's GPUs that can be split into instances. Profiles with media engines or graphics (+me, +gfx) are left out, because a GPU
+// can have only one such instance, and all instances of a GPU have the same profile here. GB200 is left out, because NVIDIA's manual and its tool
+// name its profiles differently.
 //
-// Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide), and for the details that it leaves open
-// deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
+// Sources: the MIG User Guide, "Supported MIG Profiles" (docs.nvidia.com/datacenter/tesla/mig-user-guide). Details that the guide leaves open come
+// from deployments/systemd/config-default.yaml of github.com/NVIDIA/mig-parted, which names cards by their PCI device ids.
 func migCards() []migCard {
-	// seven are the profiles of a GPU with seven slices for processors and eight for memory.
+	// seven returns the profiles of a GPU with seven slices of the processors and eight slices of the memory. Its arguments are the memory sizes of
+	// the instances.
 	seven := func(eighth, quarter, half, all string) []Profile {
 		return []Profile{
 			{"1g." + eighth, 7}, {"1g." + quarter, 4}, {"2g." + quarter, 3}, {"3g." + half, 2}, {"4g." + half, 1}, {"7g." + all, 1},
@@ -53,14 +54,14 @@ func migCards() []migCard {
 		{words: []string{"H800"}, without: []string{"80GB", "PCIE", "96GB", "64GB"}, profiles: h94},
 		{words: []string{"H100"}, without: []string{"80GB", "PCIE", "94GB", "64GB", "NVL"}, profiles: h96},
 		{words: []string{"H20"}, profiles: h96},
-		{words: []string{"GH200"}, without: []string{"144G", "144GB"}, profiles: h96}, // the name contains the memory of the processor, 480 GB
+		{words: []string{"GH200"}, without: []string{"144G", "144GB"}, profiles: h96}, // this name contains the size of the processor's memory, 480 GB
 		{words: []string{"GH200"}, without: []string{"480GB", "120GB"}, profiles: h144},
 		{words: []string{"H200"}, profiles: h141},
 		{words: []string{"B200"}, profiles: seven("23gb", "45gb", "90gb", "180gb")},
 	}
 }
 
-// migCardsOf returns the cards that match a model: several if the model doesn't contain the size of the memory.
+// migCardsOf returns the cards that match a model. It returns several cards if the model doesn't contain the size of the memory.
 func migCardsOf(model string) (out []migCard) {
 	words := strings.FieldsFunc(strings.ToUpper(model), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	has := func(w string) bool { return slices.Contains(words, w) }
@@ -72,8 +73,7 @@ func migCardsOf(model string) (out []migCard) {
 	return out
 }
 
-// MIGProfiles returns the profiles of the cards that match a model. The list is empty if the card can't be split or
-// isn't known.
+// MIGProfiles returns the names of the profiles of all cards that match a model. The list is empty if the card can't be split or isn't known.
 func MIGProfiles(model string) (out []string) {
 	for _, c := range migCardsOf(model) {
 		for _, p := range c.profiles {
@@ -85,8 +85,8 @@ func MIGProfiles(model string) (out []string) {
 	return out
 }
 
-// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error explains why it can't be;
-// the remedy depends on the caller.
+// MIGInstances returns the number of instances of a profile into which a GPU of a model is split. The error explains why the GPU can't be split. It
+// contains no remedy, because the remedy depends on the caller.
 func MIGInstances(model, profile string) (int, error) {
 	cards := migCardsOf(model)
 	if len(cards) == 0 {

@@ -20,7 +20,7 @@ func TestCardsOfThePCITableAreSplitAsOneCardIs(t *testing.T) {
 		require.Len(t, cards, 1, "%s (%s)", model, device)
 		last := cards[0].profiles[len(cards[0].profiles)-1]
 		assert.True(t, strings.HasSuffix(last.Name, fmt.Sprintf(".%dgb", memory)), "%s: %s", model, last.Name)
-		// NVIDIA names the memory in eighths of all of it, rounded.
+		// NVIDIA's names contain the memory in eighths of the whole memory, rounded.
 		for _, p := range cards[0].profiles {
 			var slicesOf, gib int
 			_, err := fmt.Sscanf(p.Name, "%dg.%dgb", &slicesOf, &gib)
@@ -47,11 +47,11 @@ func TestInstancesOfAProfile(t *testing.T) {
 		{"NVIDIA-A100-SXM4-40GB", "1g.10gb", 4, ""},
 		{"NVIDIA-A100-SXM4-80GB", "1g.10gb", 7, ""},
 		{"nvidia a100 80gb pcie", "3g.40gb", 2, ""},
-		{"A100", "1g.5gb", 7, ""}, // only one of the two has it
+		{"A100", "1g.5gb", 7, ""}, // only one of the two cards has this profile
 		{"A100", "7g.80gb", 1, ""},
 		{"A100", "1g.10gb", 0, "write the model with its memory"},
 		{"H100", "1g.10gb", 7, ""},
-		{"H100", "1g.12gb", 7, ""}, // two have it, and both as many
+		{"H100", "1g.12gb", 7, ""}, // two cards have this profile, with the same number of instances
 		{"NVIDIA-H100-NVL", "3g.47gb", 2, ""},
 		{"NVIDIA-H100-NVL", "1g.10gb", 0, `NVIDIA-H100-NVL has no profile "1g.10gb"`},
 		{"NVIDIA-H100-80GB-HBM3", "1G.10GB", 0, "has no profile"},

@@ -9,13 +9,11 @@ import (
 	"strings"
 )
 
-// SKUs groups machines with equal hardware. The result depends on the facts alone, not on
-// the order of the machines. The keys of facts and of the returned assignment, machine to
-// SKU name, are the caller's.
+// SKUs groups machines with equal hardware. It returns the SKUs by name, and the name of each machine's SKU by the keys of facts, which the caller
+// chooses. The result doesn't depend on the order of the machines.
 //
-// Two machines are equal in system, architecture, processors, GPUs, disks and RDMA
-// devices; their memory may differ by 1 %, because firmware reserves a little, not the
-// same amount on each machine.
+// Two machines are equal if their system, architecture, processors, GPUs, disks and RDMA devices are equal. Their memory may differ by 1 %, because
+// firmware reserves a little memory, in a different amount on each machine.
 func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	groups := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(facts)) {
@@ -35,7 +33,7 @@ func SKUs(facts map[string]Facts) (map[string]SKU, map[string]string) {
 	return skus, assigned
 }
 
-// hardwareKey contains the properties that must be equal, except memory.
+// hardwareKey returns a text of all properties except memory that must be equal on the machines of a SKU.
 func hardwareKey(f Facts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s|%s|%05d|%s", f.Arch, f.OS(), f.VCores, f.CPUModel)
@@ -49,8 +47,8 @@ func hardwareKey(f Facts) string {
 	return b.String()
 }
 
-// splitByMemory sorts the machines by memory, largest first, and starts a new group when a machine
-// has more than 1 % (at least 64 MiB) less than the first of the group.
+// splitByMemory sorts the machines by memory, largest first. It starts a new group at a machine whose memory is more than 1 % (at least 64 MiB)
+// smaller than the memory of the group's first machine.
 func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	slices.SortStableFunc(ids, func(a, b string) int {
 		if c := cmp.Compare(facts[b].MemKiB, facts[a].MemKiB); c != 0 {
@@ -70,7 +68,8 @@ func splitByMemory(ids []string, facts map[string]Facts) [][]string {
 	return out
 }
 
-// skuOf describes a group: the smallest memory, and the driver only if all machines have the same one.
+// skuOf returns the SKU of a group of machines. It contains the smallest memory of the group, and the driver only if all machines have the same
+// driver.
 func skuOf(ids []string, facts map[string]Facts) SKU {
 	first := facts[ids[0]]
 	least := first.MemKiB
@@ -107,7 +106,7 @@ func rdma(f Facts) []string {
 	return out
 }
 
-// memQuantity rounds down: to GiB from 8 GiB, otherwise to MiB.
+// memQuantity returns a Kubernetes quantity, rounded down to GiB if it is at least 8 GiB, and to MiB otherwise.
 func memQuantity(kib int64) string {
 	if kib >= 8<<20 {
 		return fmt.Sprintf("%dGi", kib>>20)
@@ -122,7 +121,7 @@ func diskSize(bytes int64) string {
 	return fmt.Sprintf("%dMi", bytes>>20)
 }
 
-// skuName returns a name for a SKU from its hardware: 8x-a100-sxm4-80gb, or cpu-64c-512g.
+// skuName returns a name for a SKU from its hardware, such as 8x-a100-sxm4-80gb or cpu-64c-512g.
 func skuName(f Facts) string {
 	if g := f.GPU(); g != nil {
 		model := word(g.Type, true)
@@ -137,8 +136,7 @@ func skuName(f Facts) string {
 	return fmt.Sprintf("cpu-%dc-%dg", f.VCores, fittedGiB(f.MemKiB))
 }
 
-// fittedGiB guesses the fitted memory from the memory that the kernel manages, which is up
-// to 6 % less: 503 becomes 512, 1007 becomes 1024.
+// fittedGiB guesses the installed memory from the memory that the kernel manages, which is up to 6 % less: 503 becomes 512, and 1007 becomes 1024.
 func fittedGiB(kib int64) int64 {
 	gib := (kib + (1 << 20) - 1) >> 20
 	step := int64(1)

@@ -10,13 +10,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Clairvoyant is the search for the fewest jobs of one virtual cluster that wait inside its quota, if all
-// arrivals and durations are known from the start. It follows the rules of the simulator: a job starts if it
-// fits in a place, otherwise it preempts lower priorities, otherwise it waits. The choices are the place and the
-// victims, and the search follows all of them; it merges histories that end in the same state and keeps the
-// smaller number.
+// Clairvoyant searches for the fewest jobs of one virtual cluster that wait inside its quota if all arrivals and durations are known from the start.
+// It follows the rules of the simulator: a job starts if it fits in a place. If it doesn't fit, it preempts jobs of lower priorities or waits. The
+// choices are the place and the victims. The search follows all choices, merges the histories that end in the same state, and keeps the smallest
+// number of waiting jobs.
 //
-// Each job has to fit in one place. Which GPUs of a place it gets makes no difference then.
+// Each job has to fit in one place, so it makes no difference which of the place's GPUs it gets.
 type Clairvoyant struct {
 	places []int
 	quota  int
@@ -24,7 +23,7 @@ type Clairvoyant struct {
 	now    int32
 }
 
-// NewClairvoyant takes jobs in order of arrival; places in order of their size.
+// NewClairvoyant returns a search. The jobs must be in order of arrival, and the places in order of size.
 func NewClairvoyant(places []int, jobs []trace.Job) *Clairvoyant {
 	c := &Clairvoyant{places: places, jobs: jobs}
 	for _, p := range places {
@@ -33,7 +32,7 @@ func NewClairvoyant(places []int, jobs []trace.Job) *Clairvoyant {
 	return c
 }
 
-// history is the state after some choices, and their cost.
+// history is the state after some choices, with the cost of these choices.
 type history struct {
 	running []running // in no order
 	queue   []waiting // in order of priority, arrival and id
@@ -53,8 +52,7 @@ type waiting struct {
 	left   int32
 }
 
-// Fewest returns the smallest number of jobs that wait inside the quota, if it is no more than most; ok is
-// false if it is more.
+// Fewest returns the smallest number of jobs that wait inside the quota. ok is false if this number is larger than most.
 func (c *Clairvoyant) Fewest(most int) (fewest int, ok bool) {
 	open := map[string]history{"": {}}
 	for i := range c.jobs {
@@ -77,8 +75,8 @@ func (c *Clairvoyant) Fewest(most int) (fewest int, ok bool) {
 	return fewest, fewest <= most
 }
 
-// Follow returns how many jobs wait inside the quota under the policy of a solved model, which depends only on the running and the
-// waiting jobs. The places are the model's.
+// Follow returns how many jobs wait inside the quota under the policy of a solved model. The policy depends only on the running and the waiting jobs.
+// The places must be the same as the model's places.
 func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	h := history{}
 	choose := func(all []history) {
@@ -108,7 +106,7 @@ func (c *Clairvoyant) Follow(s *Solver, value []float64) int {
 	return h.cost
 }
 
-// stateOf returns the model's state after a history.
+// stateOf returns the model's state that corresponds to a history.
 func (c *Clairvoyant) stateOf(s *Solver, h *history) state {
 	var st state
 	for _, r := range h.running {
@@ -127,7 +125,7 @@ func (c *Clairvoyant) stateOf(s *Solver, h *history) state {
 	return st
 }
 
-// keep adds a state, or takes the smaller cost of two.
+// keep adds a history to open. If open contains a history with the same state, keep keeps the history with the smaller cost.
 func (c *Clairvoyant) keep(open map[string]history, h history) {
 	key := c.key(&h)
 	if old, ok := open[key]; !ok || h.cost < old.cost {
@@ -172,7 +170,7 @@ func bit(b bool) uint16 {
 	return 0
 }
 
-// arrive adds a job and tries it.
+// arrive adds a job to the queue and tries to start it.
 func (c *Clairvoyant) arrive(h history, job int16) []tried {
 	c.now = int32(c.jobs[job].Arrival)
 	h = h.clone()
@@ -180,7 +178,7 @@ func (c *Clairvoyant) arrive(h history, job int16) []tried {
 	return c.try(h, job)
 }
 
-// until ends the jobs that finish by a time.
+// until ends the jobs that finish by a time, and returns all histories that follow.
 func (c *Clairvoyant) until(h history, time int32) []history {
 	first := c.firstEnd(&h, time)
 	if first < 0 {
@@ -193,7 +191,7 @@ func (c *Clairvoyant) until(h history, time int32) []history {
 	return out
 }
 
-// firstEnd returns the running job with the earliest end before a time, or -1.
+// firstEnd returns the index of the running job that finishes first by a time, or -1 if no job finishes by then.
 func (c *Clairvoyant) firstEnd(h *history, time int32) int {
 	first := -1
 	for i, r := range h.running {
@@ -204,7 +202,7 @@ func (c *Clairvoyant) firstEnd(h *history, time int32) int {
 	return first
 }
 
-// end ends a running job, followed by a pass over the queue.
+// end ends a running job and then passes over the queue. It returns all histories that follow.
 func (c *Clairvoyant) end(h history, i int) []history {
 	c.now = h.running[i].end
 	h = h.clone()
@@ -216,14 +214,14 @@ func (c *Clairvoyant) end(h history, i int) []history {
 
 func (c *Clairvoyant) id(job int16) int { return c.jobs[job].ID }
 
-// class is the priority and the size of a job: if one job of a class can't start, no other of it can.
+// class is the priority and the size of a job. If one job of a class can't start, no other job of the class can start.
 type class struct{ priority, gpus int }
 
 func (c *Clairvoyant) class(job int16) class {
 	return class{c.jobs[job].Priority, c.jobs[job].GPUs()}
 }
 
-// pass tries to start each waiting job once, in order, in all ways.
+// pass tries to start each waiting job once, in order and in all possible ways. It adds the resulting histories to open.
 func (c *Clairvoyant) pass(h history, open map[string]history) {
 	type branch struct {
 		history
@@ -260,7 +258,7 @@ type tried struct {
 	started bool
 }
 
-// try starts a waiting job in all possible ways.
+// try starts a waiting job in all possible ways, and returns the resulting histories.
 func (c *Clairvoyant) try(h history, job int16) []tried {
 	gpus, priority := c.jobs[job].GPUs(), c.jobs[job].Priority
 	var free [8]int
@@ -303,12 +301,12 @@ func (c *Clairvoyant) try(h history, job int16) []tried {
 	return []tried{{x, false}}
 }
 
-// sameEmpty indicates that an earlier place is empty and as large, so that this one needn't be tried.
+// sameEmpty reports whether place p and the place before it are both empty and equally large, so that place p needn't be tried.
 func (c *Clairvoyant) sameEmpty(free []int, p int) bool {
 	return p > 0 && free[p] == c.places[p] && c.places[p-1] == c.places[p] && free[p-1] == free[p] //nolint:gosec // p > 0
 }
 
-// victims lists the sets of jobs of lower priority in a place that free enough GPUs and that need all of their jobs.
+// victims returns the sets of jobs with a lower priority in a place whose end frees enough GPUs. It leaves out sets from which a job can be removed.
 func (c *Clairvoyant) victims(h *history, place int8, priority, missing int) [][]int16 {
 	var lower []int16
 	for _, r := range h.running {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/research/bound"
 )
 
-// small and large are the virtual clusters of the traces of 64 GPUs: a node or two, and a quad.
+// small and large return models of the virtual clusters in the traces of 64 GPUs. small has one node and a quad, and large has two nodes and a quad.
 func small(queue int) bound.Model {
 	return bound.Model{Places: []int{4, 8}, Sizes: []int{1, 2, 4}, Shares: []float64{.40, .14, .46}, Load: .418, Queue: queue}
 }
@@ -33,15 +33,15 @@ func guaranteed(jobs []trace.Job, vc string) []trace.Job {
 	return out
 }
 
-// For every placement of four jobs of 4 on two nodes, the two that end first may be on different nodes.
-// A policy that knows the future avoids that; a policy that doesn't know it can't avoid it in all three futures.
+// For every placement of four jobs of 4 GPUs on two nodes, the two jobs that finish first may be on different nodes. A policy that knows the future
+// avoids that. A policy that doesn't know the future can't avoid it in all three futures.
 func TestNoPolicyThatDoesNotKnowTheFutureIsRightInAllFutures(t *testing.T) {
 	m := bound.Model{Places: []int{8, 8}, Sizes: []int{4, 8}, Shares: []float64{.5, .5}, Load: .5}
 	s, err := bound.NewSolver(m)
 	require.NoError(t, err)
 	_, value := s.Solve(bound.Waits, nil, 1e-6)
 	waited := 0
-	for _, partner := range []int{1, 2, 3} { // of job 0 in the end
+	for _, partner := range []int{1, 2, 3} { // the job that finishes first together with job 0
 		var jobs []trace.Job
 		for i := range 4 {
 			j := trace.Job{ID: i, Arrival: i, Duration: 100, Pods: 1, GPUsPerPod: 4}
@@ -76,7 +76,7 @@ func TestFewestSaysWhereItIsMoreThanAsked(t *testing.T) {
 	assert.Equal(t, 0, fewest, "the one that was preempted is tried when another ends, and fits then")
 }
 
-// PAICTL_BOUND=1 has all virtual clusters and seeds, in minutes.
+// PAICTL_BOUND=1 runs the test for all virtual clusters and seeds, which takes minutes.
 func TestFewestWaitsOfTheTracesOf64GPUs(t *testing.T) {
 	all := os.Getenv("PAICTL_BOUND") != ""
 	seeds, models := []uint64{7}, []bound.Model{small(2)}

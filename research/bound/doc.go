@@ -1,6 +1,6 @@
-// Package bound computes how well any scheduler could do, so that a figure can be judged.
+// Package bound computes the best figures that any scheduler could reach, so that a scheduler's figures can be judged.
 //
-// A guaranteed job waits inside its quota if enough GPUs are free but no node has enough free GPUs. Model has one virtual cluster alone, with
-// random arrivals and ends, small enough that the best of all policies that don't move jobs can be computed exactly. Ideal replays a trace for a
-// scheduler that moves running jobs at any moment without a cost.
+// A guaranteed job waits inside its quota if enough GPUs are free but no node has enough free GPUs. Model is a single virtual cluster with random
+// arrivals and ends. It is small enough for an exact computation of the best policy among all policies that don't move jobs. Ideal replays a trace
+// for a scheduler that moves running jobs at any moment without a cost.
 package bound

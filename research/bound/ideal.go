@@ -7,28 +7,28 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// Share is the part of a cluster that a virtual cluster owns: whole nodes, and single quads.
+// Share is the part of a cluster that a virtual cluster owns, in whole nodes and single quads.
 type Share struct {
 	Name         string
 	Nodes, Quads int
 }
 
-// Occupied counts the GPUs that guaranteed jobs hold at some time, and the nodes of these GPUs.
+// Occupied counts the GPUs that guaranteed jobs hold at some time, and the nodes that contain these GPUs.
 type Occupied struct{ GPUs, Nodes int }
 
-// Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a cost. Jobs of a node or more run
-// on idle nodes, the largest first; smaller jobs run on all other idle GPUs. If Steady is set, they start in order of arrival, as soon as there is
-// room, and run until they finish or until guaranteed jobs take their nodes, the youngest first; only moves have no cost then.
+// Ideal replays a trace for a scheduler that moves, stops and resumes opportunistic jobs at any moment without a cost. Jobs of a node or more run on
+// idle nodes, the largest job first. Smaller jobs run on all other idle GPUs. If Steady is set, only moves have no cost: jobs start in order of
+// arrival as soon as they fit, and run until they finish or until guaranteed jobs take their nodes, from the youngest job first.
 //
-// Its guaranteed jobs either keep the placement of another scheduler, or are ideal, too: the jobs of each
-// virtual cluster use its share in order of priority, packed into as few nodes as possible at every
-// moment, on separate nodes, as the guarantee demands; only quads share nodes.
+// The guaranteed jobs either keep the placement of another scheduler, or are placed ideally, too: the jobs of each virtual cluster use its share in
+// order of priority, and occupy as few nodes as possible at every moment. The guarantee demands that virtual clusters use separate nodes; only quads
+// share nodes.
 type Ideal struct {
 	Nodes  int
 	Shares []Share
-	// Taken, if set, has the GPUs and nodes that guaranteed jobs hold after each arrival.
+	// Taken, if set, contains the GPUs and nodes that guaranteed jobs hold after each arrival.
 	Taken []Occupied
-	// Steady keeps opportunistic jobs where they run.
+	// Steady means that an opportunistic job runs without interruption until it finishes, or until guaranteed jobs take its nodes.
 	Steady  bool
 	started int
 }
@@ -42,11 +42,12 @@ type idealJob struct {
 	trace.Job
 	left int
 	runs bool
-	// since numbers the starts of opportunistic jobs.
+	// since is the order of the starts of opportunistic jobs.
 	since int
 }
 
-// Utilisation returns the share of all GPUs in use between 30 % of the last arrival and that arrival, as in the simulator's report.
+// Utilisation returns the share of all GPUs that are in use, over the time from 30 % of the last arrival to the last arrival, as in the simulator's
+// report.
 func (d *Ideal) Utilisation(jobs []trace.Job) float64 {
 	var open []*idealJob
 	last := jobs[len(jobs)-1].Arrival
@@ -76,7 +77,7 @@ func (d *Ideal) Utilisation(jobs []trace.Job) float64 {
 	return busy / (float64(last) - from) / float64(d.Nodes*nodeGPUs)
 }
 
-// choose selects the jobs that run after an arrival, and returns the GPUs in use.
+// choose selects the jobs that run after an arrival, and returns the number of GPUs in use.
 func (d *Ideal) choose(arrival int, open []*idealJob) int {
 	var held Occupied
 	switch {
@@ -123,8 +124,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// room counts the idle nodes that guaranteed jobs leave, and the GPUs beside these jobs and beside small jobs,
-// which can always be moved together.
+// room counts the idle nodes that guaranteed jobs leave, and the other idle GPUs on nodes with guaranteed jobs or small jobs. Small jobs can always
+// be moved together.
 type room struct{ nodes, pieces int }
 
 func (r *room) take(gpus int) bool {
@@ -141,7 +142,7 @@ func (r *room) take(gpus int) bool {
 	return true
 }
 
-// guaranteed chooses the guaranteed jobs that run.
+// guaranteed selects the guaranteed jobs that run, and returns the GPUs and nodes that these jobs hold.
 func (d *Ideal) guaranteed(open []*idealJob) Occupied {
 	var held Occupied
 	quads := 0
@@ -160,7 +161,7 @@ func (d *Ideal) guaranteed(open []*idealJob) Occupied {
 	return held
 }
 
-// runs chooses the jobs of one virtual cluster, the highest priority first, then in order of arrival.
+// runs selects the jobs of one virtual cluster that run, by priority and then in order of arrival. It returns the number of GPUs that these jobs use.
 func runs(open []*idealJob, v Share) int {
 	var own []*idealJob
 	for _, j := range open {

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/research/bound"
 )
 
-// recorder is the scheduler with guaranteed jobs only, and records the GPUs and nodes that they hold.
+// recorder is the scheduler with only guaranteed jobs. It records the GPUs and nodes that these jobs hold.
 type recorder struct {
 	*cell.Scheduler
 	nodes map[string]int
@@ -58,7 +58,7 @@ func (r *recorder) held() bound.Occupied {
 	return o
 }
 
-// The figures of docs/performance.md; -v shows them.
+// The test computes the figures of docs/performance.md and prints them with -v.
 func TestUtilisationOfIdealSchedulersOn64GPUs(t *testing.T) {
 	shares := []bound.Share{{Name: "vc0", Nodes: 1, Quads: 1}, {Name: "vc1", Nodes: 1, Quads: 1}, {Name: "vc2", Nodes: 2, Quads: 1}, {Name: "vc3", Nodes: 2, Quads: 1}}
 	for _, seed := range []uint64{1, 7, 42} {

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Model is a virtual cluster on its own. Jobs arrive at random (Poisson) and last for an exponential time with the same mean for all sizes, so that
-// the running jobs alone determine the future, and a policy doesn't need a memory.
+// Model is a single virtual cluster. Jobs arrive at random (Poisson) and last for an exponential time with the same mean for all sizes. The running
+// jobs alone therefore determine the future, and a policy doesn't need a memory.
 type Model struct {
-	// Places are the GPUs of the cells that the virtual cluster owns, in order of size; each job runs in one place.
+	// Places are the numbers of GPUs of the cells that the virtual cluster owns, in ascending order. Each job runs in one place.
 	Places []int
-	// Sizes are the numbers of GPUs that jobs request, Shares their frequencies.
+	// Sizes are the numbers of GPUs that jobs request. Shares are the frequencies of these sizes.
 	Sizes  []int
 	Shares []float64
-	// Load is the offered work as a part of all GPUs.
+	// Load is the requested GPU time as a fraction of the GPU time that the virtual cluster has.
 	Load float64
-	// Queue is how many jobs of each size can wait; further jobs are lost. A shorter queue means a lower load.
+	// Queue is how many jobs of each size can wait. Further jobs are lost, so a shorter queue means a lower load.
 	Queue int
 }
 
@@ -30,7 +30,7 @@ func (m Model) GPUs() int {
 	return all
 }
 
-// Rate returns the number of arrivals in the mean time that a job runs.
+// Rate returns the mean number of arrivals during the mean run time of a job.
 func (m Model) Rate() float64 {
 	mean := 0.0
 	for i, size := range m.Sizes {
@@ -44,7 +44,7 @@ const (
 	maxSizes  = 4
 )
 
-// content is a number of jobs by size.
+// content counts jobs by size.
 type content [maxSizes]int8
 
 // state holds the running jobs of each place, and the waiting jobs. Places of equal capacity are interchangeable, so their contents are sorted. A
@@ -54,10 +54,10 @@ type state struct {
 	queue content
 }
 
-// event is something that may happen in a state, and the states that a policy can choose from then.
+// event is something that may happen in a state. It holds the states that a policy can then choose from.
 type event struct {
 	rate float64
-	// counts: a job finds no place although as many GPUs are free.
+	// counts means that a job finds no place although enough GPUs are free in total.
 	counts bool
 	to     []int32
 }
@@ -70,7 +70,7 @@ type Solver struct {
 	events [][]event
 }
 
-// NewSolver lists all states.
+// NewSolver returns a Solver with all states of a model. It fails if the model is invalid or too large.
 func NewSolver(m Model) (*Solver, error) {
 	if len(m.Places) > maxPlaces || len(m.Sizes) > maxSizes || len(m.Sizes) != len(m.Shares) || !slices.IsSorted(m.Places) {
 		return nil, fmt.Errorf("a model has up to %d places in order of size, and up to %d sizes of jobs, each with its share", maxPlaces, maxSizes)
@@ -112,7 +112,7 @@ func (s *Solver) used(st state) int {
 	return n
 }
 
-// change returns the state after one job more or less of a size in a place.
+// change returns the state after the number of jobs of size k in a place changes by the given number.
 func (s *Solver) change(st state, place, k int, by int8) state {
 	at := &st.at
 	at[place][k] += by
@@ -127,7 +127,7 @@ func (s *Solver) change(st state, place, k int, by int8) state {
 
 func less(a, b content) bool { return slices.Compare(a[:], b[:]) < 0 }
 
-// eventsOf lists arrivals and ends.
+// eventsOf returns the arrivals and ends that can happen in a state.
 func (s *Solver) eventsOf(st state) []event {
 	var out []event
 	for k, share := range s.Shares {
@@ -154,7 +154,7 @@ func (s *Solver) eventsOf(st state) []event {
 	return out
 }
 
-// starts lists the states after a job of size k has found a place.
+// starts returns the states that can follow when a job of size k starts: one for each place in which it fits.
 func (s *Solver) starts(st state, k int) []int32 {
 	var out []int32
 	for p, room := range s.Places {
@@ -167,7 +167,7 @@ func (s *Solver) starts(st state, k int) []int32 {
 	return out
 }
 
-// settle starts waiting jobs that fit, in all orders and places.
+// settle starts waiting jobs that fit, in all orders and places, and adds the resulting states to out.
 func (s *Solver) settle(st state, out *[]int32) {
 	settled := true
 	for k, size := range s.Sizes {
@@ -190,16 +190,16 @@ func (s *Solver) settle(st state, out *[]int32) {
 	}
 }
 
-// Policy orders the states that it can choose from: the lowest value is first.
+// Policy orders the states that it can choose from. It chooses the state with the lowest value.
 type Policy func(s *Solver, st state) int
 
-// FullestFirst uses as many GPUs as it can, and starts a job where the least room is left.
+// FullestFirst uses as many GPUs as possible, and starts a job in the place that then has the least room left.
 func FullestFirst(s *Solver, st state) int { return -s.used(st)<<16 - s.squares(st) }
 
-// EmptiestFirst does the opposite of the latter.
+// EmptiestFirst uses as many GPUs as possible, and starts a job in the place that then has the most room left.
 func EmptiestFirst(s *Solver, st state) int { return -s.used(st)<<16 + s.squares(st) }
 
-// squares returns a number that is larger if more of the room is in one place.
+// squares returns a number that grows as the free GPUs are concentrated in fewer places.
 func (s *Solver) squares(st state) int {
 	sum := 0
 	for p, n := range s.Places {
@@ -209,17 +209,17 @@ func (s *Solver) squares(st state) int {
 	return sum
 }
 
-// Goal is the quantity that a policy minimizes.
+// Goal is the quantity that a policy shall minimize.
 type Goal int
 
 const (
-	// Waits is the share of jobs that find no place at their arrival although as many GPUs are free.
+	// Waits is the share of jobs that find no place at their arrival although enough GPUs are free in total.
 	Waits Goal = iota
-	// Nodes is the mean number of places of 8 GPUs with a running job, a smaller one in proportion.
+	// Nodes is the mean number of places with a running job, in units of 8 GPUs. A smaller place counts in proportion to its size.
 	Nodes
 )
 
-// held returns the number of nodes with a running job.
+// held returns the number of nodes with a running job. A place smaller than a node counts in proportion to its size.
 func (s *Solver) held(st state) float64 {
 	n := 0
 	for p, size := range s.Places {
@@ -230,14 +230,14 @@ func (s *Solver) held(st state) float64 {
 	return float64(n) / nodeGPUs
 }
 
-// Solve returns the goal's figure for p, or for the best of all policies if p is nil, exact to the given precision.
-// value orders the states: the best policy chooses the state with the lowest value.
+// Solve returns the figure of the goal for policy p, or for the best policy if p is nil. The result is exact to the given precision. value orders the
+// states: the best policy chooses the state with the lowest value.
 func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, value []float64) {
 	if p != nil {
 		s = s.bound(p)
 	}
 	clock := s.Rate() + float64(s.GPUs())
-	unit := clock // of the figure, in ticks
+	unit := clock // the unit of the figure, in ticks
 	perWait, perTick := 1.0, make([]float64, len(s.states))
 	if g == Waits {
 		unit = clock / s.Rate()
@@ -250,7 +250,7 @@ func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, val
 	value = make([]float64, len(s.states))
 	next := make([]float64, len(s.states))
 	for {
-		// The share is between the smallest and the largest change (Odoni 1969).
+		// The figure is between the smallest and the largest change (Odoni 1969).
 		low, high := math.Inf(1), math.Inf(-1)
 		for i, events := range s.events {
 			sum, stay := perTick[i]*clock, clock
@@ -281,7 +281,7 @@ func (s *Solver) Solve(g Goal, p Policy, precision float64) (figure float64, val
 	}
 }
 
-// bound returns the solver without the choices that p doesn't take.
+// bound returns a copy of the solver without the choices that p doesn't make.
 func (s *Solver) bound(p Policy) *Solver {
 	out := *s
 	out.events = make([][]event, len(s.events))

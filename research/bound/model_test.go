@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/research/bound"
 )
 
-// One place without a queue is Erlang's loss system, whose figures are known: with two servers and load 1 for
-// each, 2/5 of all jobs find both busy, and none waits while one is free.
+// One place without a queue is Erlang's loss system, whose figures are known. With two servers and load 1 for each, 2/5 of all jobs find both servers
+// busy, and no job waits while a server is free.
 func TestSolveAgreesWithErlang(t *testing.T) {
 	s, err := bound.NewSolver(bound.Model{Places: []int{1, 1}, Sizes: []int{1}, Shares: []float64{1}, Load: 1})
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func TestSolveAgreesWithErlang(t *testing.T) {
 	assert.InDelta(t, 2*(1-2./5)/8, held, 1e-8)
 }
 
-// The rule of the core, the least room that is enough, against the best of all policies.
+// The test compares the core's rule, which chooses the smallest room that is large enough, with the best of all policies.
 func TestFullestFirstIsCloseToTheBestPolicy(t *testing.T) {
 	models := []bound.Model{small(2), {Places: []int{8, 8}, Sizes: []int{1, 2, 4, 8}, Shares: []float64{.40, .14, .14, .32}, Load: .63, Queue: 2}}
 	if os.Getenv("PAICTL_BOUND") != "" {

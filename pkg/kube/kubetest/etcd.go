@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/cluster/sandbox"
 )
 
-// etcd is a client of etcd's JSON gateway with the few calls that restore its data.
+// etcd is a client of etcd's JSON gateway. It has only the few calls that restore etcd's data.
 type etcd struct {
 	address string
 	client  *http.Client
 }
 
-// entry is a key of etcd. Its revision changes with each write.
+// entry is a key in etcd. Its revision changes with each write.
 type entry struct {
 	Key      []byte `json:"key"`
 	Value    []byte `json:"value"`
@@ -32,7 +32,7 @@ func etcdOf(s *sandbox.Sandbox) (etcd, error) {
 	return etcd{address, client}, err
 }
 
-// list returns all keys, in order; with values only on request.
+// list returns all keys in order. It returns their values only if values is set.
 func (e etcd) list(ctx context.Context, values bool) ([]entry, error) {
 	var out struct {
 		Kvs []entry `json:"kvs"`
@@ -42,10 +42,10 @@ func (e etcd) list(ctx context.Context, values bool) ([]entry, error) {
 	return out.Kvs, err
 }
 
-// maxOps is how many operations etcd takes in one transaction.
+// maxOps is the maximum number of operations in one transaction of etcd.
 const maxOps = 128
 
-// write deletes and puts keys.
+// write deletes the keys in remove and stores the entries in put.
 func (e etcd) write(ctx context.Context, remove [][]byte, put []entry) error {
 	var ops []any
 	for _, key := range remove {
@@ -86,18 +86,18 @@ func (e etcd) post(ctx context.Context, call string, in, out any) error {
 	return json.NewDecoder(resp.Body).Decode(out)
 }
 
-// own reports whether only the API server writes a key, at any time: its leases, its locks and its compactions.
+// own reports whether a key belongs to the API server itself, which writes such keys at any time: its leases, its locks and its compactions.
 func own(key []byte) bool {
 	k := string(key)
 	return k == "compact_rev_key" || strings.HasPrefix(k, "/registry/leases/kube-system/") || strings.HasPrefix(k, "/registry/masterleases/") ||
-		// The API server makes and removes these itself, for each group of custom resources.
+		// The API server itself creates and removes these keys, for each group of custom resources.
 		strings.HasPrefix(k, "/registry/apiregistration.k8s.io/")
 }
 
-// lag is how long the API server may still apply a deleted policy: it reads policies once a second.
+// lag is how long the API server may still apply a deleted policy, because it reads the policies once a second.
 const lag = 2 * time.Second
 
-// reset restores the data of baseline, and returns the baseline with its new revisions.
+// reset restores the keys and values of baseline, and returns the entries with their new revisions.
 func (e etcd) reset(ctx context.Context, baseline []entry) ([]entry, error) {
 	before := map[string]entry{}
 	for _, kv := range baseline {

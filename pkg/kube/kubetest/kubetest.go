@@ -1,8 +1,7 @@
-// Package kubetest gives tests the API server of a bundle.
-// In: a bundle, named by PAICTL_TEST_BUNDLE or PAICTL_BUNDLE or in the user's cache. Out: a
-// connection to a real, empty cluster; without a bundle the test is skipped and says so.
+// Package kubetest gives tests the API server of a bundle. In: a bundle, named by PAICTL_TEST_BUNDLE or PAICTL_BUNDLE or in the user's cache. Out: a
+// connection to a real, empty cluster. Without a bundle, the test is skipped and reports that.
 //
-// A package that uses it has
+// A package that uses kubetest contains
 //
 //	func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 package kubetest
@@ -29,16 +28,16 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// M runs the tests of a package, then stops the servers that they started.
+// M runs the tests of a package, and then stops the servers that the tests started.
 type M struct{ m *testing.M }
 
-// Wrap wraps the argument of TestMain.
+// Wrap wraps the argument of TestMain, so that Run can stop the servers.
 func Wrap(m *testing.M) M {
 	wrapped = true
 	return M{m}
 }
 
-// Run runs the tests and returns the exit code.
+// Run runs the tests, stops the servers, and returns the exit code.
 func (m M) Run() int {
 	code := m.m.Run()
 	for _, s := range []*server{&bare, &full} {
@@ -50,39 +49,38 @@ func (m M) Run() int {
 	return code
 }
 
-// The servers are shared by the tests of a package: starting one takes seconds.
+// The tests of a package share these servers, because starting a server takes seconds.
 var (
 	wrapped    bool
 	bare, full server
 )
 
-// Nodes is how many nodes a cluster of StartNodes has.
+// Nodes is the number of nodes in a cluster of StartNodes.
 const Nodes = 3
 
-// Start returns a cluster of only etcd and an API server, shared by all tests of the package: one of Serve's, or one that ends with the test
-// binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments create no pods, and service accounts don't exist.
-// Tests use their own names, or remove the objects that they created. Kubeconfig returns its kubeconfig.
+// Start returns a cluster of only etcd and an API server, which all tests of the package share. It is one of Serve's clusters, or a cluster that ends
+// with the test binary. No controller runs: a deleted namespace stays "Terminating" forever, deployments create no pods, and service accounts don't
+// exist. Tests use their own names, or remove the objects that they created. Kubeconfig returns the kubeconfig of this cluster.
 func Start(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return bare.start(t, 0)
 }
 
-// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, which only pretend to run pods. It needs more memory and
-// processor time than Start.
+// StartNodes returns a cluster with controllers, the scheduler and Nodes simulated nodes, which only pretend to run pods. The cluster needs more
+// memory and processor time than Start.
 func StartNodes(t testing.TB) *kube.Cluster {
 	t.Helper()
 	return full.start(t, Nodes)
 }
 
-// Kubeconfig returns a kubeconfig of Start's cluster, for commands.
+// Kubeconfig returns the path of a kubeconfig for Start's cluster, for tests that run commands.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	bare.start(t, 0)
 	return bare.sandbox.Kubeconfig()
 }
 
-// PriorityClasses creates the classes of jobs, as the chart cluster-configuration does. Without them no
-// pod of a job can be created.
+// PriorityClasses creates the priority classes of jobs, as the chart cluster-configuration does. Without them no pod of a job can be created.
 func PriorityClasses(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	for i, name := range v1.Priorities() {
@@ -100,7 +98,7 @@ type server struct {
 	cluster *kube.Cluster
 	err     error
 	done    chan struct{} // closed to end the thread that the programs depend on
-	// release ends the use of a borrowed server.
+	// release returns a borrowed server to the pool.
 	release func()
 }
 
@@ -116,7 +114,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 			s.err = s.borrow(t.Context(), pool)
 			return
 		}
-		// Another program may take a port after it was chosen and before it is used.
+		// Another program may take a port between its choice and its use, so this tries twice.
 		for range 2 {
 			if s.err = s.serve(dir, nodes); s.err == nil {
 				return
@@ -127,8 +125,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 		t.Fatal(s.err)
 	}
 	t.Cleanup(func() {
-		// If a program of the cluster has exited, for example because memory ran out, that explains why the test
-		// failed.
+		// If a program of the cluster has exited, for example because it ran out of memory, that may explain the failure of the test.
 		if !t.Failed() {
 			return
 		}
@@ -139,8 +136,7 @@ func (s *server) start(t testing.TB, nodes int) *kube.Cluster {
 	return s.cluster
 }
 
-// bundleFor returns the folder of a bundle that has the programs of a cluster. If nodes is 0, hack/controlplane's is
-// enough.
+// bundleFor returns the folder of a bundle with the programs of a cluster. If nodes is 0, the bundle of hack/controlplane is enough.
 func bundleFor(t testing.TB, nodes int) string {
 	t.Helper()
 	if nodes > 0 {
@@ -150,8 +146,8 @@ func bundleFor(t testing.TB, nodes int) string {
 	return dir
 }
 
-// serve starts the programs from a thread that doesn't exit: they are killed when it does, so they
-// also end when the test binary is killed.
+// serve starts the programs from a thread that doesn't exit. The kernel kills the programs when this thread exits, so they also end when the test
+// binary is killed.
 func (s *server) serve(folder string, nodes int) error {
 	dir, err := os.MkdirTemp("", "paictl-kubetest-")
 	if err != nil {

@@ -40,7 +40,8 @@ func TestPodsRunInNameOnlyOnSimulatedNodes(t *testing.T) {
 	assert.Len(t, nodes.Items, kubetest.Nodes)
 }
 
-// Controllers end a pod and make another one of its name at once. The kubelet that is played here ends pods by name: it must not hit the other one.
+// Controllers delete a pod and create another pod with the same name at once. The test's simulated kubelet deletes pods by name: it must not delete
+// the new pod.
 func TestAPodOutlivesAFormerOneOfItsName(t *testing.T) {
 	tier.More(t, "five programs for one test")
 	pods := kubetest.StartNodes(t).Client.CoreV1().Pods(metav1.NamespaceDefault)

@@ -21,11 +21,11 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// poolVariable names the folder of the API servers that Serve runs. Packages that use Start borrow one of them, one
-// package after the other, and get it in its initial state.
+// poolVariable names the environment variable that contains the folder of the API servers that Serve runs. Packages that use Start borrow one of the
+// servers, one package after the other, and get it in its initial state.
 const poolVariable = "PAICTL_TEST_SERVERS"
 
-// Serve runs n API servers of a bundle, which packages borrow, until ctx ends. It calls ready when they have started.
+// Serve runs n API servers of a bundle until ctx ends. Test packages borrow these servers. Serve calls ready when all servers have started.
 func Serve(ctx context.Context, dir, bundle string, n int, ready func()) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -35,7 +35,7 @@ func Serve(ctx context.Context, dir, bundle string, n int, ready func()) (err er
 		return fmt.Errorf("API servers already run in %s: %w", dir, err)
 	}
 	defer unlock()
-	runtime.LockOSThread() // the programs end with the thread
+	runtime.LockOSThread() // the programs end when the thread ends
 	for i := range n {
 		slot := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.RemoveAll(slot); err != nil {
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, dir, bundle string, n int, ready func()) (err er
 	return nil
 }
 
-// remove deletes the folders of an earlier run that had more servers.
+// remove deletes the folders of the servers from number n on. An earlier run with more servers left them.
 func remove(dir string, n int) error {
 	for i := n; ; i++ {
 		slot := filepath.Join(dir, strconv.Itoa(i))
@@ -73,7 +73,7 @@ func remove(dir string, n int) error {
 	}
 }
 
-// first is the state that a reset restores.
+// first is the initial state of a server, which a reset restores.
 type first struct {
 	Entries []entry  `json:"entries"`
 	Groups  []string `json:"groups"` // the groups of the API
@@ -81,7 +81,7 @@ type first struct {
 
 func firstFile(s *sandbox.Sandbox) string { return filepath.Join(s.Dir(), "first.json") }
 
-// note waits until a new server has created its initial objects, and writes down its state.
+// note waits until a new server has created its initial objects, and writes the server's state to a file.
 func note(ctx context.Context, s *sandbox.Sandbox) error {
 	c, err := kube.Open(kube.Options{Kubeconfig: s.Kubeconfig()})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *server) borrow(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	s.release = release // the lock ends with the process, too
+	s.release = release // the lock also ends with the process
 	if s.cluster, err = kube.Open(kube.Options{Kubeconfig: box.Kubeconfig()}); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (s *server) borrow(ctx context.Context, dir string) error {
 	return settled(ctx, s.cluster, state.Groups)
 }
 
-// take borrows a server of the pool, and returns it with a function that ends the loan.
+// take borrows a server of the pool. It returns the server and a function that ends the loan.
 func take(ctx context.Context, dir string) (*sandbox.Sandbox, func(), error) {
 	for {
 		for i := 0; ; i++ {
@@ -194,7 +194,7 @@ func take(ctx context.Context, dir string) (*sandbox.Sandbox, func(), error) {
 	}
 }
 
-// settled waits until the API has the groups of its first state, and the namespace that tests use.
+// settled waits until the API has the groups of its initial state and the namespace that tests use.
 func settled(ctx context.Context, c *kube.Cluster, want []string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -214,7 +214,7 @@ func settled(ctx context.Context, c *kube.Cluster, want []string) error {
 	}
 }
 
-// flock locks a file and returns a function that unlocks it.
+// flock locks a file and returns a function that releases the lock.
 func flock(file string, how int) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// TestABorrowedServerIsAsItWasAtFirst borrows the only server of a pool twice, as two packages would.
+// TestABorrowedServerIsAsItWasAtFirst borrows the only server of a pool twice, as two packages would do.
 func TestABorrowedServerIsAsItWasAtFirst(t *testing.T) {
 	tier.More(t, "an API server")
 	dir := t.TempDir()

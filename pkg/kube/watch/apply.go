@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// kept is the kept part of an object from a list or an event, for the Store.
+// kept holds the part of an object that the Store keeps, from a list or an event.
 type kept[T any] struct {
 	key  string
 	item *Item[T]
 	err  error
 }
 
-// keep extracts the part to keep. ok is false if o isn't an object.
+// keep extracts the part of o that the Store keeps. ok is false if o isn't an object.
 func (s *Store[T]) keep(o any) (k kept[T], ok bool) {
 	object, ok := o.(runtime.Object)
 	if !ok {
@@ -36,10 +36,10 @@ func (s *Store[T]) keep(o any) (k kept[T], ok bool) {
 	return k, true
 }
 
-// Add implements the store of a reflector, for a new object.
+// Add implements cache.ReflectorStore for a new object.
 func (s *Store[T]) Add(o any) error { return s.Update(o) }
 
-// Update implements the store of a reflector, for a changed object.
+// Update implements cache.ReflectorStore for a changed object.
 func (s *Store[T]) Update(o any) error {
 	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, false) })
@@ -47,7 +47,7 @@ func (s *Store[T]) Update(o any) error {
 	return nil
 }
 
-// Delete implements the store of a reflector, for a removed object.
+// Delete implements cache.ReflectorStore for a removed object.
 func (s *Store[T]) Delete(o any) error {
 	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] {
@@ -69,7 +69,7 @@ func (s *Store[T]) Delete(o any) error {
 	return nil
 }
 
-// Replace implements the store of a reflector, for a whole list.
+// Replace implements cache.ReflectorStore for a whole list.
 func (s *Store[T]) Replace(objects []any, version string) error {
 	all := make([]kept[T], 0, len(objects))
 	for _, o := range objects {
@@ -81,10 +81,10 @@ func (s *Store[T]) Replace(objects []any, version string) error {
 	return nil
 }
 
-// Resync implements the store of a reflector.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *Store[T]) Resync() error { return nil }
 
-// Clear removes all objects.
+// Clear removes all objects and reports their removals.
 func (s *Store[T]) Clear() {
 	s.change(func(changes []Change[T]) []Change[T] {
 		for key := range s.items {
@@ -94,7 +94,7 @@ func (s *Store[T]) Clear() {
 	})
 }
 
-// Forget drops objects that aren't needed until their next change, and frees their memory.
+// Forget drops objects that aren't needed until their next change, and frees their memory. It doesn't report the removals.
 func (s *Store[T]) Forget(keys ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Store[T]) Forget(keys ...string) {
 	s.items = rest
 }
 
-// change applies changes and reports them.
+// change calls apply while mu is held, and passes the changes that apply returns to Changed.
 func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
 	s.mu.Lock()
 	changes := apply(nil)
@@ -116,8 +116,8 @@ func (s *Store[T]) change(apply func([]Change[T]) []Change[T]) {
 	}
 }
 
-// replace applies a whole list. asked means that this program requested the list, in addition to the watch, which may be ahead of it or
-// behind it. Objects that are known to be newer than the list are kept.
+// replace applies a whole list. asked means that this program requested the list in addition to the watch. The watch may then have seen later or
+// earlier changes than the list. Objects that are known to be newer than the list are kept.
 func (s *Store[T]) replace(all []kept[T], version string, asked bool) {
 	s.mu.Lock()
 	missing := make(map[string]bool, len(s.items)+len(s.bad))
@@ -147,9 +147,9 @@ func (s *Store[T]) replace(all []kept[T], version string, asked bool) {
 	s.synced.Store(true)
 }
 
-// put stores an object. asked means that it is the response to a request of this program, which may have been delayed: it is ignored if a
-// newer state of the object, or a later object of the same name, is known. Events of the watch arrive in order, and are ignored only if this
-// program has seen a newer state in a response.
+// put stores an object. asked means that the object comes from the response to a request of this program. The response may have been delayed, so it
+// is ignored if the Store has a newer state of the object, or a later object with the same name. Events of the watch arrive in order. They are
+// ignored only if this program has seen a newer state in a response.
 func (s *Store[T]) put(changes []Change[T], k kept[T], asked bool) []Change[T] {
 	if t, ok := s.gone[k.item.UID]; ok {
 		if (asked || t.ahead) && t.covers(k.item.Version) {
@@ -178,7 +178,7 @@ func (s *Store[T]) put(changes []Change[T], k kept[T], asked bool) []Change[T] {
 	return append(changes, Change[T]{Key: k.key, Was: have.Item, Is: k.item})
 }
 
-// leaveOut records that an object can't be read or isn't kept.
+// leaveOut removes an object that can't be read or that Keep skips. It records why an object can't be read.
 func (s *Store[T]) leaveOut(changes []Change[T], k kept[T]) []Change[T] {
 	why := k.err.Error()
 	switch {
@@ -195,7 +195,7 @@ func (s *Store[T]) leaveOut(changes []Change[T], k kept[T]) []Change[T] {
 	return changes
 }
 
-// remove drops an object. It reports the removal even if the object wasn't kept.
+// remove removes an object from the Store. It reports the removal even if the object wasn't kept.
 func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Change[T] {
 	was := s.items[key].Item
 	delete(s.items, key)
@@ -204,26 +204,26 @@ func (s *Store[T]) remove(changes []Change[T], key string, last *Item[T]) []Chan
 	return append(changes, Change[T]{Key: key, Was: was, Last: last})
 }
 
-// tombstone records a removed object. ahead means that this program removed the object or listed the objects without it, so that the watch may
+// tombstone records a removed object. ahead means that this program learned of the removal before the watch, by its own request. The watch may then
 // still send earlier events of the object.
 type tombstone struct {
 	at      time.Time
-	version string // when it was removed; if empty, the version isn't known and the object can't return
+	version string // version of the removal; empty if the version isn't known, in which case the object can't return
 	ahead   bool
 }
 
-// remember is how long a tombstone is kept, because responses and events from before the removal may still arrive.
+// remember is how long a tombstone is kept. Responses and events from before the removal may arrive until then.
 const remember = 5 * time.Minute
 
-// covers reports whether a version of the object is from before its removal. If an object is selected again because its labels changed,
-// it has a later version.
+// covers reports whether a version of the object is from before its removal. If an object is selected again because its labels changed, its version
+// is later than the removal.
 func (t tombstone) covers(version string) bool {
 	n, err := resourceversion.CompareResourceVersion(version, t.version)
 	return err != nil || n <= 0
 }
 
-// bury records that an object was removed, and drops old records. An object that was deleted by this program can't return, even if
-// events arrive later.
+// bury records that an object was removed, and drops old tombstones. An object that this program deleted can't return, even if events of the object
+// arrive later.
 func (s *Store[T]) bury(uid types.UID, version string, ahead bool) {
 	if s.o.Reads.List == nil {
 		return

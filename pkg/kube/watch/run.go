@@ -18,42 +18,42 @@ import (
 )
 
 const (
-	// pageSize is how many objects are read at once, so that the decoded data stays small.
+	// pageSize is how many objects one list request reads. It keeps the decoded data small.
 	pageSize = 500
-	// firstWait and maxWait bound the wait before another list or watch after a failure. maxRefused bounds it after an error that a user or an
-	// administrator must correct, unless Confirm is set: programs don't work without a current Store. An API server that has just started also
-	// rejects requests, until it has read its roles.
+	// firstWait and maxWait bound the wait before the next list or watch after a failure. maxRefused is the bound after an error that a user or an
+	// administrator must correct. If Confirm is set, maxWait applies to such errors too, because the program doesn't work without a current Store,
+	// and because an API server that has just started also rejects requests until it has read its roles.
 	firstWait  = 200 * time.Millisecond
 	maxWait    = 3 * time.Second
 	maxRefused = 15 * time.Second
-	// beat is the interval of health checks of the API server while a watch is open, patience the time limit of one, and soon the interval
-	// while no watch is open.
+	// beat is the interval between health checks of the API server while a watch is open, and soon the interval while no watch is open. patience is
+	// the time limit for one health check.
 	beat     = 3 * time.Second
 	patience = 3 * time.Second
 	soon     = 100 * time.Millisecond
 )
 
-// Errors that end a watch. The objects are listed after them, because changes were missed. For kinds that seldom change, such as events, the
-// API server often no longer keeps the changes since the last version that a watch has seen.
+// These errors end a watch. The Store then lists the objects, because changes were missed. For kinds that seldom change, the API server often no
+// longer keeps the changes since the last version that a watch has seen, because it keeps only recent changes.
 var (
 	errEnded   = errors.New("the API server ended the watch early")
 	errExpired = errors.New("the API server doesn't keep the changes since the last version that was seen")
 )
 
-// Refused reports whether the API server rejects this user, or doesn't know it.
+// Refused reports whether the API server rejected the request because it doesn't know the user or because the user has no permission.
 func Refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// session records the watch that is open.
+// session records whether a watch is open, and what was last known about the API server.
 type session struct {
 	mu        sync.Mutex
 	restart   context.CancelFunc
 	open      bool
-	opened    int // how often
+	opened    int // how many watches were opened
 	confirmed time.Time
 	reported  string // the last error
 }
 
-// Run lists and watches until ctx ends. It continues after each error.
+// Run lists and watches the objects until ctx ends. It continues after each error.
 func (s *Store[T]) Run(ctx context.Context) {
 	var beats sync.WaitGroup
 	defer beats.Wait()
@@ -64,7 +64,7 @@ func (s *Store[T]) Run(ctx context.Context) {
 		began := time.Now()
 		err := s.live(ctx)
 		switch {
-		case time.Since(began) > time.Minute: // it worked for a long time
+		case time.Since(began) > time.Minute: // the watch worked for a long time
 			pause = firstWait
 		case !s.o.Confirm && (Refused(err) || apierrors.IsNotFound(err)):
 			pause = min(2*pause, maxRefused)
@@ -75,7 +75,7 @@ func (s *Store[T]) Run(ctx context.Context) {
 	}
 }
 
-// Restart begins with a list again, for example because the connection doesn't respond.
+// Restart ends the current watch and lists the objects again, for example because the connection doesn't respond.
 func (s *Store[T]) Restart() {
 	s.session.mu.Lock()
 	defer s.session.mu.Unlock()
@@ -84,8 +84,7 @@ func (s *Store[T]) Restart() {
 	}
 }
 
-// live lists the objects, and watches them until that fails. The reflector keeps the order of versions, and requests
-// missed changes.
+// live lists the objects once, and watches them until the watch fails. The reflector keeps the order of versions, and requests missed changes.
 func (s *Store[T]) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,7 +108,7 @@ func (s *Store[T]) live(ctx context.Context) error {
 	return err
 }
 
-// health reports the state of the watch, and logs an error once.
+// health passes the state of the watch to Health, and logs each new error once.
 func (s *Store[T]) health(err error) {
 	text := ""
 	if err != nil {
@@ -129,17 +128,17 @@ func (s *Store[T]) health(err error) {
 	s.o.Health(err)
 }
 
-// pages makes the reflector list in pages, so that only little of each page is kept. If it received all objects as a stream, it would keep whole
-// objects.
+// pages makes the reflector list the objects in pages, of which it keeps only a small part. If the reflector received all objects as a stream, it
+// would keep whole objects.
 type pages struct{}
 
-// IsWatchListSemanticsUnSupported is called by client-go.
+// IsWatchListSemanticsUnSupported returns true, so that the reflector doesn't request the objects as a stream. client-go calls it.
 func (pages) IsWatchListSemanticsUnSupported() bool { return true }
 
 // life sends the requests of a reflector and receives its events, from one list until the watch fails.
 type life[T any] struct {
 	*Store[T]
-	began   time.Time // of the watch
+	began   time.Time // when the watch began
 	timeout time.Duration
 
 	mu     sync.Mutex // an abandoned list may still be waiting for its response
@@ -147,7 +146,7 @@ type life[T any] struct {
 	last   error
 }
 
-// Replace stores the list that was read last. The reflector gets only its version, so that it keeps no objects.
+// Replace stores the list that was read last. The reflector gets only the version of the list, so that it keeps no objects.
 func (l *life[T]) Replace(_ []any, version string) error {
 	l.mu.Lock()
 	all := l.listed
@@ -157,7 +156,7 @@ func (l *life[T]) Replace(_ []any, version string) error {
 	return nil
 }
 
-// fail records and reports why this life ends, with the original error instead of the reflector's.
+// fail records and reports the error that ends this life. It is the original error, not the reflector's.
 func (l *life[T]) fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -186,8 +185,8 @@ func (l *life[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Objec
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: version}}, nil
 }
 
-// watch opens one watch. With Relist, the life ends if the previous watch ended before its timeout, because it was
-// interrupted.
+// watch opens one watch. With Relist, it fails and so ends the life if the previous watch ended before its timeout, because an early end means an
+// interruption.
 func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 	now := time.Now()
 	if l.o.Relist && !l.began.IsZero() && now.Sub(l.began) < l.timeout*9/10 {
@@ -200,7 +199,8 @@ func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Int
 	w, err := l.o.Source.Watch(ctx, o)
 	if err != nil {
 		if err = l.fail(ctx, err); l.o.Relist {
-			// Not wrapped, because the reflector would otherwise continue from the last version after the API server rejected a connection.
+			// The error isn't wrapped, because otherwise the reflector would continue from the last version after the API server rejected a
+			// connection.
 			err = fmt.Errorf("watch the %s: %v", l.o.Name, err) //nolint:errorlint // see above
 		}
 		return nil, err
@@ -213,7 +213,7 @@ func (l *life[T]) watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Int
 	return w, nil
 }
 
-// list reads all pages, and keeps only the parts of the objects.
+// list reads all pages of the objects and returns the kept parts and the list's version. It keeps only these parts in memory.
 func (s *Store[T]) list(ctx context.Context, from Source) (all []kept[T], version string, err error) {
 	for o := (metav1.ListOptions{Limit: pageSize}); ; {
 		page, err := from.List(ctx, o)
@@ -238,7 +238,7 @@ func (s *Store[T]) list(ctx context.Context, from Source) (all []kept[T], versio
 	}
 }
 
-// begin records that a watch is open, until the reflector stops reading it.
+// begin records that a watch is open, and returns a watch that records its end when the reflector stops reading it.
 func (n *session) begin(w apiwatch.Interface) apiwatch.Interface {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -247,14 +247,14 @@ func (n *session) begin(w apiwatch.Interface) apiwatch.Interface {
 	return &opened{w, n, n.opened}
 }
 
-// opened is a watch whose end is recorded.
+// opened is a watch that records its end in its session.
 type opened struct {
 	apiwatch.Interface
 	session *session
 	number  int
 }
 
-// Stop ends the watch. The reflector calls it when it stops reading, and before it opens another one.
+// Stop ends the watch. The reflector calls Stop when it stops reading, and before it opens another watch.
 func (o *opened) Stop() {
 	o.session.mu.Lock()
 	if o.session.opened == o.number {
@@ -274,16 +274,15 @@ func (n *session) current() int {
 	return n.opened
 }
 
-// Confirmed returns when the Store was last known to have the API server's state; zero means never. It needs Confirm or
-// Load.
+// Confirmed returns the last time at which the Store was known to have the API server's state, or the zero time if that was never known. Only Confirm
+// and Load set this time.
 func (s *Store[T]) Confirmed() time.Time {
 	s.session.mu.Lock()
 	defer s.session.mu.Unlock()
 	return s.session.confirmed
 }
 
-// confirm sends requests to the API server repeatedly, because a watch over a dead connection looks like one without
-// changes.
+// confirm sends requests to the API server repeatedly, because a watch over a dead connection looks like a watch without changes.
 func (s *Store[T]) confirm(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := soon
@@ -300,7 +299,7 @@ func (s *Store[T]) confirm(ctx context.Context) {
 	}
 }
 
-// confirm records when everything was known, if the same watch has been open since. It reports whether the watch stayed open.
+// confirm records that the Store was current at a time, if the watch with this number is still open. It reports whether the watch is still open.
 func (n *session) confirm(watched int, at time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

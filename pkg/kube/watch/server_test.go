@@ -25,11 +25,11 @@ type server struct {
 	mu      sync.Mutex
 	version int
 	objects map[string]*corev1.ConfigMap
-	events  []metav1.WatchEvent // the number of one is its version
-	first   int                 // the first version whose events are known; requests for earlier versions fail with 410
+	events  []metav1.WatchEvent // the index of an event is its version
+	first   int                 // the first version whose events are kept; requests for earlier versions fail with 410
 	more    chan struct{}       // closed at the next event
 	refuse  map[string]int      // the status of the next responses, by request: list or watch
-	asked   map[string]int      // how many requests came
+	asked   map[string]int      // how many requests arrived, by request
 }
 
 func serve(t *testing.T) *server {
@@ -84,14 +84,14 @@ func (s *server) record(kind string, o *corev1.ConfigMap) {
 	s.more = make(chan struct{})
 }
 
-// compact forgets all events.
+// compact drops all events, so that requests for them fail.
 func (s *server) compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.first = s.version + 1
 }
 
-// restore brings back an earlier state, with its versions.
+// restore brings back the objects and the version of an earlier state.
 func (s *server) restore(version int, objects map[string]*corev1.ConfigMap) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page writes at most two objects: a page may have fewer than were requested.
+// page writes at most two objects, because a page may contain fewer objects than were requested.
 func (s *server) page(w http.ResponseWriter, limit, after string) {
 	list := corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}
 	for _, name := range slices.Sorted(maps.Keys(s.objects)) {

@@ -1,10 +1,9 @@
-// Package watch keeps the objects of one kind in the state that the API server has.
-// In: a list and a watch of client-go, and the part of an object to keep. Out: these parts, typed, by key; each change; whether they are
-// current. An object that can't be read is left out, without affecting others.
+// In: a list and a watch of client-go, and the part of an object to keep. Out: these parts, typed, by key; each change; whether the parts are
+// current. An object that can't be read is left out and doesn't affect other objects.
 //
-// It uses client-go's reflector. An informer doesn't report when it has passed on all of a later list, nor that a connection is lost.
-// Two programs use informers: kube-scheduler shares its own with pkg/scheduler/gangs, and the caches of pkg/job/controller need indexes,
-// several handlers each, and controller-runtime's sources.
+// It uses client-go's reflector, because an informer reports neither that it has passed on all of a later list nor that a connection is lost. Two
+// programs use informers: kube-scheduler shares its informers with pkg/scheduler/gangs, and the caches of pkg/job/controller need indexes, several
+// handlers for each kind, and controller-runtime's sources.
 package watch
 
 import (
@@ -21,13 +20,13 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
-// Source lists and watches objects.
+// Source lists and watches the objects of one kind.
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (apiwatch.Interface, error)
 }
 
-// From returns the Source of a client, for the objects that the selectors of only match.
+// From returns a Source that lists and watches with a client. It selects the objects that match the label and field selectors of only.
 func From[L runtime.Object](client interface {
 	List(ctx context.Context, o metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error)
@@ -46,28 +45,28 @@ func From[L runtime.Object](client interface {
 	}
 }
 
-// ErrSkip is returned by Keep for an object that isn't kept.
+// ErrSkip is the error that Keep returns for an object that the Store doesn't keep.
 var ErrSkip = errors.New("not kept")
 
-// Options of a Store of objects of type O.
+// Options configure a Store of objects of type O whose kept parts have type T.
 type Options[O runtime.Object, T any] struct {
-	Name   string // the name of the objects, in the plural, for errors and logs: users
+	Name   string // the plural name of the objects, for errors and logs: users
 	Source Source
-	// Keep returns the part of an object that is kept. It must not keep or change the object itself, unless that is the part.
+	// Keep returns the part of an object that the Store keeps. It must not keep or change the object itself, unless the part is the whole object.
 	Keep func(O) (T, error)
-	// Namespaces makes the keys namespace/name, for objects of several namespaces. Otherwise they are names.
+	// Namespaces makes the keys namespace/name, for objects in several namespaces. Otherwise the keys are names.
 	Namespaces bool
-	// Changed is called in order after each change was applied to the Store: with one change, or with all changes of a list and the list's
+	// Changed is called in order, after the Store has applied each change. It gets either one change, or all changes of a list and the list's
 	// version. It must not block.
 	Changed func(changes []Change[T], list string)
-	// Health is called with nil when a watch begins, and with the reason when a list or watch fails.
+	// Health is called with nil when a watch begins, and with the error when a list or watch fails.
 	Health func(error)
-	// Relist makes the Store list the objects after an interrupted watch, instead of requesting the changes since then. The result is then
-	// correct even if the API server was restored from a backup and has counted past the last version since.
+	// Relist makes the Store list the objects after an interrupted watch, instead of requesting the changes since the last version. The result is
+	// then correct even if the API server was restored from a backup and its versions have already passed the last version that the Store saw.
 	Relist bool
-	// Confirm makes the Store check every few seconds that the API server responds while the watch is open; see Confirmed.
+	// Confirm makes the Store check every few seconds that the API server responds while the watch is open. See Confirmed.
 	Confirm bool
-	// Reads lists the objects for Load. A Store with Reads remembers removed objects for some time: see Put.
+	// Reads lists the objects for Load. A Store with Reads remembers removed objects for some time. See Put.
 	Reads Source
 	Log   *slog.Logger // nil discards the log
 }
@@ -79,32 +78,31 @@ type Item[T any] struct {
 	Value   T
 }
 
-// Change is a change of an object. If an object replaces another one of the same name, that is two changes.
+// Change is a change of an object. If another object with the same name replaces an object, the Store reports two changes.
 type Change[T any] struct {
 	Key string
-	Was *Item[T] // nil if it wasn't kept
-	Is  *Item[T] // nil if it isn't kept now
-	// Last is the last state of a removed object, with the version of its removal; nil if the removal itself wasn't observed.
+	Was *Item[T] // nil if the object wasn't kept before
+	Is  *Item[T] // nil if the object isn't kept now
+	// Last is the last state of a removed object, with the version of its removal. It is nil if the watch didn't observe the removal itself.
 	Last *Item[T]
 }
 
-// Store keeps objects. Values are shared: they must not be changed.
+// Store keeps the parts of objects. Values are shared, so callers must not change them.
 type Store[T any] struct {
 	o Options[runtime.Object, T]
 
 	mu    sync.RWMutex
 	items map[string]entry[T]
-	bad   map[string]string // why an object is left out
+	bad   map[string]string // why an object is left out, by key
 	gone  map[types.UID]tombstone
 
 	version atomic.Int64 // increases while mu is held
 	synced  atomic.Bool
 	session session
-	loads   chan struct{} // one for each running Load
+	loads   chan struct{} // holds an element for each running Load
 }
 
-// entry is a kept object. ahead means that this program wrote or listed it, so that the watch may still send earlier
-// versions.
+// entry is a kept object. ahead means that this program itself wrote or listed the object, so that the watch may still send earlier versions.
 type entry[T any] struct {
 	*Item[T]
 	ahead bool
@@ -133,7 +131,7 @@ func New[O runtime.Object, T any](o Options[O, T]) *Store[T] {
 	}
 }
 
-// Get returns the kept part of an object.
+// Get returns the kept part of the object with a key, and whether the Store keeps that object.
 func (s *Store[T]) Get(key string) (T, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -162,9 +160,9 @@ func (s *Store[T]) Bad() map[string]string {
 	return maps.Clone(s.bad)
 }
 
-// Version increases with each change. Get and All never return a change before its Version, so a value that is derived from them is
-// current as long as the Version is unchanged.
+// Version returns a number that increases with each change. Get and All never return a change before Version counts it, so a value that is derived
+// from their results is current as long as Version returns the same number.
 func (s *Store[T]) Version() int64 { return s.version.Load() }
 
-// Synced reports whether a whole list has been read and passed to Changed.
+// Synced reports whether the Store has read a whole list and passed it to Changed.
 func (s *Store[T]) Synced() bool { return s.synced.Load() }

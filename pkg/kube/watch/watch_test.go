@@ -26,7 +26,7 @@ import (
 
 type options = watch.Options[*corev1.ConfigMap, string]
 
-// reports holds the reports of a Store as text: one for each change, and one for a list.
+// reports receives the reports of a Store as text: one text for each change, and one for each list.
 type reports struct {
 	t       *testing.T
 	changes chan string
@@ -34,7 +34,7 @@ type reports struct {
 	store   *watch.Store[string]
 }
 
-// next waits for reports, and compares them.
+// next waits for as many reports as want contains, and compares them with want.
 func (r *reports) next(want ...string) {
 	r.t.Helper()
 	for _, w := range want {
@@ -47,7 +47,7 @@ func (r *reports) next(want ...string) {
 	}
 }
 
-// fails waits for an error.
+// fails waits until the Store reports an error, and returns it.
 func (r *reports) fails() error {
 	r.t.Helper()
 	for err := range r.health {
@@ -58,7 +58,7 @@ func (r *reports) fails() error {
 	return nil
 }
 
-// opens waits until a watch is open.
+// opens waits until the Store reports that a watch is open.
 func (r *reports) opens() {
 	for err := range r.health {
 		if err == nil {
@@ -67,7 +67,7 @@ func (r *reports) opens() {
 	}
 }
 
-// follow runs a Store of a server's ConfigMaps until the test ends.
+// follow runs a Store of a server's ConfigMaps until the test ends. change can change the Store's options.
 func follow(t *testing.T, s *server, change func(*options)) *reports {
 	t.Helper()
 	r := &reports{t: t, changes: make(chan string, 100), health: make(chan error, 100)}
@@ -328,7 +328,7 @@ func TestAnAnswerDoesNotConfirmAWatchThatEndedBeforeIt(t *testing.T) {
 	require.Eventually(t, func() bool { return !r.store.Confirmed().IsZero() }, time.Minute, time.Millisecond)
 }
 
-// A server whose people aren't confirmed responds with status 503.
+// A server responds with status 503 while its Store of users isn't confirmed.
 func TestAStoreThatHasToBeCurrentDoesNotWaitLongAfterARefusal(t *testing.T) {
 	for _, confirm := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -404,7 +404,7 @@ func object(name, uid, version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}
 }
 
-// written returns a Store of a program that also writes; its values are versions.
+// written returns a Store of a program that also writes. Its values are the versions of the objects.
 func written() *watch.Store[string] {
 	return watch.New(watch.Options[*corev1.ConfigMap, string]{Name: "tokens", Keep: func(o *corev1.ConfigMap) (string, error) { return o.ResourceVersion, nil },
 		Reads: watch.Source{List: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -426,7 +426,7 @@ func TestAnAnswerThatArrivesLateDoesNotBringBackWhatWent(t *testing.T) {
 			s := written()
 			require.NoError(t, s.Replace([]any{object("a", "1", "10")}, "12"))
 			require.NoError(t, end(s))
-			s.Put(object("a", "1", "10")) // read before, by a request that took long
+			s.Put(object("a", "1", "10")) // a state from before the deletion, in a response that took long
 			_, there := s.Get("a")
 			assert.False(t, there)
 			assert.True(t, s.Deleted("1"))
@@ -473,7 +473,7 @@ func TestWhatIsHeardLateOfAnEarlierLifeDoesNotHideTheLaterOne(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s := written()
 			require.NoError(t, s.Add(object("a", "1", "10")))
-			s.Put(object("a", "2", "21")) // it was made again here
+			s.Put(object("a", "2", "21")) // this program created the name again
 			require.NoError(t, late(s))
 			got, there := s.Get("a")
 			assert.True(t, there)
@@ -482,12 +482,12 @@ func TestWhatIsHeardLateOfAnEarlierLifeDoesNotHideTheLaterOne(t *testing.T) {
 	}
 }
 
-// The versions of an API server that was restored from a backup are earlier than the known versions.
+// An API server that was restored from a backup sends versions that are earlier than the known versions.
 func TestAListHasTheLastWordUnlessThisProgramIsAheadOfIt(t *testing.T) {
 	s := written()
 	require.NoError(t, s.Replace([]any{object("a", "1", "90"), object("b", "1", "91")}, "95"))
 	s.Put(object("c", "1", "96"))
-	require.NoError(t, s.Add(object("c", "1", "96"))) // the watch has caught up
+	require.NoError(t, s.Add(object("c", "1", "96"))) // the watch has now sent this version too
 	s.Put(object("d", "1", "97"))
 	require.NoError(t, s.Replace([]any{object("a", "1", "10")}, "20"))
 	assert.Equal(t, map[string]string{"a": "10", "d": "97"}, s.All())

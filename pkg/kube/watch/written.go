@@ -12,29 +12,29 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Load lists all objects: more than maxLoads at the same time would only be slower. Further calls wait up to loadWait.
+// maxLoads is how many calls of Load run at once: each lists all objects, so more calls would only be slower. Further calls wait up to loadWait.
 const (
 	maxLoads = 8
 	loadWait = 2 * time.Second
 )
 
-// errBusy is returned by a Load if too many others are running.
+// errBusy is the error of a Load that waited loadWait because too many other Loads are running.
 var errBusy = errors.New("too many changes at once")
 
-// Rate limit of the requests of a Client's Stores, per second and in a burst. It is far above their usual rate.
+// perSecond and atOnce limit the rate and the burst of the requests of a Client's Stores. They are far above the usual rate.
 const (
 	perSecond = 50
 	atOnce    = 100
 )
 
-// Client returns a client for Stores. It has its own rate limit: otherwise a user who causes many requests would make all data look stale.
+// Client returns a client for Stores. It has its own rate limit, because otherwise a user who causes many requests would make all data stale.
 func Client(config *rest.Config) (dynamic.Interface, error) {
 	own := rest.CopyConfig(config)
 	own.RateLimiter, own.QPS, own.Burst = nil, perSecond, atOnce
 	return dynamic.NewForConfig(own)
 }
 
-// Load lists all objects now, and applies the list.
+// Load lists all objects now with Reads, and applies the list.
 func (s *Store[T]) Load(ctx context.Context) error {
 	timer := time.NewTimer(loadWait)
 	defer timer.Stop()
@@ -60,15 +60,15 @@ func (s *Store[T]) Load(ctx context.Context) error {
 	return nil
 }
 
-// Put applies the API server's response to a write at once. Earlier events don't undo it. It doesn't undo later events, because the response may
-// have been delayed.
+// Put applies the API server's response to a write at once. Earlier events that arrive afterwards don't undo the write. Put doesn't undo later
+// events, because the response may have been delayed.
 func (s *Store[T]) Put(o runtime.Object) {
 	if k, ok := s.keep(o); ok {
 		s.change(func(changes []Change[T]) []Change[T] { return s.put(changes, k, true) })
 	}
 }
 
-// Drop removes a deleted object at once, without waiting for the event.
+// Drop removes a deleted object at once, without waiting for the event of its deletion.
 func (s *Store[T]) Drop(key string, uid types.UID) {
 	s.change(func(changes []Change[T]) []Change[T] {
 		s.bury(uid, "", true)
@@ -79,7 +79,7 @@ func (s *Store[T]) Drop(key string, uid types.UID) {
 	})
 }
 
-// Deleted reports whether an object was removed recently.
+// Deleted reports whether the Store remembers that the object with this UID was removed.
 func (s *Store[T]) Deleted(uid types.UID) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -7,16 +7,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// bindInfo is the content of BindInfoKey.
+// bindInfo is the parsed value of BindInfoKey.
 type bindInfo struct {
 	node, chain string
 	isolation   []int32
 	pods        []cell.PodPlacement
-	groups      []int // version 2: the number of pods of each group, depth first
+	groups      []int // for version 2: the number of pods of each group, depth first
 }
 
-// bindText is the annotation in its written form: version 1 has members, version 2 has a root group, and early releases
-// have gpu for leafCell.
+// bindText is the value of BindInfoKey in its written form. Version 1 has members, version 2 has a root group, and early releases of HiveD have gpu
+// instead of leafCell in the names of fields.
 type bindText struct {
 	Node         string      `yaml:"node" json:"node"`
 	Isolation    []int32     `yaml:"leafCellIsolation" json:"leafCellIsolation"`
@@ -42,8 +42,8 @@ type bindPod struct {
 	Others     others   `yaml:",inline" json:"-"`
 }
 
-// parseBindInfo reads text that Write made as JSON, which is much faster than YAML. It parses all other text as YAML. A cluster may
-// have thousands of pods when a scheduler starts.
+// parseBindInfo parses text that Write made as JSON, which is much faster than YAML, because a cluster may have thousands of pods when a scheduler
+// starts. It parses all other text as YAML.
 func parseBindInfo(text string) (*bindInfo, error) {
 	var t bindText
 	if len(text) <= maxBindInfo && json.Unmarshal([]byte(text), &t) == nil && t.String() == text {
@@ -60,7 +60,7 @@ func parseBindInfo(text string) (*bindInfo, error) {
 	return t.read(d)
 }
 
-// read checks the fields that are set.
+// read checks the fields that are set, and returns the bindInfo.
 func (t *bindText) read(d document) (b *bindInfo, err error) {
 	b = &bindInfo{node: t.Node, chain: t.Chain}
 	if b.isolation, err = d.indices(nil, "leafCellIsolation", t.Isolation, "gpuIsolation", t.GPUIsolation); err != nil {
@@ -77,7 +77,7 @@ func (t *bindText) read(d document) (b *bindInfo, err error) {
 	return b, err
 }
 
-// indices returns the devices of a field that has two names.
+// indices returns the device indices of a field that has a current and a former name. It fails if an index is negative.
 func (d document) indices(path strictyaml.Path, field string, list []int32, former string, formerList []int32) ([]int32, error) {
 	if list == nil {
 		field, list = former, formerList
@@ -90,7 +90,7 @@ func (d document) indices(path strictyaml.Path, field string, list []int32, form
 	return list, nil
 }
 
-// addGroup adds the pods of a group of version 2, and of the groups inside that group.
+// addGroup adds the pods of a group of version 2 and of its nested groups.
 func (b *bindInfo) addGroup(d document, path strictyaml.Path, g *bindGroup, depth int) error {
 	if depth > maxGroupDepth {
 		return d.fault(path, "groups of pods are nested deeper than %d levels", maxGroupDepth)
@@ -120,7 +120,7 @@ func (b *bindInfo) add(d document, group strictyaml.Path, pods []bindPod) error 
 			p.Preassigned = make([]string, len(p.Indices))
 		}
 		switch {
-		case p.Node == "" && p.Indices != nil && len(p.Indices) == 0: // an open one
+		case p.Node == "" && p.Indices != nil && len(p.Indices) == 0: // a pod that has no place yet
 		case p.Node == "" || len(p.Indices) == 0:
 			return d.fault(path, "a placement has no physicalNode, or no physicalLeafCellIndices")
 		case len(p.Preassigned) != len(p.Indices):

@@ -7,13 +7,13 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// maxValues bounds the number of values that aliases can make of a short text.
+// maxValues bounds the number of values in a document, because aliases can make many values of a short text.
 const maxValues = 1 << 18
 
-// document is an annotation as YAML, whose mistakes have lines. The mistakes of a document without a text have no line.
+// document is an annotation as YAML. Its errors contain the lines of mistakes. A document without a text has no lines.
 type document struct{ *strictyaml.Document }
 
-// parse reads a text of limited size, in bytes.
+// parse reads a text of at most limit bytes.
 func parse(text string, limit int) (document, error) {
 	if len(text) > limit {
 		return document{}, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), limit)
@@ -28,10 +28,10 @@ func parse(text string, limit int) (document, error) {
 	return document{doc}, nil
 }
 
-// decode fills out, a pointer to a struct with yaml tags.
+// decode decodes the document into out, which is a pointer to a struct with yaml tags.
 func (d document) decode(out any) error { return firstOf(d.Decode(out)) }
 
-// firstOf returns the first of all mistakes, on one line.
+// firstOf returns an error for the first of all findings, on one line, or nil without findings.
 func firstOf(findings strictyaml.Findings) error {
 	if len(findings) == 0 {
 		return nil
@@ -60,11 +60,11 @@ func onLine(line int, message string) error {
 	return fmt.Errorf("line %d: %s", line, message)
 }
 
-// others collects the keys that the scheduler doesn't use: HiveD ignores them.
+// others collects the keys that the scheduler doesn't use. HiveD ignores such keys, too.
 type others map[string]strictyaml.Ignored
 
-// either returns the name that was used of two names of one field, and its value. field is the current name, which
-// either returns if both are missing.
+// either returns the name and the value of a field that has a current and a former name. It fails if both names are used. If both are missing, it
+// returns the current name, field.
 func either[T any](d document, path strictyaml.Path, field string, value *T, former string, formerValue *T) (name string, out T, err error) {
 	switch {
 	case value != nil && formerValue != nil:
@@ -77,7 +77,7 @@ func either[T any](d document, path strictyaml.Path, field string, value *T, for
 	return field, out, nil
 }
 
-// positive checks a required number.
+// positive reports an error if a required number is missing, not above 0, or above maxNumber.
 func (d document) positive(path strictyaml.Path, field string, n int) error {
 	switch {
 	case n <= 0:

@@ -14,17 +14,16 @@ import (
 //
 //	{"slot":1,"order":7,"types":["NODE",16],"virtual":[["0/team/0/0","2/1"],["1/1/0","2/1"]]}
 //
-// types are the types of the preassigned cells of all leaves of the gang, each with the number of consecutive leaves
-// that have it. virtual has per pod the addresses of the virtual leaves; each address begins with the number of
-// components that it shares with the previous address. A gang that has lost its guarantee has "downgraded":true instead
-// of both, and an opportunistic gang has neither. "moves":2 follows the order if two pods of the gang were given other
-// places.
+// types are the types of the preassigned cells of all leaves of the gang. Each type is followed by the number of consecutive leaves that have it.
+// virtual contains the addresses of the virtual leaves for each pod. Each address begins with the number of components that it shares with the
+// previous address. A gang that has lost its guarantee has "downgraded":true instead of types and virtual, and an opportunistic gang has neither of
+// them nor "downgraded". "moves":2 follows the order if the scheduler has moved two pods of the gang to other places.
 
 func appendSlot(b []byte, slot int) []byte {
 	return append(strconv.AppendInt(append(b, `{"slot":`...), int64(slot), 10), ',')
 }
 
-// appendShared appends all that follows the slot.
+// appendShared appends the fields after the slot, which are the same for all pods of a gang.
 func appendShared(b []byte, p *cell.Placement) []byte {
 	b = strconv.AppendUint(append(b, `"order":`...), p.Order, 10)
 	if p.Moves > 0 {
@@ -94,7 +93,7 @@ func appendVirtual(b []byte, pods []cell.PodPlacement) []byte {
 	return append(b, ']')
 }
 
-// appendAddress appends the part of an address that the last one doesn't share.
+// appendAddress appends the part of an address that differs from the last address, after the number of shared components.
 func appendAddress(b []byte, last, address string) []byte {
 	shared, from := 0, 0
 	for i := range min(len(address), len(last)) {
@@ -109,7 +108,7 @@ func appendAddress(b []byte, last, address string) []byte {
 	return appendQuoted(b, strconv.Itoa(shared)+"/"+address[from:])
 }
 
-// ours holds the content of PlacementKey.
+// ours is the parsed value of PlacementKey.
 type ours struct {
 	Slot       int        `json:"slot"`
 	Order      uint64     `json:"order"`
@@ -121,8 +120,8 @@ type ours struct {
 
 var errOtherShape = errors.New("its parts belong to different gangs")
 
-// apply fills in the missing fields of p. pods of p are still in the order of the bind info. p is unchanged if there
-// is an error.
+// apply sets the fields of p that the bind info can't express. The pods of p must still be in the order of the bind info. If apply fails, p is
+// unchanged.
 func (o *ours) apply(p *cell.Placement) error {
 	if o.Downgraded || o.Virtual == nil {
 		p.Order, p.Moves, p.Downgraded = o.Order, o.Moves, o.Downgraded

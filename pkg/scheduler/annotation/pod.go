@@ -6,11 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// visibleDevices is the variable that gives GPUs to containers. A container with "none" or "void" sees no GPU.
+// visibleDevices is the environment variable that selects the GPUs of a container. A container with the value "none" or "void" sees no GPU.
 const visibleDevices = "NVIDIA_VISIBLE_DEVICES"
 
-// SeesNoGPU reports whether the environment hides all GPUs from the container that requests cells, even if the pod has
-// cells.
+// SeesNoGPU reports whether the environment of the container that requests cells hides all GPUs from it, even if the pod has cells.
 func SeesNoGPU(p *corev1.Pod) bool {
 	for i := range p.Spec.Containers {
 		c := &p.Spec.Containers[i]

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// maxSpec is the size of a request in bytes, far above any that makes sense.
+	// maxSpec limits the size of a request, in bytes. It is far above the size of any useful request.
 	maxSpec = 64 << 10
-	// maxNumber bounds pods of a gang and cells of a pod.
+	// maxNumber limits the number of pods in a gang and of cells in a pod.
 	maxNumber = 1_000_000
 )
 
-// ParseRequest reads the annotation SpecKey: versions 1 and 2 of HiveD's request, and the names of its
-// early releases (gpuType, gpuNumber). pod is namespace/name, which names a gang that has no name. An error names the wrong field and
-// the remedy.
+// ParseRequest parses the value of the annotation SpecKey. It accepts versions 1 and 2 of HiveD's request, and the field names of HiveD's early
+// releases (gpuType, gpuNumber). pod is the pod's namespace/name, which becomes the name of a gang without a name. An error contains the wrong field
+// and the remedy.
 func ParseRequest(text, pod string) (*cell.Request, error) {
 	if text == "" {
 		return nil, fmt.Errorf("annotation %s: it is missing or empty; write at least virtualCluster and leafCellNumber", SpecKey)
@@ -47,14 +47,14 @@ func parseRequest(text, pod string) (*cell.Request, error) {
 	if err := h.check(d, r); err != nil {
 		return nil, err
 	}
-	if h.Version == "v2" { // it has no ignoreK8sSuggestedNodes: all nodes may be used
+	if h.Version == "v2" { // version 2 has no ignoreK8sSuggestedNodes: the pods may use all nodes
 		return r, d.v2(r, pod)
 	}
 	r.OnlySuggested = !h.IgnoreSuggested
 	return r, d.v1(r, pod)
 }
 
-// head holds the fields of both versions. Unknown fields are ignored, as HiveD does.
+// head holds the fields that versions 1 and 2 share. Unknown fields are ignored, as in HiveD.
 type head struct {
 	Version         string  `yaml:"version"`
 	VirtualCluster  string  `yaml:"virtualCluster"`
@@ -81,14 +81,14 @@ func (h *head) check(d document, r *cell.Request) error {
 	return nil
 }
 
-// v1Spec holds the fields of version 1, without the head.
+// v1Spec holds the fields of version 1 that head doesn't contain.
 type v1Spec struct {
 	LeafCellType   *string  `yaml:"leafCellType"`
 	GPUType        *string  `yaml:"gpuType"`
 	LeafCellNumber *int     `yaml:"leafCellNumber"`
 	GPUNumber      *int     `yaml:"gpuNumber"`
 	AffinityGroup  *v1Group `yaml:"affinityGroup"`
-	// OrElse isn't part of HiveD's format: it requests other cells for the same pods.
+	// OrElse isn't part of HiveD's format. It requests other cells for the same pods.
 	OrElse *v1Spec `yaml:"orElse"`
 	Others others  `yaml:",inline"`
 }
@@ -130,7 +130,7 @@ func (d document) v1(r *cell.Request, pod string) error {
 	return nil
 }
 
-// v1Cells reads at path which cells the pod and its gang take.
+// v1Cells sets the cells of the pod and of its gang in r, from the fields at path at.
 func (d document) v1Cells(at strictyaml.Path, s *v1Spec, r *cell.Request, pod string) (err error) {
 	if _, r.LeafType, err = either(d, at, "leafCellType", s.LeafCellType, "gpuType", s.GPUType); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (d document) v1Group(path strictyaml.Path, g *v1Group) (cell.Group, error) 
 	return out, nil
 }
 
-// v1Set returns a number of pods with the cells that are written at path, by the name of the field.
+// v1Set returns a set of pods with the number of cells at path, and the name of the field with this number.
 func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set cell.PodSet, field string, err error) {
 	field, n, err := either(d, path, "leafCellNumber", cells, "gpuNumber", gpus)
 	if err == nil {
@@ -187,7 +187,7 @@ func (d document) v1Set(path strictyaml.Path, pods int, cells, gpus *int) (set c
 	return cell.PodSet{Count: pods, Cells: n}, field, err
 }
 
-// addSet adds a set to the sets, and sums up pods of the same size.
+// addSet adds a set to the sets. It adds the pods to a set with pods of the same size if there is such a set.
 func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 	for i := range sets {
 		if sets[i].Cells == set.Cells {
@@ -198,7 +198,7 @@ func addSet(sets []cell.PodSet, set cell.PodSet) []cell.PodSet {
 	return append(sets, set)
 }
 
-// podsOf counts the pods of a gang.
+// podsOf returns the number of pods in a gang.
 func podsOf(r *cell.Request) int {
 	n := 0
 	for _, set := range r.Sets() {

@@ -7,10 +7,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// maxGroupDepth is the limit for nested groups of pods.
+// maxGroupDepth is the maximum depth of nested groups of pods.
 const maxGroupDepth = 16
 
-// v2Spec holds the fields of version 2, without the head.
+// v2Spec holds the fields of version 2 that head doesn't contain.
 type v2Spec struct {
 	CellType     string   `yaml:"cellType"`
 	CellNumber   int      `yaml:"cellNumber"`
@@ -27,10 +27,10 @@ type v2Group struct {
 	Others   others    `yaml:",inline"`
 }
 
-// v2Sets may be written as a list, or as its only entry.
+// v2Sets is a list of sets of pods. It may also be written as a single set.
 type v2Sets []v2Set
 
-// DecodeNode implements strictyaml.NodeDecoder.
+// DecodeNode implements strictyaml.NodeDecoder. It accepts a list or a single set.
 func (s *v2Sets) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.MappingNode {
 		*s = make(v2Sets, 1)
@@ -86,10 +86,10 @@ func (d document) v2(r *cell.Request, pod string) error {
 	return nil
 }
 
-// groupReader checks the tree of groups. sets and current count as Request.Sets does, depth first.
+// groupReader reads the tree of groups and checks it. sets and current count sets in the order of Request.Sets, depth first.
 type groupReader struct {
 	document
-	own     cell.PodSet // this pod, according to the head of the request
+	own     cell.PodSet // the set of this pod, from the head of the request
 	sets    int
 	current int
 	total   int

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Write returns the annotations of a pod that d binds; they are empty if d doesn't bind.
+// Write returns the annotations of a pod that d binds. They are empty if d doesn't bind the pod.
 func Write(r *cell.Request, d *cell.Decision) Bound {
 	p := d.Placement
 	if d.Result != cell.Bind || p == nil {
@@ -21,13 +21,12 @@ func Write(r *cell.Request, d *cell.Decision) Bound {
 	return Bound{Isolation: Isolation(d.Indices), BindInfo: t.String(), Placement: WritePlacement(p, d.Slot)}
 }
 
-// WritePlacement returns the value of PlacementKey alone, for the pod in a slot of a gang that lost or
-// regained its guarantee.
+// WritePlacement returns only the value of PlacementKey, for the pod in a slot of a gang that lost or regained its guarantee.
 func WritePlacement(p *cell.Placement, slot int) string {
 	return string(appendShared(appendSlot(nil, slot), p))
 }
 
-// Isolation returns the value of IsolationKey for device indices.
+// Isolation returns the value of IsolationKey for some device indices, such as "0,1".
 func Isolation(indices []int32) string { return string(appendIndices(nil, indices)) }
 
 // appendIndices appends device indices, joined by commas.
@@ -41,23 +40,23 @@ func appendIndices(b []byte, indices []int32) []byte {
 	return b
 }
 
-// appendQuoted appends a text as JSON.
+// appendQuoted appends a text as a JSON string.
 func appendQuoted(b []byte, s string) []byte {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) {
 		return append(append(append(b, '"'), s...), '"')
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // every string can be written
+		panic(err) // json.Marshal can encode every string
 	}
 	return append(b, text...)
 }
 
-// String returns the text as JSON, which is also YAML, so that HiveD's tools can read it.
+// String returns the text as JSON. JSON is also YAML, so HiveD's tools can read it.
 func (t *bindText) String() string {
 	text, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and numbers can be written
+		panic(err) // json.Marshal can encode strings and numbers
 	}
 	if !slices.ContainsFunc(text, func(b byte) bool { return b > '~' }) {
 		return string(text)
@@ -73,16 +72,16 @@ func (t *bindText) String() string {
 	return b.String()
 }
 
-// hidden reports whether a character may be literal in JSON and must be escaped in YAML.
+// hidden reports whether a character may be literal in JSON but must be escaped in YAML.
 func hidden(r rune) bool {
 	return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
 }
 
-// maxTypes is the limit for the types of preassigned cells in the bind info, in bytes. The bind info has one type per
-// cell. The placement has one type per run of equal types.
+// maxTypes limits the size of the types of preassigned cells in the bind info, in bytes. The bind info has one type for each cell. The value of
+// PlacementKey has one type for each run of equal types.
 const maxTypes = 32 << 10
 
-// setGang fills in the fields that all pods of the gang share.
+// setGang sets the fields that all pods of the gang share.
 func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	pods, types := make([]bindPod, len(p.Pods)), 0
 	for i := range p.Pods {
@@ -101,7 +100,7 @@ func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	switch {
 	case !isV2(r):
 		t.Members = membersOf(pods)
-	case countPods(&r.Root) != len(pods): // a gang that was taken over in another shape
+	case countPods(&r.Root) != len(pods): // a gang whose shape changed when the scheduler took it over
 		t.Version, t.Root = "v2", &bindGroup{Pods: pods}
 	default:
 		root, _ := groupOf(&r.Root, pods)
@@ -109,7 +108,7 @@ func (t *bindText) setGang(r *cell.Request, p *cell.Placement) {
 	}
 }
 
-// membersOf returns the pods as members: one for consecutive pods with the same number of cells.
+// membersOf returns the pods as members. Consecutive pods with the same number of cells are one member.
 func membersOf(pods []bindPod) []bindGroup {
 	out := []bindGroup{}
 	for len(pods) > 0 {
@@ -122,7 +121,7 @@ func membersOf(pods []bindPod) []bindGroup {
 	return out
 }
 
-// groupOf returns a group, which gets the first of pods, and the remaining pods.
+// groupOf returns the group g with the first of the pods, and the remaining pods.
 func groupOf(g *cell.Group, pods []bindPod) (out bindGroup, rest []bindPod) {
 	n := 0
 	for _, s := range g.Pods {
@@ -137,7 +136,7 @@ func groupOf(g *cell.Group, pods []bindPod) (out bindGroup, rest []bindPod) {
 	return out, rest
 }
 
-// isV2 reports whether version 1 can't express the gang's shape.
+// isV2 reports whether only version 2 can express the gang's shape.
 func isV2(r *cell.Request) bool {
 	if len(r.Root.Children) > 0 || r.Root.Within != "" {
 		return true

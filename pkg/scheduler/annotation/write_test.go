@@ -30,7 +30,7 @@ func golden(t *testing.T, name, got string) {
 	assert.Equal(t, string(want), got, "run the test with -update, if the change is meant")
 }
 
-// bindInfoYAML is the documented structure of HiveD's bind info, both versions.
+// bindInfoYAML is the documented structure of HiveD's bind info in versions 1 and 2.
 type bindInfoYAML struct {
 	Version   string          `yaml:"version"`
 	Node      string          `yaml:"node"`
@@ -57,7 +57,7 @@ func decide(p *cell.Placement, slot int) *cell.Decision {
 	return &cell.Decision{Result: cell.Bind, Node: p.Pods[slot].Node, Indices: p.Pods[slot].Indices, Chain: p.Chain, Placement: p, Slot: slot}
 }
 
-// trainers returns a gang of two sizes and its place.
+// trainers returns a gang with pods of two sizes, and the gang's place.
 func trainers() (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "team", Gang: "g", Root: gang("g", cell.PodSet{Count: 2, Cells: 2}, cell.PodSet{Count: 1, Cells: 1}), Set: 1}
 	return r, &cell.Placement{Chain: "RACK", Order: 7, Pods: []cell.PodPlacement{
@@ -136,7 +136,7 @@ func TestADowngradeIsReadBack(t *testing.T) {
 	assert.Equal(t, &down, got)
 }
 
-// names are harmless and nasty names of nodes, types and virtual clusters.
+// names returns harmless and difficult names of nodes, types and virtual clusters.
 func names() []string {
 	return []string{"node-1", "0.0.0.1", "1e3", "null", "Yes", "~", "a b", "- a", "a: b", "#", "it's", `"q"`, `back\slash`, "tab\there", "new\nline", "café", "日本", "\u2028x\ufeff",
 		"\x7f", "😀", "{a}", "[b]", "*x", "&y", "!z", "%", "@", "`", "2001-01-01", "0x1F", ".inf", "-", "<<", "=", strings.Repeat("long", 60), "🏁/x", "a\x00b", "\u0085"}
@@ -173,7 +173,7 @@ func randomGang(rnd *rand.Rand) (*cell.Request, *cell.Placement) {
 	return r, randomPlace(rnd, r, pick)
 }
 
-// randomPlace gives each pod its own node, so that no device is used twice.
+// randomPlace returns a place in which each pod has its own node, so that no device is used twice.
 func randomPlace(rnd *rand.Rand, r *cell.Request, pick func() string) *cell.Placement {
 	p := &cell.Placement{Chain: pick(), Order: rnd.Uint64(), Downgraded: rnd.IntN(4) == 0}
 	guaranteed := !p.Downgraded && rnd.IntN(3) > 0
@@ -223,7 +223,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-// eightByEight returns a gang of 8 pods with 8 GPUs each.
+// eightByEight returns a gang of 8 pods with 8 GPUs each, and the gang's place.
 func eightByEight() (*cell.Request, *cell.Placement) {
 	r := &cell.Request{VirtualCluster: "vc-research", Gang: "g", Root: gang("g", cell.PodSet{Count: 8, Cells: 8})}
 	p := &cell.Placement{Chain: "RACK", Order: 123456}

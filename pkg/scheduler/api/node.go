@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// PartsSuffix comes before the number of parts of each GPU in the name of a leaf type, as in A100-PART-4.
+// PartsSuffix separates the name of a leaf type from the number of parts of each GPU, as in A100-PART-4.
 const PartsSuffix = "-PART-"
 
-// PartsOf returns the number of parts into which each GPU is split for leaves of a type, by its name. It is 1 if GPUs aren't split.
+// PartsOf returns the number of parts into which each GPU is split for leaves of a type. It reads the number from the type's name. It returns 1 if
+// GPUs aren't split.
 func PartsOf(leafType string) int {
 	_, number, _ := strings.Cut(leafType, PartsSuffix)
 	if n, err := strconv.Atoi(number); err == nil && n > 1 {
@@ -20,15 +21,16 @@ func PartsOf(leafType string) int {
 	return 1
 }
 
-// migMark comes before the profile of the MIG instances in the name of a leaf type.
+// migMark precedes the profile of the MIG instances in the name of a leaf type.
 const migMark = "-MIG-"
 
-// MIGSuffix ends the name of a leaf type whose leaves are instances (MIG) of a profile, as in A100-MIG-1G-10GB: names of cell types have no dots.
+// MIGSuffix returns the end of the name of a leaf type whose leaves are MIG instances of a profile, as in A100-MIG-1G-10GB. It replaces dots, because
+// names of cell types have no dots.
 func MIGSuffix(profile string) string {
 	return migMark + strings.ToUpper(strings.ReplaceAll(profile, ".", "-"))
 }
 
-// migOf returns the end of a leaf type's name that contains the profile of its instances, or "" if the leaves aren't instances.
+// migOf returns the end of a leaf type's name that MIGSuffix made, or "" if the leaves aren't instances.
 func migOf(leafType string) string {
 	if i := strings.LastIndex(leafType, migMark); i >= 0 {
 		return leafType[i:]
@@ -44,8 +46,8 @@ func (n *NodeDevices) handsOut() string {
 	return fmt.Sprintf("each GPU in %d", max(n.Parts, 1))
 }
 
-// splitAs reports whether an agent splits GPUs in the same way as leaves of a type. If the hardware splits them, the number of instances
-// follows from model and profile.
+// splitAs reports whether an agent splits GPUs in the same way as leaves of a type. If the hardware splits the GPUs, only the profiles must match,
+// because the model and the profile determine the number of instances.
 func (n *NodeDevices) splitAs(leafType string) bool {
 	mig := migOf(leafType)
 	if n.MIG != "" || mig != "" {
@@ -54,7 +56,7 @@ func (n *NodeDevices) splitAs(leafType string) bool {
 	return max(n.Parts, 1) == PartsOf(leafType)
 }
 
-// CompareNode compares the GPUs of the configuration, which have a leaf type, with the GPUs that a node reports, if it reports any.
+// CompareNode compares the GPUs of the configuration, which have a leaf type, with the GPUs in a node's report, if text contains a report.
 func CompareNode(name, leafType string, configured []int32, text string) Node {
 	out := Node{Name: name, Configured: configured}
 	if text == "" {
@@ -66,7 +68,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		return out
 	}
 	out.Reported = true
-	// The same device numbers mean different GPUs if either the agent or the scheduler hasn't applied a change yet, or never will.
+	// In this case the same device numbers mean different GPUs, because either the agent or the scheduler hasn't applied a change yet, or never will.
 	if len(configured) > 0 && !told.splitAs(leafType) {
 		out.Unhealthy, out.disagree = slices.Clone(configured), true
 		said := strconv.Itoa(PartsOf(leafType))
@@ -81,7 +83,7 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 		switch {
 		case i < 0:
 			out.Missing = append(out.Missing, index)
-		case told.Devices[i].ForPods: // the agent would refuse it to a job: either the agent or the scheduler hasn't applied a change yet
+		case told.Devices[i].ForPods: // the agent would reject a job for it, because either the agent or the scheduler hasn't applied a change yet
 			out.Unhealthy, out.disagree = append(out.Unhealthy, index), true
 			out.Why = append(out.Why, fmt.Sprintf("GPU %d: it is for ordinary pods", index))
 		case !told.Devices[i].Healthy:
@@ -100,12 +102,12 @@ func CompareNode(name, leafType string, configured []int32, text string) Node {
 	return out
 }
 
-// OnlyFailed reports whether GPUs that the node has and that don't work are its only difference from the configuration.
+// OnlyFailed reports whether the node differs from the configuration only in GPUs that it has but that don't work.
 func (n *Node) OnlyFailed() bool {
 	return n.Problem == "" && !n.disagree && len(n.Unhealthy) > 0 && len(n.Missing) == 0 && len(n.Unexpected) == 0
 }
 
-// Difference describes how a node differs from the configuration; "" if it doesn't.
+// Difference describes how a node differs from the configuration. It returns "" if the node doesn't differ.
 func (n *Node) Difference() string {
 	if n.Problem != "" {
 		return n.Problem

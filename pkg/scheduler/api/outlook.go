@@ -6,13 +6,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// OutlookQuery asks whether the pods of a job would start if they were created now.
+// OutlookQuery is a request for a prediction: would the pods of a job start if they were created now?
 type OutlookQuery struct {
 	Pods []NewPods `json:"pods"`
 }
 
-// NewPods are equal pods that don't exist. Of the pod, the scheduler reads the annotation with the request, the labels with the user and
-// the group, the constraints on nodes, and how long it runs at most.
+// NewPods are equal pods that don't exist yet. The scheduler reads these parts of Pod: the annotation with the request, the labels with the user and
+// the group, the constraints on nodes, and the time limit.
 type NewPods struct {
 	Count int        `json:"count"`
 	Pod   corev1.Pod `json:"pod"`
@@ -20,8 +20,8 @@ type NewPods struct {
 
 // The predictions for a gang.
 const (
-	// Starts: it would start now. Preempts: it would start when others, which it may preempt, have stopped. Waits: it would wait in the queue.
-	// Never: it could not start even if the cluster were idle.
+	// Starts: the gang would start now. Preempts: the gang would start after other gangs that it may preempt have stopped. Waits: the gang would wait
+	// in the queue. Never: the gang couldn't start even if the cluster were idle.
 	Starts   = "starts"
 	Preempts = "preempts"
 	Waits    = "waits"
@@ -36,7 +36,8 @@ type Outlook struct {
 // NewGang is the prediction for a gang, or for several equivalent gangs of one pod each.
 type NewGang struct {
 	VC string `json:"vc"`
-	// Count is the number of gangs; Starting of them would start now. Tried is how many were tried, if not all were.
+	// Count is the number of gangs, and Starting the number of gangs that would start now. Tried is the number of gangs that the scheduler tried, if
+	// it didn't try all of them.
 	Count    int `json:"count"`
 	Starting int `json:"starting"`
 	Tried    int `json:"tried,omitempty"`
@@ -44,20 +45,21 @@ type NewGang struct {
 	Pods int `json:"pods"`
 	// Result is Starts, or the prediction for the first gang that doesn't start.
 	Result string `json:"result" enum:"starts,preempts,waits,never"`
-	// Reason explains why it doesn't start, in the words of Why. Code is the code of the explanation, or "" if free cells are held for
+	// Reason explains why the gang doesn't start, in the same words as Why. Code is the code of the explanation, or "" if free cells are held for
 	// another gang.
 	Reason string `json:"reason,omitempty"`
 	Code   string `json:"code,omitempty"`
-	// BadNodes names nodes that can't be used, with the reasons, if that is why it doesn't start.
+	// BadNodes names the nodes that can't be used, with the reasons, if the gang doesn't start because of them.
 	BadNodes string `json:"badNodes,omitempty"`
 	// Nodes are the nodes on which the gangs would start.
 	Nodes []string `json:"nodes,omitempty"`
-	// PositionInVC is its place among the QueueInVC gangs that would wait in its virtual cluster, counted from 1; 0 if it wouldn't wait.
+	// PositionInVC is the gang's place among the QueueInVC gangs that would wait in its virtual cluster, counted from 1. It is 0 if the gang wouldn't
+	// wait.
 	PositionInVC int `json:"positionInVC,omitempty"`
 	QueueInVC    int `json:"queueInVC,omitempty"`
 	// Victims is the number of gangs that would have to stop first.
 	Victims int `json:"victims,omitempty"`
-	// Largest is the largest gang of the same shape that would start now, or the largest single pod; nil if none would, if it isn't known, and
-	// for pods of several sizes.
+	// Largest is the largest gang of the same shape, or the largest single pod, that would start now. It is nil if no such gang would start, if the
+	// largest gang isn't known, and for pods of several sizes.
 	Largest *cell.Smaller `json:"largest,omitempty"`
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// checkAdmission compares the cells that the virtual clusters own with the existing cells, chain by chain from the top
-// level down: it splits the cells that are left over at one level into cells of the next level.
+// checkAdmission compares the cells that the virtual clusters own with the existing cells, chain by chain from the top level down. It splits the
+// cells that are left at one level into cells of the next level.
 //
-// A cell that has an assigned pinned cell somewhere inside can't be allocated as a whole, but the cells beside the
-// pinned cell can. HiveD counts such a cell as whole, and detects the error only when a job needs it.
+// If a virtual cluster owns a pinned cell, a cell that contains the pinned cell can't be allocated as a whole, but the cells beside the pinned cell
+// can. HiveD counts such a cell as whole, and detects the error only when a job needs it.
 func (v *validator) checkAdmission(cells []Expanded) {
 	done := map[string]bool{}
 	for i := range cells {
@@ -49,8 +49,7 @@ func (v *validator) admitChain(chain string, cells []Expanded) {
 	}
 }
 
-// loose reports whether a cell is, or has inside, a pinned cell that a virtual cluster owns, and counts by level
-// the cells beside such cells.
+// loose reports whether a cell is or contains a pinned cell that a virtual cluster owns. It counts the cells beside such cells by level.
 func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	if e.Pinned != "" && v.pinned[e.Pinned].owner != "" {
 		return true
@@ -68,7 +67,7 @@ func (v *validator) loose(e *Expanded, depth int, free []int) bool {
 	return true
 }
 
-// admitLevel reports the first claim on a level that exceeds the cells left on that level.
+// admitLevel reports a problem if virtual clusters own more cells of a level than are left. The problem's path is the first claim that exceeds them.
 func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) {
 	want := 0
 	var first *claim
@@ -97,7 +96,7 @@ func (v *validator) admitLevel(chain string, l []Level, depth, left, total int) 
 	v.fail(first.path, "assign fewer cells, or add physical ones", "%s", message)
 }
 
-// askers lists the virtual clusters that own cells of a level, with the number of cells.
+// askers returns a list of the virtual clusters that own cells of a level, with the number of cells.
 func (v *validator) askers(chain string, depth int) string {
 	var order []string
 	counts := map[string]int{}
@@ -116,7 +115,7 @@ func (v *validator) askers(chain string, depth int) string {
 	return strings.Join(order, ", ")
 }
 
-// takers lists the reasons why a level has fewer cells than expected.
+// takers returns a list of the larger cells and the pinned cells that reduce the number of cells on a level.
 func (v *validator) takers(chain string, l []Level, depth int) string {
 	var parts []string
 	for above := range depth {

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// ErrConflict is returned for a pod that claims a device of another gang.
+// ErrConflict is the error for a pod that claims a device of another gang.
 var ErrConflict = errors.New("the device belongs to another gang")
 
-// Allocate accepts a Bind with the placement and slot of its Decision, or takes over a running pod. The placement of a
-// running pod is the result of annotation.ReadBound, or another placement in which the places of other pods are open. It
-// returns the gangs that lost their guarantee to this gang. An error means that the pod's claim contradicts the state
-// and that nothing was changed.
+// Allocate accepts a Bind with the placement and slot of its Decision, or takes over a running pod. The placement of a running pod is the result of
+// annotation.ReadBound, or a placement without places for other pods. Allocate returns the gangs that lost their guarantee to this gang. An error
+// means that the pod's claim contradicts the state and that nothing was changed.
 func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]Downgrade, error) {
 	if _, known := s.pods[pod]; known {
 		return nil, nil
@@ -51,7 +50,7 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	g.running++
 	s.pods[pod] = seat{g, i}
 	if g.priority >= MinGuaranteed && g.opportunistic() != at.Downgraded {
-		// The pod's current or future annotation has to change.
+		// In this case the pod's current or future annotation has to change.
 		change := g.downgrade(g.reason)
 		change.Pods, change.Restored = []PodID{pod}, at.Downgraded
 		if change.Restored {
@@ -62,11 +61,11 @@ func (s *Scheduler) Allocate(pod PodID, r *Request, at *Placement, slot int) ([]
 	return append(lost, s.restoreGuarantees()...), nil
 }
 
-// decided reports whether a placement is a decision of this scheduler. Otherwise it comes from annotations.
+// decided reports whether a placement comes from a decision of this scheduler. Otherwise it comes from annotations.
 func (s *Scheduler) decided(at *Placement) bool { return slices.Contains(s.chains, at.chain) }
 
-// gangFor returns the gang of a pod that has a placement: the existing gang, the gang of the decision, or a gang with the
-// place in the annotations.
+// gangFor returns the gang of a pod that has a placement. This is the existing gang, the gang of the decision, or a new gang with the place in the
+// annotations.
 func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downgrade, error) {
 	key := gangKey{r.VirtualCluster, r.Gang}
 	g, p := s.gangs[key], at.plan
@@ -86,7 +85,7 @@ func (s *Scheduler) gangFor(r *Request, at *Placement, slot int) (*gang, []Downg
 	return s.takeOver(r, at, slot, s.decided(at))
 }
 
-// apply applies a plan.
+// apply puts a plan into effect, and returns the gangs that lost their guarantee.
 func (s *Scheduler) apply(p *plan) []Downgrade {
 	var lost []Downgrade
 	for _, d := range p.demoted {
@@ -107,8 +106,8 @@ func (s *Scheduler) apply(p *plan) []Downgrade {
 	return lost
 }
 
-// displaced counts the leaves that opportunistic gangs lose to a gang before it has its place. Leaves in cells that its virtual
-// cluster already holds don't count: no idle node could have avoided that.
+// displaced returns the number of leaves that opportunistic gangs lose to a gang before it has its place. It doesn't count leaves in cells that the
+// gang's virtual cluster already holds, because no idle node could have avoided their loss.
 func (g *gang) displaced() int {
 	n := 0
 	for i := range g.slots {
@@ -121,7 +120,7 @@ func (g *gang) displaced() int {
 	return n
 }
 
-// downgrade returns the report that a gang has lost its guarantee.
+// downgrade returns a report that a gang has lost its guarantee, with the gang's present placement.
 func (g *gang) downgrade(reason string) Downgrade {
 	d := Downgrade{VC: g.key.vc, Gang: g.key.name, Placement: g.placement, Reason: reason}
 	for i := range g.slots {
@@ -132,8 +131,8 @@ func (g *gang) downgrade(reason string) Downgrade {
 	return d
 }
 
-// unassigned reports whether the leaves are explicitly in no cell of a virtual cluster: this is how HiveD records that a gang lost its
-// guarantee.
+// unassigned reports whether the placement explicitly assigns its leaves to no cell of a virtual cluster. HiveD records in this way that a gang lost
+// its guarantee.
 func (p *Placement) unassigned() bool {
 	named := false
 	for i := range p.Pods {
@@ -147,15 +146,15 @@ func (p *Placement) unassigned() bool {
 	return named
 }
 
-// isAt reports whether a placement is the gang's own, with or without its guarantee.
+// isAt reports whether a placement equals the gang's current placement. It ignores whether the gang has its guarantee.
 func (g *gang) isAt(at *Placement) bool {
 	return at.Order == g.order && slices.EqualFunc(g.slots, at.Pods, func(sl slot, p PodPlacement) bool {
 		return sl.isAt(&p)
 	})
 }
 
-// slotFor finds the slot of a pod that has a place: the slot that it names if that slot has the pod's place, otherwise any other
-// slot with this place. If the gang's slot was given another place before or since, the pod's own place counts.
+// slotFor returns the slot of a pod that has a place. It returns the slot that the pod names if that slot has the pod's place, and otherwise any
+// other slot with this place. If the gang's slot was moved to another place before or since, the pod's own place counts.
 func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	want := &at.Pods[slot]
 	same := slot < len(g.slots) && g.slots[slot].pod == ""
@@ -177,8 +176,7 @@ func (g *gang) slotFor(at *Placement, slot int) (int, error) {
 	return 0, fmt.Errorf("gang %s has no free placement on node %s with devices %v", g.key, want.Node, want.Indices)
 }
 
-// DeleteAllocated forgets an allocated pod. It returns false if the pod is not known. The cells of a gang are
-// free once all its pods are gone.
+// DeleteAllocated removes an allocated pod. It returns false if the pod isn't known. The cells of a gang become free when all its pods are removed.
 func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	at, ok := s.pods[pod]
 	if !ok {
@@ -193,7 +191,8 @@ func (s *Scheduler) DeleteAllocated(pod PodID) ([]Downgrade, bool) {
 	return nil, true
 }
 
-// DeleteUnallocated forgets a pod that waits. If it is the last one of a gang that holds reservations, it releases them.
+// DeleteUnallocated removes a waiting pod. If the pod is the last waiting pod of a gang that holds reservations, DeleteUnallocated releases the
+// reservations.
 func (s *Scheduler) DeleteUnallocated(pod PodID, r *Request) []Downgrade {
 	g := s.gangs[gangKey{r.VirtualCluster, r.Gang}]
 	if g == nil || !g.preempting {

@@ -1,45 +1,45 @@
 package cell
 
-// Priorities of gangs. A guaranteed gang has a priority from MinGuaranteed to MaxGuaranteed and
-// uses cells of its virtual cluster. An opportunistic one uses idle cells and can be
-// preempted by any guaranteed gang.
+// These are the limits of the priorities of gangs. A guaranteed gang has a priority from MinGuaranteed to MaxGuaranteed and uses cells of its virtual
+// cluster. An opportunistic gang uses idle cells, and any guaranteed gang can preempt it.
 const (
 	Opportunistic = -1
 	MinGuaranteed = 0
 	MaxGuaranteed = 1000
 )
 
-// PodID names a pod for its whole life: the UID in a cluster, any unique text in a replay.
+// PodID identifies a pod for its whole life. It is the UID in a cluster, and any unique text in a replay.
 type PodID string
 
-// Request is the request of a pod: its own share, and the request of its gang.
+// Request is the request of a pod. It contains the pod's own share and the request of the pod's gang.
 type Request struct {
 	VirtualCluster string
 	Priority       int
 	// PinnedCell restricts the gang to one pinned cell of its virtual cluster.
 	PinnedCell string
-	// LeafType restricts the gang to GPUs of one model; "" means any model.
+	// LeafType restricts the gang to leaves of one type, such as a GPU model. "" means GPUs of any model.
 	LeafType string
 	// Gang is the gang's name, unique in its virtual cluster.
 	Gang string
-	// LazyPreemption reports whether the gang accepts to be downgraded to opportunistic instead of being killed.
+	// LazyPreemption reports whether the gang accepts a downgrade to an opportunistic gang instead of its eviction.
 	LazyPreemption bool
-	// OnlySuggested restricts the gang to the nodes that Schedule is given.
+	// OnlySuggested restricts the gang to the nodes that the caller passes to Schedule.
 	OnlySuggested bool
 	// Root is the shape of the whole gang. Set is the index of the pod's own set in Sets().
 	Root Group
 	Set  int
-	// User and UserGroup are charged against the quotas of the virtual cluster; "" isn't charged.
+	// User and UserGroup determine the quotas of the virtual cluster that the gang counts against. Gangs without a User share one quota. Gangs
+	// without a UserGroup count against no group's quota.
 	User, UserGroup string
-	// Alternative requests other cells for the same pods; it may be nil. Callers choose between the two: the algorithm ignores it.
+	// Alternative requests other cells for the same pods. It may be nil. Callers choose between the two requests; the algorithm ignores Alternative.
 	Alternative *Request
 }
 
-// Group is a part of a gang: its pods, and its subgroups.
+// Group is a part of a gang with its own pods and its subgroups.
 type Group struct {
 	Name string
-	// Within is a cell type: all pods of the group and of its children must be in one cell of that
-	// type. It may be "": the lowest cell that holds a gang is chosen anyway.
+	// Within is a cell type: all pods of the group and of its children must be in one cell of that type. It may be "", because the algorithm chooses
+	// the lowest cell that can hold a gang anyway.
 	Within   string
 	Pods     []PodSet
 	Children []Group
@@ -47,11 +47,11 @@ type Group struct {
 
 // PodSet is a number of equal pods.
 type PodSet struct {
-	// Count is the number of pods, > 0.
+	// Count is the number of pods. It is greater than 0.
 	Count int
-	// CellType is the type of the cells that each pod gets, at or below the node; "" is the leaf.
+	// CellType is the type of the cells that each pod gets, at or below the node level. "" means leaves.
 	CellType string
-	// Cells is the number of such cells of each pod, > 0.
+	// Cells is the number of these cells for each pod. It is greater than 0.
 	Cells int
 }
 
@@ -69,31 +69,31 @@ func (r *Request) Sets() []PodSet {
 	return sets
 }
 
-// Phase determines what a call of Schedule may do: Filtering finds a placement, Preempting also reserves
-// the cells of running gangs that must be evicted.
+// Phase determines the effects of a call of Schedule. Filtering finds a placement. Preempting also reserves the cells of running gangs that must be
+// evicted.
 type Phase int
 
-// The phases, as in kube-scheduler's extender protocol.
+// These are the phases, as in kube-scheduler's extender protocol.
 const (
 	Filtering Phase = iota
 	Preempting
 )
 
-// Nodes is a set of node names. A nil Nodes holds every name.
+// Nodes is a set of node names. A nil Nodes contains every name.
 type Nodes interface{ Has(name string) bool }
 
 // Result is the result of Schedule.
 type Result string
 
-// The results of Schedule.
+// These are the results of Schedule.
 const (
-	// Bind: the pod can start on Node with Indices, now.
+	// Bind means that the pod can start now on Node with Indices.
 	Bind Result = "bind"
-	// Wait: the pod has no place now, and may get one later.
+	// Wait means that the pod has no place now, and may get one later.
 	Wait Result = "wait"
-	// Preempt: the pod can start where Victims run, once they are gone.
+	// Preempt means that the pod can start in the place of Victims after they have ended.
 	Preempt Result = "preempt"
-	// Refuse: the request is malformed, or could not be met by the idle, healthy cluster either.
+	// Refuse means that the request is malformed, or that not even an idle, healthy cluster could meet it.
 	Refuse Result = "badRequest"
 )
 
@@ -102,64 +102,63 @@ type Decision struct {
 	Result Result
 	// Reason explains in a sentence why a pod waits or is rejected.
 	Reason string
-	// Node, Indices and Chain are the pod's place, if the result is Bind. Indices are device
-	// indices on the node, ascending.
+	// Node, Indices and Chain are the pod's place if the result is Bind. Indices are device indices on the node, in ascending order.
 	Node    string
 	Indices []int32
 	Chain   string
-	// Placement is the place of the whole gang, if the result is Bind or Preempt, and Slot the pod's index in
-	// Placement.Pods, if it is Bind. It is shared by all decisions of the gang; don't change it.
+	// Placement is the place of the whole gang if the result is Bind or Preempt. Slot is the pod's index in Placement.Pods if the result is Bind. All
+	// decisions of the gang share the Placement, so callers must not change it.
 	Placement *Placement
 	Slot      int
-	// Victims are the pods that must be evicted, as whole gangs, in order of node and pod, if the result is Preempt.
+	// Victims are the pods that must be evicted if the result is Preempt. They are all pods of whole gangs, in order of node and pod.
 	Victims []Victim
-	// Changes are the gangs that lost their guarantee to the reservation, or have it again.
+	// Changes are the gangs that lost their guarantee because of the reservation, or that regained it.
 	Changes []Downgrade
 
-	plan    *plan // of a Preempt, for Reserve
+	plan    *plan // the plan of a Preempt, for Reserve
 	victims []*gang
 }
 
-// Victim is a pod that must be evicted for another one.
+// Victim is a pod that must be evicted for another pod.
 type Victim struct {
 	Pod      PodID
 	Node     string
 	VC, Gang string
 }
 
-// Placement is the place of a gang, complete enough to rebuild it after a restart.
+// Placement is the place of a gang. It contains everything that is necessary to rebuild the place after a restart.
 type Placement struct {
 	Chain string
-	// Order grows with each gang that is placed; the youngest gang has the highest.
+	// Order increases with each gang that is placed, so the youngest gang has the highest Order.
 	Order uint64
-	// Moves counts the pods of the gang that were given another place: the placement with more moves is newer.
+	// Moves counts how often a pod of the gang was moved to another place. Of two placements, the one with more moves is newer.
 	Moves uint64
-	// Downgraded marks a guaranteed gang that runs as an opportunistic one.
+	// Downgraded means that a guaranteed gang runs as an opportunistic gang.
 	Downgraded bool
-	// Pods has one entry per pod of the gang, in the order of Request.Sets(). All except the pod's own reflect the state when it was
-	// written.
+	// Pods contains an entry for each pod of the gang, in the order of Request.Sets(). All entries except the pod's own reflect the state when the
+	// placement was written.
 	Pods []PodPlacement
 
 	plan  *plan
-	chain *chain // of the scheduler that decided it; nil if it was read from annotations
+	chain *chain // the chain of the scheduler that decided the placement; nil if the placement comes from annotations
 }
 
-// PodPlacement is the place of one pod of a gang. One with neither Node nor Indices is open: no cells are kept for the pod.
+// PodPlacement is the place of one pod of a gang. If it has neither Node nor Indices, it is open: no cells are kept for the pod.
 type PodPlacement struct {
-	// Set is the index in Request.Sets(), -1 if a foreign annotation doesn't contain it.
+	// Set is the index in Request.Sets(). It is -1 if HiveD's annotation doesn't contain it.
 	Set     int
 	Node    string
 	Indices []int32
-	// Preassigned has per index the type of the cell of the virtual cluster that the leaf belongs
-	// to; all are "" if the gang is opportunistic.
+	// Preassigned contains, for each index, the type of the virtual cluster's cell that the leaf belongs to. All types are "" if the gang is
+	// opportunistic.
 	Preassigned []string
-	// Virtual has per index the address of the virtual leaf; nil if the gang is opportunistic or
-	// a foreign annotation doesn't contain it.
+	// Virtual contains, for each index, the address of the virtual leaf. It is nil if the gang is opportunistic, or if HiveD's annotation doesn't
+	// contain it.
 	Virtual []string
 }
 
-// Downgrade indicates that a gang keeps running and lost its guarantee (or, with Restored, has it again). Placement is
-// the new content for the annotations of Pods.
+// Downgrade reports that a gang continues to run and lost its guarantee or, with Restored, regained it. Placement is the new content for the
+// annotations of Pods.
 type Downgrade struct {
 	VC, Gang  string
 	Pods      []PodID

@@ -1,10 +1,9 @@
 package cell
 
-// Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its
-// level. The free cells must remain sufficient for all cells that virtual clusters own but don't use: this is the safety condition of
-// sharing, which feasible checks.
+// Buddy allocation: a preassigned cell of a virtual cluster takes a free physical cell of its level. The free cells that remain must be enough for
+// all cells that virtual clusters own but don't use. This is the safety condition of sharing, which feasible checks.
 
-// taken reports whether a preassigned cell, or a part of one, is bound to p or a cell around it.
+// taken reports whether a whole preassigned cell is bound to p or to a cell around p.
 func (p *pcell) taken() bool {
 	for ; p != nil; p = p.parent {
 		if p.bound != nil && p.bound.parent == nil {
@@ -14,7 +13,7 @@ func (p *pcell) taken() bool {
 	return false
 }
 
-// isFree reports whether p can be preassigned.
+// isFree reports whether p can be bound to a preassigned cell.
 func (p *pcell) isFree() bool { return p.split == 0 && !p.taken() }
 
 // freeTop returns the largest free cell that contains the free cell p.
@@ -25,7 +24,7 @@ func (p *pcell) freeTop() *pcell {
 	return p
 }
 
-// allocate uses the free cell p for a preassigned cell.
+// allocate removes the free cell p from the free cells for a preassigned cell.
 func (ch *chain) allocate(p *pcell) {
 	top := p.freeTop()
 	ch.free[top.level]--
@@ -43,7 +42,7 @@ func (ch *chain) allocate(p *pcell) {
 	}
 }
 
-// release releases p and merges it with its free siblings.
+// release returns p to the free cells and merges it with its free siblings.
 func (ch *chain) release(p *pcell) {
 	for up := p.parent; up != nil; up = up.parent {
 		up.split--
@@ -61,7 +60,7 @@ func (ch *chain) release(p *pcell) {
 	ch.largest[top.level].set(top.index)
 }
 
-// claims counts the cells that an unfinished mapping would take: cells of a level from the free cells of a higher one.
+// claims counts the cells that are left after the allocations of an unfinished mapping.
 type claims struct{ free, owed []int }
 
 func (ch *chain) claims() *claims {
@@ -72,7 +71,7 @@ func (c *claims) clone() *claims {
 	return &claims{append([]int(nil), c.free...), append([]int(nil), c.owed...)}
 }
 
-// take subtracts one cell of level from a largest free cell of level from.
+// take subtracts a cell of a level from one of the largest free cells, whose level is from.
 func (c *claims) take(t *tree, level, from int) {
 	c.free[from]--
 	for l := from - 1; l >= level; l-- {
@@ -81,8 +80,8 @@ func (c *claims) take(t *tree, level, from int) {
 	c.owed[level]--
 }
 
-// feasible reports whether the free cells are enough for all owed cells after one more cell of level is taken from a largest free cell of level
-// from, or without taking a cell if from is -1. c, if not nil, has the counts after the cells that a mapping has taken so far.
+// feasible reports whether the free cells are enough for all owed cells after another cell of a level is taken from one of the largest free cells,
+// whose level is from. If from is -1, no cell is taken. If c isn't nil, it contains the counts after the cells that a mapping has already taken.
 func (ch *chain) feasible(level, from int, c *claims) bool {
 	free, owed := ch.free, ch.owed
 	if c != nil {
@@ -95,7 +94,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 		}
 		have += free[l] - owed[l]
 		switch {
-		case l == from && from != level: // if both are equal, one is taken and one less is owed
+		case l == from && from != level: // if both are equal, a cell is taken and one cell less is owed
 			have--
 		case l < from && l >= level && level >= 0:
 			have += ch.fanout[l+1] - 1
@@ -110,7 +109,7 @@ func (ch *chain) feasible(level, from int, c *claims) bool {
 	return true
 }
 
-// bind binds a virtual cell to a physical one. A root takes p from the free cells.
+// bind binds a virtual cell to a physical cell. If the virtual cell is a root, it takes p from the free cells.
 func (s *Scheduler) bind(v *vcell, p *pcell) {
 	if v.parent == nil {
 		p.chain.allocate(p)
@@ -127,7 +126,7 @@ func (s *Scheduler) bind(v *vcell, p *pcell) {
 	}
 }
 
-// unbind undoes bind. No cell of v may be in use.
+// unbind undoes bind. No leaf of v may be in use.
 func (s *Scheduler) unbind(v *vcell) {
 	p := v.bound
 	v.bound, p.bound = nil, nil
@@ -158,7 +157,7 @@ func (ch *chain) reclass(v *vcell, p *pcell, class uint8) {
 	}
 }
 
-// bindPath binds a leaf and its ancestors that aren't bound yet.
+// bindPath binds a leaf and all its ancestors that aren't bound yet.
 func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	for v != nil && v.bound == nil {
 		s.bind(v, p)
@@ -166,7 +165,7 @@ func (s *Scheduler) bindPath(v *vcell, p *pcell) {
 	}
 }
 
-// unbindPath undoes bindPath for the cells that no other leaf needs.
+// unbindPath undoes bindPath for the cells that no other leaf needs. It keeps doomed and pinned cells.
 func (s *Scheduler) unbindPath(v *vcell) {
 	for v != nil && v.bound != nil && v.owner == nil && v.boundKids == 0 && !v.doomed && !v.isPinned() {
 		up := v.parent
@@ -177,7 +176,7 @@ func (s *Scheduler) unbindPath(v *vcell) {
 
 func (v *vcell) isPinned() bool { return v.parent == nil && v.space.pinned != "" }
 
-// touchAll marks the nodes of a cell, or the node that it is a part of, for an update.
+// touchAll marks the nodes inside a cell, or the node around the cell, for an update.
 func (ch *chain) touchAll(p *pcell) {
 	if p.level <= ch.node {
 		ch.touch(p.upTo(ch.node))
@@ -203,14 +202,14 @@ func (ch *chain) touch(node *pcell) {
 	}
 }
 
-// Classes of physical nodes for opportunistic gangs: in a later class, a gang is preempted sooner.
+// These are the classes of physical nodes for opportunistic gangs. A gang in a later class is preempted sooner.
 const (
-	classFree   = iota // no virtual cluster has cells there
-	classInside        // the node's rack is bound, but not the node itself
+	classFree   = iota // no virtual cluster has cells on the node
+	classInside        // the node's rack is bound, but the node itself isn't
 	classBound
 )
 
-// flush updates the view and the counts for the touched nodes.
+// flush updates the view and the counts for the nodes that are marked for an update.
 func (ch *chain) flush() {
 	for _, i := range ch.pending {
 		n := ch.cells[ch.node][i]

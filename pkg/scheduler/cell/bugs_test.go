@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Random steps found each of these; each is the shortest story that shows the mistake.
+// Random steps found each of these bugs. Each test is the shortest sequence of steps that shows the bug.
 
-// fresh is a scheduler with all nodes healthy.
+// freshScheduler returns a scheduler in which all nodes are healthy.
 func freshScheduler(t *testing.T, c Config) *Scheduler {
 	t.Helper()
 	s, err := New(c)
@@ -24,7 +24,7 @@ func flatGang(vc, name string, priority, pods, gpus int) *Request {
 	return &Request{VirtualCluster: vc, Gang: name, Priority: priority, Root: Group{Pods: []PodSet{{Count: pods, Cells: gpus}}}}
 }
 
-// mustRun binds and accepts all pods of a gang of equal pods.
+// mustRun binds and allocates all pods of a gang of equal pods.
 func mustRun(t *testing.T, s *Scheduler, r *Request) []PodID {
 	t.Helper()
 	var out []PodID
@@ -62,7 +62,7 @@ func TestAWholeNodeInAClusterWithoutRacks(t *testing.T) {
 }
 
 func TestANodeAndARackOfOneGangDoNotOverlap(t *testing.T) {
-	// Four nodes for one gang, of two racks and a node: the node must not be taken from one of the racks.
+	// A gang needs four nodes of a virtual cluster that owns two racks and a node. The single node must not be taken from one of the racks.
 	s := freshScheduler(t, racks(4, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 2}, {"RACK.NODE", 1}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 4, 2))
 	bound := map[string]bool{}
@@ -182,13 +182,13 @@ func TestAGangThatIsTooLargeIsRefusedEvenIfItsQuotaIsUsedUp(t *testing.T) {
 	assert.Equal(t, Refuse, d.Result, d.Reason)
 }
 
-// A gang that waits without hope says so: whether it is larger than the cluster, its virtual cluster, its pinned cell or its quota, or than any
-// cell of the type that must contain it.
+// A gang that can never start gets a message about it, whether the gang is larger than the cluster, its virtual cluster, its pinned cell, its quota,
+// or any cell of the type that must contain it.
 func TestAGangThatCanNeverStartSaysSo(t *testing.T) {
 	c := quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}, Pinned: []string{"p"}, Quota: Quota{Users: map[string]int{"u": 2}}})
 	c.Physical[3].Pinned = "p"
 	s := freshScheduler(t, c)
-	mustRun(t, s, flatGang("A", "first", 0, 1, 4)) // even an empty cluster would not help the gangs below
+	mustRun(t, s, flatGang("A", "first", 0, 1, 4)) // even an empty cluster couldn't run the gangs below
 	pinned := flatGang("A", "g", 0, 2, 4)
 	pinned.PinnedCell = "p"
 	limited := flatGang("A", "g", 0, 1, 4)
@@ -243,7 +243,7 @@ func TestASingleNodeLiesInARackWhereverItIs(t *testing.T) {
 }
 
 func TestNodesOfOneGangThatNoRowCanGiveAloneComeFromSeveral(t *testing.T) {
-	// The virtual cluster C is owed two of the three idle racks, so that four nodes can't come from the idle row.
+	// The virtual cluster C owns two of the three idle racks, so the four nodes can't come from the idle row.
 	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", 3, false}, {"ROW", "RACK", 2, false}},
 		Physical: []Physical{{Type: "ROW"}, {Type: "ROW"}}, VirtualClusters: []VirtualCluster{
 			{Name: "A", Cells: []Virtual{{"ROW.NODE", 5}}}, {Name: "C", Cells: []Virtual{{"ROW.RACK", 2}}}}}

@@ -12,35 +12,35 @@ type Scheduler struct {
 	names     []string // the names of machines, in the configuration's order
 	gangs     map[gangKey]*gang
 	pods      map[PodID]seat
-	order     uint64 // of the youngest gang
-	epoch     uint64 // grows with every change; a plan is only valid in its own epoch
+	order     uint64 // the order of the youngest gang
+	epoch     uint64 // increases with every change; a plan is valid only in its epoch
 	stamp     uint64 // marks gangs during one search
-	unsettled bool   // the doomed cells have to be chosen again
+	unsettled bool   // whether the doomed cells have to be chosen again
 	possible  map[string]bool
-	bereft    []*gang // may get their guarantee back
-	expected  []*gang // may have expected slots
-	killed    []*gang // a buffer; empty
+	bereft    []*gang // gangs that may regain their guarantee
+	expected  []*gang // gangs that may have expected slots
+	killed    []*gang // an empty buffer
 }
 
-// chain holds all physical cells below top cells of one type.
+// chain holds all physical cells in top cells of one type.
 type chain struct {
 	*tree
 	id    int
-	cpu   bool       // its leaves are CPU cells
+	cpu   bool       // whether its leaves are CPU cells
 	cells [][]*pcell // by level, in order
-	view  *view      // over the leaves that no gang uses, for opportunistic gangs
-	// The next fields are for the buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor
-	// nor a descendant is preassigned; free counts the largest free cells, by level.
+	view  *view      // index of the leaves that no gang uses, for opportunistic gangs
+	// The next fields are for the buddy allocation of preassigned cells. A cell is free if neither it nor an ancestor nor a descendant is
+	// preassigned. free counts the largest free cells by level.
 	largest  []bitset
 	free     []int
-	owed     []int // cells of virtual clusters that are not bound to a physical one, by level
+	owed     []int // by level, the cells of virtual clusters that are not bound to physical cells
 	pending  []int32
 	doomed   []*vcell
-	bad      int // bad leaves
+	bad      int // number of bad leaves
 	badNodes bitset
 	empty    *view
-	counts   [][]nodeCount // of the cells above the node, by level − node − 1
-	clean    int           // nodes that could be preassigned and are idle
+	counts   [][]nodeCount // counts of the cells above the node, by level − node − 1
+	clean    int           // number of idle nodes that could be preassigned
 	memos    []memo        // the memos of the nodes
 	pressure pressure
 }
@@ -50,29 +50,29 @@ type pcell struct {
 	chain         *chain
 	level         int
 	index         int32
-	lo, hi        int32 // leaves
+	lo, hi        int32 // the range of its leaves
 	parent        *pcell
 	children      []*pcell
 	address       string
-	machine       *machine // at the node and below
+	machine       *machine // for cells at or below the node level
 	pinned        string
 	bound         *vcell
-	split         int    // preassigned cells among its descendants
-	badCount      int    // leaves that are bad
-	claim, inside uint64 // stamps of the mapping that takes it, or a cell in it
+	split         int    // number of preassigned cells among its descendants
+	badCount      int    // number of bad leaves
+	claim, inside uint64 // stamp of the mapping that takes it, or that takes a cell inside it
 	seen          uint64
-	// The leaf.
+	// The following fields are for leaves.
 	device           int32
 	using, reserving *gang
-	slot             int32 // of using
+	slot             int32 // the slot of using
 	bad              bool
-	// The node.
+	// The following fields are for nodes.
 	wasFree, wasClean, isPending bool
-	node                         *pcell // the node of a leaf
+	node                         *pcell // for a leaf: its node
 }
 
-// memo caches the results of searches for a node: its cost for one killing by the number of leaves that a gang needs, and whether a mapping
-// may use it.
+// memo caches the results of searches for a node: the node's cost in one killing for a number of needed leaves, and whether a mapping may use the
+// node.
 type memo struct {
 	costStamp, offerStamp uint64
 	need                  int
@@ -80,33 +80,33 @@ type memo struct {
 	offered               bool
 }
 
-// nodeCount counts the nodes below a cell that could be preassigned (free), and how many of these nodes are idle (clean).
+// nodeCount counts the nodes inside a cell that could be preassigned (free), and the idle ones among them (clean).
 type nodeCount struct{ free, clean int32 }
 
 func (p *pcell) freeNodes() int  { return int(p.chain.counts[p.level-p.chain.node-1][p.index].free) }
 func (p *pcell) cleanNodes() int { return int(p.chain.counts[p.level-p.chain.node-1][p.index].clean) }
 
-// machine is a Kubernetes node: its cells may be in several chains.
+// machine is a Kubernetes node. Its cells may be in several chains.
 type machine struct {
 	name    string
-	rank    int32 // in the order of names
+	rank    int32 // its position in the order of names
 	cells   []*pcell
 	healthy bool
-	broken  map[int32]bool // devices
+	broken  map[int32]bool // the broken devices
 }
 
 // vc is a virtual cluster.
 type vc struct {
 	name     string
-	spaces   []*space // one per chain where it owns cells
+	spaces   []*space // one for each chain in which it owns cells
 	pinned   map[string]*space
 	quota    Quota
-	policy   int            // index of Policies
-	userUse  map[string]int // "": of gangs without a user
+	policy   int            // index in Policies
+	userUse  map[string]int // used GPUs by user; "" counts gangs without a user
 	groupUse map[string]int
 }
 
-// space holds the cells of a virtual cluster that one gang can use: all that it owns of one chain, or one pinned cell.
+// space holds the cells of a virtual cluster that one gang can use. These are all its cells in one chain, or one pinned cell.
 type space struct {
 	vc        *vc
 	chain     *chain
@@ -114,10 +114,10 @@ type space struct {
 	roots     []*vcell
 	leaves    []*vcell
 	view      *view
-	unbound   []int // roots without a physical cell, by level
+	unbound   []int // number of roots without a physical cell, by level
 	pending   []int32
 	empty     *view
-	used      []int // leaves used, by priority
+	used      []int // number of used leaves, by priority
 	addresses map[string]*vcell
 }
 
@@ -132,21 +132,21 @@ type vcell struct {
 	address   string
 	bound     *pcell
 	boundKids int
-	doomed    bool // bound only because the physical cell is bad
+	doomed    bool // whether it is bound only because the physical cell is bad
 	isPending bool
-	// While a gang is mapped: the number of leaves that it needs here, and their target.
+	// While a gang is mapped, need is the number of leaves that the gang needs in this cell, and target is the physical cell.
 	need   int
 	target *pcell
-	// The leaf.
+	// The following fields are for leaves.
 	owner *gang
-	node  int32 // in the view
+	node  int32 // its node in the view
 	base  int32 // the first leaf of that node
 }
 
-// Nodes returns the names of all nodes of the configuration, in its order, without duplicates.
+// Nodes returns the names of all nodes in the order of the configuration, without duplicates.
 func (s *Scheduler) Nodes() []string { return slices.Clone(s.names) }
 
-// UsedDevices returns the node's devices that gangs have, ascending.
+// UsedDevices returns the devices of a node that gangs use, in ascending order.
 func (s *Scheduler) UsedDevices(node string) []int32 {
 	s.settle()
 	m := s.machines[node]
@@ -165,8 +165,8 @@ func (s *Scheduler) UsedDevices(node string) []int32 {
 	return out
 }
 
-// Devices returns the indices of the GPUs that the configuration has on a node, ascending; nil if it has no
-// such node. CPU cells don't count as devices.
+// Devices returns the indices of a node's GPUs in the configuration, in ascending order. It returns nil if the configuration doesn't contain the
+// node. CPU cells don't count as devices.
 func (s *Scheduler) Devices(node string) []int32 {
 	m := s.machines[node]
 	if m == nil {
@@ -185,7 +185,7 @@ func (s *Scheduler) Devices(node string) []int32 {
 	return out
 }
 
-// LeafType returns the type of a node's GPUs in the configuration; "" for a node without GPUs.
+// LeafType returns the type of a node's GPUs in the configuration, or "" for a node without GPUs.
 func (s *Scheduler) LeafType(node string) string {
 	if m := s.machines[node]; m != nil {
 		for _, c := range m.cells {
@@ -197,7 +197,7 @@ func (s *Scheduler) LeafType(node string) string {
 	return ""
 }
 
-// Cells returns the devices of each cell within a node, above a single GPU, by the cell's type; the node itself isn't included.
+// Cells returns the devices of each cell inside a node, by the type of the cell. It includes neither single GPUs nor the node itself.
 func (s *Scheduler) Cells(node string) map[string][][]int32 {
 	m := s.machines[node]
 	if m == nil {

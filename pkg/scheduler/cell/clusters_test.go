@@ -2,8 +2,8 @@ package cell
 
 import "fmt"
 
-// clusterMaker makes random valid configurations: one to three chains of two to six levels, the node
-// at any of them, machines in two chains, pinned cells, virtual clusters that own all or a part.
+// clusterMaker makes random valid configurations. They have one to three chains with two to six levels, the node at any of these levels, machines in
+// two chains, pinned cells, and virtual clusters that own all or some of the cells.
 type clusterMaker struct {
 	*choices
 	conf   Config
@@ -13,7 +13,7 @@ type clusterMaker struct {
 }
 
 type madeChain struct {
-	names []string // from the top down
+	names []string // the names of its types, from the top down
 	tops  int
 }
 
@@ -64,7 +64,7 @@ func (m *clusterMaker) chain(i int, large bool) {
 	}
 }
 
-// lowerTops makes a chain of single cells of a type that is inside another chain, as in HiveD's examples.
+// lowerTops adds a chain whose top cells have a type that is inside another chain, as in HiveD's examples. It reports whether it could.
 func (m *clusterMaker) lowerTops() bool {
 	up := m.chains[m.n(len(m.chains))]
 	names := up.names[1:]
@@ -105,7 +105,7 @@ func (m *clusterMaker) typ(name string) *Type {
 	return nil
 }
 
-// cell makes a physical cell. Shared cells name nodes of another chain, and have their own numbers of devices.
+// cell returns a physical cell. If share is set, its nodes have the names of another chain's nodes, with separate device numbers.
 func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	p := Physical{}
 	if d == 0 {
@@ -122,7 +122,7 @@ func (m *clusterMaker) cell(names []string, d int, share, pin bool) Physical {
 	}
 	if t.Node {
 		if share {
-			// As many nodes are in several chains as the other has, the rest are in one chain only.
+			// Some of the nodes are in several chains, and the rest are in one chain only.
 			p.Address = fmt.Sprintf("n%d", m.nodes%7)
 			m.nodes++
 			device := 100 * len(m.chains)
@@ -154,7 +154,7 @@ func (m *clusterMaker) devices(p Physical, names []string, d int, device *int) P
 	return p
 }
 
-// virtualClusters gives cells to virtual clusters, and omits cells that Validate rejects.
+// virtualClusters assigns cells to virtual clusters, except cells that Validate rejects.
 func (m *clusterMaker) virtualClusters() {
 	for i := range 1 + m.n(4) {
 		v := VirtualCluster{Name: string(rune('A' + i))}
@@ -170,7 +170,7 @@ func (m *clusterMaker) virtualClusters() {
 		m.conf.VirtualClusters = append(m.conf.VirtualClusters, v)
 	}
 	if len(m.conf.Validate()) > 0 {
-		// Nodes of one name twice in a chain: give up sharing.
+		// A chain contains nodes with the same name, so rename all nodes instead of sharing them.
 		m.rename(m.conf.Physical, new(int))
 	}
 	for i := range m.pins {
@@ -190,7 +190,7 @@ func (m *clusterMaker) virtualClusters() {
 	}
 }
 
-// rename gives every node its own name.
+// rename gives every node a unique name.
 func (m *clusterMaker) rename(cells []Physical, n *int) {
 	for i := range cells {
 		if cells[i].Address != "" && cells[i].Address[0] == 'n' {
@@ -202,7 +202,7 @@ func (m *clusterMaker) rename(cells []Physical, n *int) {
 	}
 }
 
-// grant gives something to a random virtual cluster if the hardware allows it.
+// grant gives something to a random virtual cluster, unless the configuration is then invalid.
 func (m *clusterMaker) grant(give func(*VirtualCluster)) {
 	v := &m.conf.VirtualClusters[m.n(len(m.conf.VirtualClusters))]
 	before := *v
@@ -212,7 +212,7 @@ func (m *clusterMaker) grant(give func(*VirtualCluster)) {
 	}
 }
 
-// changed is the configuration with another division, or other hardware. It may be invalid.
+// changedConfig returns the configuration with another division or other hardware. The result may be invalid.
 func changedConfig(c *choices, conf Config) Config {
 	out := conf
 	out.Physical = append([]Physical(nil), conf.Physical...)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Users of HiveD expect the behaviour in each of these tests.
+// Users of HiveD expect the behavior in each of these tests.
 
 // victimPods returns the victims of a decision.
 func victimPods(d Decision) []PodID {
@@ -20,7 +20,7 @@ func victimPods(d Decision) []PodID {
 
 func TestAGangThatAcceptsADowngradeIsPreferredAsVictim(t *testing.T) {
 	for name, c := range map[string]struct {
-		idle    int // nodes that virtual cluster A may move to
+		idle    int // number of nodes that virtual cluster A may move to
 		result  Result
 		victims []PodID
 	}{
@@ -64,7 +64,7 @@ func TestAGangWhoseCellsWentToSeveralChainsIsToldSo(t *testing.T) {
 	r := flatGang("A", "g", 0, 2, 2)
 	d := s.Schedule("p", r, Filtering, nil)
 	require.Equal(t, Bind, d.Result, d.Reason)
-	s = freshScheduler(t, after) // which doesn't know the plan behind the placement
+	s = freshScheduler(t, after) // this scheduler doesn't know the plan behind the placement
 	downgrades, err := s.Allocate("p", r, d.Placement, d.Slot)
 	require.NoError(t, err)
 	require.NoError(t, s.Check())

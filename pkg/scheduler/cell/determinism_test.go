@@ -25,7 +25,7 @@ func TestTheSameStepsGiveTheSameDecisions(t *testing.T) {
 	}
 }
 
-// wildConfig returns a valid configuration with a few mistakes, or a nonsensical one.
+// wildConfig returns a valid configuration, or a configuration with some mistakes or nonsensical values.
 func wildConfig(c *choices) Config {
 	conf := makeCluster(c)
 	names := []string{"", "x", "/", "C0L0", "C0L1", "C0L2", "C1L2", "G0", "a b"}
@@ -77,7 +77,7 @@ func wildConfig(c *choices) Config {
 	return conf
 }
 
-// tryConfig: no configuration panics, and a valid one makes a scheduler that counts right.
+// tryConfig checks that no configuration causes a panic, and that a valid configuration makes a consistent scheduler.
 func tryConfig(t *testing.T, data []byte) (valid bool) {
 	t.Helper()
 	conf := wildConfig(newChoices(data))
@@ -115,7 +115,7 @@ func TestNoConfigurationPanics(t *testing.T) {
 	assert.Less(t, valid, 240)
 }
 
-// FuzzConfig has the fuzzer make configurations.
+// FuzzConfig lets the fuzzer make configurations.
 func FuzzConfig(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomWalk(seed, 2))

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// digest returns a number that is equal for equal states: gangs, leaves, bindings, health. It leaves out details that a
-// restart may forget: the ages' last number, the memory of preemptions, former guarantees.
+// digest returns a number that is equal for equal states. It covers gangs, leaves, bindings and health, but not the details that a restart may
+// forget: the last order, the record of preemptions, and former guarantees.
 func (s *Scheduler) digest(ages bool) uint64 {
 	s.settle()
 	sum := uint64(len(s.gangs))
@@ -74,7 +74,7 @@ func (g *gang) digest(ages bool) uint64 {
 	return uint64(h)
 }
 
-// String contains no addresses, so that traces can be compared.
+// String returns a text without pointers, so that traces can be compared.
 func (d Downgrade) String() string {
 	return fmt.Sprintf("%s/%s %v %v restored %v: %s", d.VC, d.Gang, d.Pods, d.Placement.Pods, d.Restored, d.Reason)
 }
@@ -98,7 +98,7 @@ func (h *hash64) gang(g *gang) {
 	h.text(g.key.name)
 }
 
-// dump returns the same for people.
+// dump returns the content of digest as text.
 func (s *Scheduler) dump() string {
 	s.settle()
 	var b strings.Builder

@@ -1,13 +1,11 @@
-// Package cell is the allocation algorithm of the scheduler: which GPUs a gang of pods gets.
+// Package cell implements the scheduler's allocation algorithm, which decides which GPUs a gang of pods gets.
 //
-// The input is a request (virtual cluster, priority, shape of the gang), and the output is a decision: bind, wait,
-// preempt, or refuse. Physical hardware is a forest of cells, and a virtual cluster owns virtual cells of the same
-// types. A guaranteed gang is first placed in the virtual cells alone, and then mapped to physical cells, so that a
-// virtual cluster can't take another virtual cluster's cells.
+// The input is a request (virtual cluster, priority, shape of the gang), and the output is a decision: bind, wait, preempt, or refuse. Physical
+// hardware is a forest of cells, and a virtual cluster owns virtual cells of the same types. A guaranteed gang is first placed in the virtual cells
+// alone, and then mapped to physical cells, so that a virtual cluster can't take another virtual cluster's cells.
 //
-// The package is pure: no Kubernetes, no clock, no randomness, no map order in any decision. It is
-// not safe for concurrent use; its caller holds one lock.
+// The package is pure. It uses neither Kubernetes nor a clock nor random numbers, and its decisions don't depend on the order of maps. It is not safe
+// for concurrent use; its caller holds a lock.
 //
-// Source of the model: Zhao et al., HiveD: Sharing a GPU Cluster for Deep Learning with
-// Guarantees, OSDI 2020.
+// The model comes from Zhao et al., HiveD: Sharing a GPU Cluster for Deep Learning with Guarantees, OSDI 2020.
 package cell

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// maxCells is the limit for the cells of all levels together in a configuration, far above any existing cluster. It
-// keeps a typing error in a number from taking all memory.
+// maxCells is the maximum number of cells of all levels in a configuration. It is far above any existing cluster, and keeps a mistyped number from
+// using up all memory.
 const maxCells = 4 << 20
 
-// Expanded is a physical cell with everything filled in that a configuration may leave out.
+// Expanded is a physical cell in which all parts are set that a configuration may leave out.
 type Expanded struct {
 	Type string
-	// Address is the cell's own component. Full joins the components of all its ancestors and the cell with "/".
+	// Address is the last component of the cell's address. Full is the whole address: the components of all ancestors and of the cell, joined with
+	// "/".
 	Address, Full string
 	Pinned        string
 	Children      []Expanded
 }
 
-// Expand fills in the types, addresses and children that a configuration leaves out, by HiveD's
-// rules: a child has its parent type's child type; a top cell is numbered by its place in the list,
-// child i of a cell with number p gets p*children+i, and numbers start at 0 again below a node, so
-// that GPUs are 0..n-1. It fails on the first mistake in types or physical cells that Validate
-// would report about their shape.
+// Expand returns the physical cells with the types, addresses and children that a configuration leaves out, by HiveD's rules. A child has the child
+// type of its parent's type. The number of a top cell is its position in the list. Child i of a cell with number p gets the number p*children+i.
+// Below a node, numbers start at 0 again, so that GPUs have the numbers 0 to n-1. Expand fails on the first mistake that Validate would report about
+// the shape of types or physical cells.
 func (c Config) Expand() ([]Expanded, error) {
 	x := newExpander(c)
 	cells := x.expand()
@@ -35,8 +35,8 @@ func (c Config) Expand() ([]Expanded, error) {
 	return cells, nil
 }
 
-// Cells counts the cells of all levels without building them, so that a configuration that is too large can be rejected before it
-// takes memory. Malformed cells aren't counted.
+// Cells counts the cells of all levels without building them, so that a configuration that is too large can be rejected before it uses memory. It
+// doesn't count malformed cells.
 func (c Config) Cells() int {
 	x, total := newExpander(c), 0
 	for i := range c.Physical {
@@ -47,7 +47,7 @@ func (c Config) Cells() int {
 	return total
 }
 
-// Error returns a problem as text: the place, the message, and the remedy.
+// Error returns the problem as text: its place, the message, and the remedy.
 func (p Problem) Error() string {
 	var b strings.Builder
 	for i, step := range p.Path {
@@ -71,12 +71,12 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-// expander fills in physical cells and collects their problems.
+// expander expands physical cells and collects their problems.
 type expander struct {
 	*Hierarchy
 	config   Config
-	broken   map[string]bool // top types that can't be used, and are reported
-	tops     []int           // of the cells that expand returned, the index in Physical
+	broken   map[string]bool // top types with a problem that is already reported
+	tops     []int           // by cell that expand returned: its index in Physical
 	cells    int
 	problems []Problem
 }
@@ -90,19 +90,19 @@ func (x *expander) fail(path []any, remedy, format string, args ...any) {
 	x.problems = append(x.problems, Problem{Path: slices.Clone(path), Message: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// at extends a path without touching the array below it.
+// at returns a path with more steps. It never changes the array of the given path.
 func at(path []any, steps ...any) []any {
 	out := make([]any, 0, len(path)+len(steps))
 	return append(append(out, path...), steps...)
 }
 
-// Answers of nodeAt if the levels don't have exactly one node level.
+// These are the results of nodeAt for levels without exactly one node level.
 const (
 	noNode    = -1
 	manyNodes = -2
 )
 
-// nodeAt returns the index of the node level.
+// nodeAt returns the index of the node level, or noNode or manyNodes.
 func nodeAt(l []Level) int {
 	found := noNode
 	for i := range l {
@@ -116,7 +116,7 @@ func nodeAt(l []Level) int {
 	return found
 }
 
-// count adds the cells below and including one of the first level, saturating above the limit.
+// count returns the number of cells in one cell of the first level, including itself. It stops counting above the limit.
 func count(l []Level) int {
 	total, width := 0, 1
 	for i := range l {
@@ -129,7 +129,7 @@ func count(l []Level) int {
 	return total
 }
 
-// expand returns the cells without mistakes; the others are in problems.
+// expand returns the cells without mistakes. It reports the mistakes of the others in problems.
 func (x *expander) expand() []Expanded {
 	out := make([]Expanded, 0, len(x.config.Physical))
 	for i := range x.config.Physical {
@@ -157,7 +157,7 @@ func (x *expander) expand() []Expanded {
 	return out
 }
 
-// top checks that a cell can be at the top of a chain and returns its levels.
+// top checks that a cell can be at the top of a chain, and returns its levels. It returns nil if it can't.
 func (x *expander) top(p *Physical, path []any) []Level {
 	path = at(path, "cellType")
 	if p.Type == "" {
@@ -171,7 +171,7 @@ func (x *expander) top(p *Physical, path []any) []Level {
 		return nil
 	}
 	if x.broken[p.Type] && (err != nil || nodeAt(l) < 0) {
-		return nil // reported already
+		return nil // already reported
 	}
 	switch {
 	case err != nil:
@@ -198,7 +198,7 @@ func (x *expander) top(p *Physical, path []any) []Level {
 	return l
 }
 
-// nodeAbove finds a node type that contains a type.
+// nodeAbove returns a node type that contains a type.
 func (x *expander) nodeAbove(name string) string {
 	for _, t := range x.config.Types {
 		if !t.Node {
@@ -214,7 +214,7 @@ func (x *expander) nodeAbove(name string) string {
 	return ""
 }
 
-// cell expands p, whose levels are l. number is its address if the file doesn't have one.
+// cell expands p, whose levels are l. number is the cell's address if the configuration doesn't contain one.
 func (x *expander) cell(p *Physical, l []Level, parent string, number int, path []any) Expanded {
 	e := Expanded{Type: l[0].Type, Address: p.Address, Pinned: p.Pinned}
 	if p.Type != "" && p.Type != e.Type {
@@ -257,7 +257,7 @@ func (x *expander) cell(p *Physical, l []Level, parent string, number int, path 
 	return e
 }
 
-// known lists the types for a remedy, in the order of the configuration.
+// known returns a list of the first few types for a remedy, in the order of the configuration.
 func (x *expander) known() string {
 	const shown = 20
 	var names []string

@@ -1,11 +1,11 @@
 package cell
 
-// tree is the uniform shape of a chain's cells, by level; level 0 is the leaf.
+// tree is the shape that all cells of a chain share, by level. Level 0 is the leaf.
 type tree struct {
 	names  []string
-	leaves []int // leaves of a cell
-	fanout []int // children of a cell; 0 for the leaf
-	node   int   // the level of nodes
+	leaves []int // number of leaves in a cell
+	fanout []int // number of children of a cell; 0 for the leaf
+	node   int   // the level of Kubernetes nodes
 }
 
 func (t *tree) top() int { return len(t.names) - 1 }
@@ -19,8 +19,8 @@ func (t *tree) level(name string) int {
 	return -1
 }
 
-// fit describes how well n leaves fit into a node: the level of the lowest cell that holds them, and the size of the free piece that
-// has to be split.
+// fit describes how well n leaves fit into a node, by the level of the lowest cell that can hold them and the size of the free piece that they would
+// split.
 type fit struct {
 	ok    bool
 	level int
@@ -30,9 +30,8 @@ type fit struct {
 	cell  int // index of the chosen cell within the node, at level
 }
 
-// best finds the lowest cell below (top, at) that holds n of the free leaves. If several cells of that level do, it
-// chooses the cell in the smallest free piece. Leaf offsets count from the start of the node. The cost is linear in the
-// leaves of the cell.
+// best returns the lowest cell inside the cell (top, at) that can hold n of the free leaves. If several cells of that level can, it chooses the cell
+// in the smallest free piece. Leaf offsets count from the start of the node. The cost is linear in the number of leaves of the cell.
 func (t *tree) best(free bitset, top, at, n int) fit {
 	lo, hi := at*t.leaves[top], (at+1)*t.leaves[top]
 	if free.count(lo, hi) < n {
@@ -64,7 +63,7 @@ func (t *tree) best(free bitset, top, at, n int) fit {
 	return fit{}
 }
 
-// piece returns the size of the largest free cell, up to level top, that contains the free cell c of level l.
+// piece returns the number of leaves of the largest free cell, up to level top, that contains the free cell c of level l.
 func (t *tree) piece(free bitset, top, l, c int) int {
 	size := t.leaves[l]
 	for l < top {
@@ -79,8 +78,8 @@ func (t *tree) piece(free bitset, top, l, c int) int {
 	return size
 }
 
-// pick moves n leaves of a node, whose cell is of level top, from free to out: the lowest cell that
-// holds them, and in it the largest whole pieces first. It returns false, and changes nothing, if the node has fewer.
+// pick moves n leaves of a node, whose cell has level top, from free to out. It takes the lowest cell that can hold them, and the largest whole
+// pieces inside this cell first. If the node has fewer free leaves, it returns false and changes nothing.
 func (t *tree) pick(free bitset, top, n int, out []int32) ([]int32, bool) {
 	f := t.best(free, top, 0, n)
 	if !f.ok {
@@ -114,7 +113,7 @@ func (t *tree) pick(free bitset, top, n int, out []int32) ([]int32, bool) {
 	return out, true
 }
 
-// whole removes from free all leaves whose cell at level unit isn't free as a whole.
+// whole removes all leaves from free whose cell at level unit isn't completely free.
 func (t *tree) whole(free bitset, top, unit int) {
 	size := t.leaves[unit]
 	if size == 1 {
@@ -127,7 +126,7 @@ func (t *tree) whole(free bitset, top, unit int) {
 	}
 }
 
-// signature returns a text that is equal for nodes whose free leaves have the same shape, independent of the order of siblings.
+// signature returns a number that is equal for cells whose free leaves have the same shape, regardless of the order of siblings.
 func (t *tree) signature(free bitset, l, c int) uint64 {
 	size := t.leaves[l]
 	have := free.count(c*size, (c+1)*size)
@@ -142,7 +141,7 @@ func (t *tree) signature(free bitset, l, c int) uint64 {
 	return mix(sum + uint64(l))
 }
 
-// mix returns the finalizer of splitmix64.
+// mix applies the finalizer of splitmix64, which spreads the bits of x.
 func mix(x uint64) uint64 {
 	x += 0x9E3779B97F4A7C15
 	x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9

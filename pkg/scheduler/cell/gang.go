@@ -4,48 +4,47 @@ import "slices"
 
 type gangKey struct{ vc, name string }
 
-// gang is a group of pods that runs, or holds reservations.
+// gang is a gang of pods that runs or holds reservations.
 type gang struct {
 	key        gangKey
 	request    *Request
 	sets       []PodSet
-	priority   int    // the requested one
-	space      *space // nil: it runs as an opportunistic gang
+	priority   int    // the requested priority
+	space      *space // nil if the gang runs as an opportunistic gang
 	chain      *chain
 	order      uint64
-	moves      uint64 // slots that were given another place
+	moves      uint64 // how often a slot was moved to another place
 	slots      []slot
 	placement  *Placement
-	former     *Placement // with its guarantee, if it was downgraded since the scheduler started
-	running    int        // slots with a pod
-	preempting bool       // it holds reservations and no pod of it runs
+	former     *Placement // the placement with the guarantee, if the gang was downgraded since the scheduler started
+	running    int        // number of slots with a pod
+	preempting bool       // whether the gang holds reservations, and none of its pods runs
 	waiting    []PodID
 	preemptor  string
-	marked     uint64 // the stamp of the search that evicts it
-	taken      int    // leaves that a preemptor has reserved
-	// from has by set the first slot that may not have a pod yet; nil if that isn't known.
+	marked     uint64 // stamp of the search that evicts the gang
+	taken      int    // number of its leaves that a preemptor has reserved
+	// from contains, by set, the first slot that may not have a pod yet. It is nil if that isn't known.
 	from    []int
-	demoted []*gang // gangs that lost their guarantee to its reservation
-	reason  string  // why it has lost its guarantee
+	demoted []*gang // gangs that lost their guarantee because of this gang's reservation
+	reason  string  // why the gang has lost its guarantee
 }
 
 type slot struct {
-	pod PodID // "" before the first one
+	pod PodID // "" before the first pod
 	at  PodPlacement
-	// leaves are the physical leaves by index of at.Indices, or nil for leaves that the configuration no longer has.
+	// leaves are the physical leaves, in the order of at.Indices. A leaf is nil if the configuration no longer contains it.
 	leaves  []*pcell
-	virtual []*vcell // nil if opportunistic
-	// expected reports that the place comes from the annotations of other pods. The slot gets its cells with the next settle,
-	// if they are free.
+	virtual []*vcell // nil if the gang is opportunistic
+	// expected means that the place comes from the annotations of other pods. The slot gets its cells at the next settle if they are free.
 	expected bool
 }
 
-// open reports that no cells are kept for the slot's pod.
+// open reports whether no cells are kept for the slot's pod.
 func (sl *slot) open() bool { return sl.at.isOpen() }
 
 func (p *PodPlacement) isOpen() bool { return p.Node == "" && len(p.Indices) == 0 }
 
-// isAt reports whether a slot has a place.
+// isAt reports whether the slot's place equals p.
 func (sl *slot) isAt(p *PodPlacement) bool {
 	return sl.at.Node == p.Node && slices.Equal(sl.at.Indices, p.Indices)
 }
@@ -55,7 +54,7 @@ type seat struct {
 	slot int
 }
 
-// opportunistic reports whether any guaranteed gang can preempt it.
+// opportunistic reports whether the gang runs without a guarantee, so that any guaranteed gang can preempt it.
 func (g *gang) opportunistic() bool { return g.space == nil }
 
 func (g *gang) gpus() int {
@@ -66,10 +65,10 @@ func (g *gang) gpus() int {
 	return n
 }
 
-// String returns the gang's name for people.
+// String returns the gang's name for users.
 func (k gangKey) String() string { return k.vc + "/" + k.name }
 
-// own gives a leaf to a slot of a gang: the virtual one immediately, the physical one when the gang runs.
+// own gives a leaf to slot i of a gang. The gang gets the virtual leaf at once, and the physical leaf when it runs.
 func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	if v != nil {
 		if v.owner != nil {
@@ -91,7 +90,7 @@ func (s *Scheduler) own(g *gang, i int, p *pcell, v *vcell) {
 	p.chain.touch(p.node)
 }
 
-// disown takes the virtual leaf from its owner and gives it to next, which may be nil.
+// disown takes a virtual leaf from its owner and gives it to next. If next is nil, the leaf becomes free.
 func (s *Scheduler) disown(v *vcell, next *gang) {
 	v.space.used[v.owner.priority]--
 	v.owner = next
@@ -113,7 +112,7 @@ func (s *Scheduler) enter(g *gang) {
 	s.changed()
 }
 
-// charge adds the gang's GPUs to the use of its user and group, or subtracts them.
+// charge adds the gang's GPUs to the usage of its user and group, or subtracts them if sign is -1.
 func (s *Scheduler) charge(g *gang, sign int) {
 	if g.space == nil || g.chain.cpu {
 		return
@@ -130,7 +129,7 @@ func (s *Scheduler) charge(g *gang, sign int) {
 	}
 }
 
-// leave removes a running gang from the state. If a preemptor has reserved some of its leaves, they stay reserved.
+// leave removes a running gang from the state. If a preemptor has reserved some of its leaves, these leaves stay reserved.
 func (s *Scheduler) leave(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -147,7 +146,7 @@ func (sl *slot) leaf(k int) *vcell {
 	return sl.virtual[k]
 }
 
-// cancel releases the cells that a gang has reserved. Gangs that lost their guarantee to it get it back,
+// cancel releases the cells that a gang has reserved. Gangs that lost their guarantee because of the reservation may then regain it.
 func (s *Scheduler) cancel(g *gang) {
 	s.charge(g, -1)
 	for i := range g.slots {
@@ -176,8 +175,7 @@ func (s *Scheduler) cancel(g *gang) {
 	s.bereft = append(s.bereft, g.demoted...)
 }
 
-// restoreGuarantees restores the guarantees that gangs lost to a reservation which is gone, as far as
-// their virtual cells are free.
+// restoreGuarantees restores the guarantees that gangs lost because of a reservation that no longer exists, if their virtual cells are free.
 func (s *Scheduler) restoreGuarantees() []Downgrade {
 	var back []Downgrade
 	for _, g := range s.bereft {
@@ -191,7 +189,7 @@ func (s *Scheduler) restoreGuarantees() []Downgrade {
 	return back
 }
 
-// promote gives a gang its former virtual cells again, if no other gang has them.
+// promote gives a gang its former virtual cells again, if no other gang uses them. It reports whether it did.
 func (s *Scheduler) promote(g *gang) bool {
 	if g.space != nil || g.former == nil || g.priority < MinGuaranteed {
 		return false
@@ -226,14 +224,14 @@ func (s *Scheduler) promote(g *gang) bool {
 	return true
 }
 
-// holds reports whether the gang, which uses the leaf, runs on it with its guarantee.
+// holds reports whether the gang runs on the physical leaf p with the virtual leaf v.
 func (g *gang) holds(p *pcell, v *vcell) bool {
 	sl := &g.slots[p.slot]
 	k := slices.Index(sl.leaves, p)
 	return k >= 0 && sl.leaf(k) == v
 }
 
-// start uses the cells that a gang has reserved. Its victims are gone.
+// start makes a gang use the cells that it has reserved. Its victims have ended.
 func (s *Scheduler) start(g *gang) {
 	g.preempting = false
 	g.waiting, g.demoted = nil, nil
@@ -249,8 +247,8 @@ func (s *Scheduler) start(g *gang) {
 	s.changed()
 }
 
-// demote revokes a running gang's guarantee; it continues as an opportunistic one, in the same place. The returned
-// function undoes it, as long as the rest of the state hasn't changed.
+// demote revokes a running gang's guarantee. The gang continues as an opportunistic gang in the same place. The returned function undoes that, if the
+// rest of the state hasn't changed.
 func (s *Scheduler) demote(g *gang, preemptor string) (undo func()) {
 	s.charge(g, -1)
 	space, before := g.space, make([][]*vcell, len(g.slots))
@@ -311,13 +309,13 @@ func (g *gang) describe() *Placement {
 			case v != nil:
 				types = append(types, v.space.chain.names[v.root.level])
 				virtual = append(virtual, v.address)
-			default: // of a leaf that is no longer configured, the former text
+			default: // for a leaf that is no longer configured: the former type
 				types = append(types, valueAt(sl.at.Preassigned, k))
 				virtual = append(virtual, valueAt(sl.at.Virtual, k))
 			}
 		}
 		p.Pods[i] = sl.at
-		if own := types[from:len(types):len(types)]; slices.Equal(own, last) { // as nearly always
+		if own := types[from:len(types):len(types)]; slices.Equal(own, last) { // nearly always true
 			p.Pods[i].Preassigned, types = last, types[:from]
 		} else {
 			p.Pods[i].Preassigned, last = own, own

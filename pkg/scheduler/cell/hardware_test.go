@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// hardware is the content of a configuration, worked out without the scheduler's own cells: the oracle's
-// own list of the cells and their owners.
+// hardware is the oracle's own list of the cells in a configuration and their owners. It is computed without the scheduler's cells.
 type hardware struct {
 	chains []*hwChain
 	leaf   map[gpu]*hwLeaf
@@ -15,7 +14,7 @@ type hardware struct {
 	roots  []*hwRoot
 	vleaf  map[string]*hwVirtual
 	pins   map[string]hwCell
-	cells  int // physical cells of all levels
+	cells  int // number of physical cells of all levels
 	vcells int
 }
 
@@ -25,11 +24,11 @@ type gpu struct {
 }
 
 type hwChain struct {
-	names  []string // by level
+	names  []string // types by level
 	leaves []int
 	node   int
-	n      int   // leaves
-	base   []int // of the ids of a level's cells
+	n      int   // number of leaves
+	base   []int // first id of the cells, by level
 }
 
 type hwLeaf struct {
@@ -53,7 +52,7 @@ type hwRoot struct {
 // hwVirtual is a virtual leaf.
 type hwVirtual struct {
 	root *hwRoot
-	ids  []int // of the virtual cells around it, by level
+	ids  []int // ids of the virtual cells around it, by level
 }
 
 func (ch *hwChain) top() int { return len(ch.names) - 1 }
@@ -170,7 +169,7 @@ func (h *hardware) add(ch *hwChain, e *Expanded, level int, node string, seen ma
 	}
 }
 
-// own numbers the virtual cells by HiveD's rules.
+// own assigns numbers to the virtual cells by HiveD's rules.
 func (h *hardware) own(v VirtualCluster) {
 	n := 0
 	for _, c := range v.Cells {

@@ -2,21 +2,21 @@ package cell
 
 import "errors"
 
-// Level is one type of cell among nested types.
+// Level is one type in a hierarchy of cell types.
 type Level struct {
 	Type     string
-	Children int // of each cell; 0 at the leaf
+	Children int // number of children of each cell; 0 for the leaf
 	Node     bool
 }
 
-// Hierarchy holds the child type of each cell type. For a type that is defined twice, the first definition counts.
+// Hierarchy contains the child type of each cell type. If a type is defined twice, the first definition counts.
 type Hierarchy struct {
 	types  map[string]Type
 	leaves map[string]bool
-	levels map[string][]Level // by type, the results of Levels
+	levels map[string][]Level // cached results of Levels, by type
 }
 
-// maxLevels is above any hierarchy that exists: a type that contains itself has more.
+// maxLevels is more than any real hierarchy has. Only a type that contains itself exceeds it.
 const maxLevels = 64
 
 var (
@@ -40,8 +40,8 @@ func (c Config) Hierarchy() *Hierarchy {
 	return h
 }
 
-// Levels returns the levels of a type, itself first, its leaf last; don't change them. It fails if a type is
-// unknown, or one below it malformed.
+// Levels returns the levels of a type, from the type itself to its leaf. Callers must not change the result. It fails if the type is unknown, or if a
+// type below it is malformed.
 func (h *Hierarchy) Levels(name string) ([]Level, error) {
 	if l, ok := h.levels[name]; ok {
 		return l, nil

@@ -7,16 +7,15 @@ import (
 	"testing"
 )
 
-// These tests check sharing safety by history: a virtual cluster's guaranteed gangs come and go, once alone on the
-// hardware, and once in the shared cluster among the gangs of other virtual clusters. Each gang that is placed alone is
-// also placed in the shared cluster.
+// These tests check sharing safety by history. The guaranteed gangs of a virtual cluster start and end in two schedulers: alone on the hardware, and
+// in the shared cluster among the gangs of other virtual clusters. Each gang that is placed alone must also be placed in the shared cluster.
 
 type history struct {
 	*world
 	alone *Scheduler
 	vc    string
-	mine  []*past // run alone
-	other []*past // run in the shared cluster
+	mine  []*past // gangs that run alone
+	other []*past // gangs that run in the shared cluster
 	trace *strings.Builder
 	n     int
 }
@@ -32,7 +31,7 @@ func (h *history) note(format string, args ...any) {
 	}
 }
 
-// playHistory returns the first broken promise and how many gangs were compared.
+// playHistory returns the first broken promise, and the number of gangs that were compared.
 func playHistory(data []byte, trace *strings.Builder) (placed int, err error) {
 	defer catch(&err)
 	if len(data) < headerBytes {
@@ -56,8 +55,8 @@ func playHistory(data []byte, trace *strings.Builder) (placed int, err error) {
 	return h.n, nil
 }
 
-// oneChain leaves a virtual cluster the cells of one chain: a gang that doesn't name a chain gets one that
-// depends on the gangs that would be preempted.
+// oneChain leaves only the cells of one chain to a virtual cluster, because the chain of a gang that doesn't request one depends on the gangs that
+// would be preempted.
 func oneChain(v *VirtualCluster) {
 	var cells []Virtual
 	for _, cell := range v.Cells {
@@ -69,7 +68,7 @@ func oneChain(v *VirtualCluster) {
 	v.Cells = cells
 }
 
-// racked reports whether the virtual cluster of a history owns cells above the node.
+// racked reports whether the virtual cluster of a history owns cells above the node level.
 func racked(data []byte) bool {
 	c := newChoices(data[:headerBytes])
 	conf := makeCluster(c)
@@ -113,7 +112,7 @@ func (h *history) event(c *choices) {
 	}
 }
 
-// v1 makes a gang of a few sets of equal pods.
+// v1 returns a request for a gang with a few sets of equal pods.
 func (h *history) v1(c *choices, vc string, priority int) *Request {
 	h.made++
 	r := &Request{VirtualCluster: vc, Gang: fmt.Sprintf("g%d", h.made), Priority: priority}
@@ -131,7 +130,7 @@ func (h *history) v1(c *choices, vc string, priority int) *Request {
 	return r
 }
 
-// start schedules a gang, ends its victims at once, and lets it run.
+// start schedules a gang, ends the gang's victims at once, and makes the gang run.
 func (h *history) start(s *Scheduler, r *Request) (*past, Decision) {
 	g := &past{request: r}
 	var d Decision
@@ -200,7 +199,7 @@ func TestAHistoryOfGangsGoesOnInASharedClusterAsAlone(t *testing.T) {
 		}
 		bad++
 		if racked(data) && bad*100 <= walks {
-			continue // which of several racks an idle node is taken from depends on the gangs that would be preempted
+			continue // the rack from which an idle node is taken depends on the gangs that would be preempted
 		}
 		if !t.Failed() {
 			data = shrink(data, func(d []byte) error { _, err := playHistory(d, nil); return err })

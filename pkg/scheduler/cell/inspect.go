@@ -21,7 +21,7 @@ func (s *Scheduler) Gangs() []GangStatus {
 	return out
 }
 
-// Gang returns one gang.
+// Gang returns the status of a gang, or false if the gang has no cells.
 func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	s.claimExpected()
 	g := s.gangs[gangKey{vc, name}]
@@ -31,7 +31,7 @@ func (s *Scheduler) Gang(vc, name string) (GangStatus, bool) {
 	return g.status(), true
 }
 
-// RequestOf returns the request for which a gang got or reserved its cells; nil if it has no cells. Don't change it.
+// RequestOf returns the request for which a gang got or reserved its cells, or nil if the gang has no cells. Callers must not change the request.
 func (s *Scheduler) RequestOf(vc, name string) *Request {
 	s.claimExpected()
 	if g := s.gangs[gangKey{vc, name}]; g != nil {
@@ -40,10 +40,10 @@ func (s *Scheduler) RequestOf(vc, name string) *Request {
 	return nil
 }
 
-// ReservesGPUMachines reports whether no gang uses its Request.Alternative.
+// ReservesGPUMachines reports whether gangs must not use their Request.Alternative.
 func (s *Scheduler) ReservesGPUMachines() bool { return s.config.ReserveGPUMachines }
 
-// Brief returns one gang without its places, pods and size. It costs the same for gangs of all sizes.
+// Brief returns the status of a gang without its places, pods and size. It takes the same time for gangs of all sizes.
 func (s *Scheduler) Brief(vc, name string) (GangStatus, bool) {
 	s.claimExpected()
 	g := s.gangs[gangKey{vc, name}]
@@ -102,7 +102,7 @@ func (g *gang) status() GangStatus {
 	return st
 }
 
-// Physical returns the physical cells, top cells first in order of the configuration.
+// Physical returns the physical cells. The top cells are in the order of the configuration.
 func (s *Scheduler) Physical() []CellStatus {
 	s.settle()
 	var out []CellStatus
@@ -131,7 +131,7 @@ func (p *pcell) status() CellStatus {
 	return st
 }
 
-// shallow returns the cell without its children and its virtual cell; state and priority are from a leaf.
+// shallow returns the status of a cell without its children and its virtual cell. Only a leaf has its state and priority.
 func (p *pcell) shallow() CellStatus {
 	ch := p.chain
 	st := CellStatus{CellType: ch.names[p.level], IsNodeLevel: p.level == ch.node, CellAddress: p.address, CellState: "Free", CellHealthiness: health(p.badCount), CellPriority: freePriority}
@@ -152,7 +152,7 @@ func (p *pcell) shallow() CellStatus {
 	return st
 }
 
-// effective returns the gang's current priority, which is Opportunistic if the gang runs without a guarantee.
+// effective returns the gang's current priority. It is Opportunistic if the gang runs without a guarantee.
 func (g *gang) effective() int {
 	if g.opportunistic() {
 		return Opportunistic
@@ -167,7 +167,7 @@ func health(bad int) string {
 	return "Healthy"
 }
 
-// sumUp derives the state and priority of a cell from its children: the busiest state, the highest priority.
+// sumUp sets the state and the priority of a cell to the busiest state and the highest priority of its children.
 func (st *CellStatus) sumUp() {
 	for i := range st.CellChildren {
 		c := &st.CellChildren[i]
@@ -182,7 +182,7 @@ func busy(state string) int {
 	return slices.Index([]string{"Free", "Reserved", "Reserving", "Used"}, state)
 }
 
-// Virtual returns the virtual cells of each virtual cluster. Opportunistic gangs have their own cells there.
+// Virtual returns the virtual cells of each virtual cluster. The physical cells that its opportunistic gangs use appear as additional cells.
 func (s *Scheduler) Virtual() map[string][]CellStatus {
 	s.settle()
 	out := map[string][]CellStatus{}
@@ -198,7 +198,7 @@ func (s *Scheduler) Virtual() map[string][]CellStatus {
 	return out
 }
 
-// all returns the spaces of a virtual cluster, with the pinned spaces last.
+// all returns the spaces of a virtual cluster, with those of pinned cells last.
 func (v *vc) all() []*space {
 	out := slices.Clone(v.spaces)
 	var pins []string
@@ -212,7 +212,7 @@ func (v *vc) all() []*space {
 	return out
 }
 
-// inOrder returns the preassigned cells in order of their addresses.
+// inOrder returns the preassigned cells of the space in order of their addresses.
 func (sp *space) inOrder() []*vcell {
 	roots := slices.Clone(sp.roots)
 	slices.SortFunc(roots, func(a, b *vcell) int {
@@ -257,7 +257,7 @@ func (v *vcell) shallow() CellStatus {
 	return st
 }
 
-// borrowed returns the leaves that opportunistic gangs of a virtual cluster use.
+// borrowed returns the status of the physical leaves that a virtual cluster's opportunistic gangs use.
 func (s *Scheduler) borrowed(v *vc) []CellStatus {
 	var out []CellStatus
 	for _, ch := range s.chains {
@@ -274,7 +274,7 @@ func (s *Scheduler) borrowed(v *vc) []CellStatus {
 	return out
 }
 
-// PreemptedBy reports whether a gang has reserved cells that another one uses.
+// PreemptedBy reports whether the gang by has reserved cells that the other gang uses.
 func (s *Scheduler) PreemptedBy(vc, gang, byVC, by string) bool {
 	v, g := s.gangs[gangKey{vc, gang}], s.gangs[gangKey{byVC, by}]
 	if v == nil || g == nil {

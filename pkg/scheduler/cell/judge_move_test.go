@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// judgeRejoin checks the place of a pod that comes to a gang that runs: the place of a slot where it can run, and another one only
-// if no slot has such a place.
+// judgeRejoin checks the place of a pod that joins a running gang. It must be the place of a slot in which the pod can run. Another place is right
+// only if no slot has such a place.
 func (w *world) judgeRejoin(p *wpod, d Decision, nodes Nodes) {
 	g, at := p.gang, d.Placement
 	if p.running {
@@ -39,7 +39,7 @@ func (w *world) judgeRejoin(p *wpod, d Decision, nodes Nodes) {
 	w.judgeNear(p, d, own)
 }
 
-// judgeNear: a pod that moves stays in the cells that hold the rest of its groups.
+// judgeNear checks that a pod that moves stays in the cells that contain the rest of its groups.
 func (w *world) judgeNear(p *wpod, d Decision, own []*hwLeaf) {
 	for _, a := range p.request.Root.around(p.request.Set) {
 		level := own[0].chain.level(a.group.Within)
@@ -89,7 +89,7 @@ func (w *world) freePlace(p *wpod, nodes Nodes) int {
 	return -1
 }
 
-// judgeNoMove: a pod doesn't wait for a gang that has a place for it, nor, if it is opportunistic, beside idle devices.
+// judgeNoMove checks that a pod doesn't wait if its gang has a place for it. An opportunistic pod must not wait beside idle devices either.
 func (w *world) judgeNoMove(p *wpod, d Decision, nodes Nodes) {
 	w.tally["waits to move"]++
 	sg, r := w.s.gangs[p.gang.key], p.request
@@ -115,7 +115,7 @@ func (w *world) judgeNoMove(p *wpod, d Decision, nodes Nodes) {
 	}
 }
 
-// changePlace records the places of a gang.
+// changePlace records the new places of a gang.
 func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -126,7 +126,7 @@ func (w *world) changePlace(g *wgang, place []PodPlacement) {
 	w.take(g)
 }
 
-// anyMoved reports whether the pods of some running gang may not all know the places of the others.
+// anyMoved reports whether the annotations of some running pods may not contain the present places of their gang's other pods.
 func (w *world) anyMoved() bool {
 	return slices.ContainsFunc(w.gangs, func(g *wgang) bool {
 		return g.running > 0 && (w.s.gangs[g.key].moves > 0 || slices.ContainsFunc(g.place, isOpen) ||
@@ -136,7 +136,7 @@ func (w *world) anyMoved() bool {
 
 func isOpen(at PodPlacement) bool { return at.isOpen() }
 
-// ownPlace returns a placement with the place of one pod only.
+// ownPlace returns a placement that contains only the place of one pod.
 func ownPlace(at *Placement, slot int) *Placement {
 	out := at.clone()
 	for i := range out.Pods {
@@ -147,8 +147,8 @@ func ownPlace(at *Placement, slot int) *Placement {
 	return out
 }
 
-// believe records the places of slots without pods, which may have been lost, or may be outdated (unsure).
-// Running pods are where they were. It reports whether a place has changed.
+// believe records the places of slots without pods, which may have been lost or, if unsure is set, may be outdated. Running pods must be in the same
+// places as before. believe reports whether a place has changed.
 func (w *world) believe(unsure bool) (changed bool) {
 	for _, g := range w.gangs {
 		sg := w.s.gangs[g.key]

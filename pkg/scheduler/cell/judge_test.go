@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// judge checks a decision from the outside.
+// judge checks a decision independently of the scheduler's code.
 func (w *world) judge(p *wpod, d Decision, phase Phase, nodes Nodes) {
 	r, g := p.request, p.gang
 	switch d.Result {
@@ -45,7 +45,7 @@ func (w *world) judge(p *wpod, d Decision, phase Phase, nodes Nodes) {
 	_ = phase
 }
 
-// wrong explains why a request can't be met by any cluster of the configuration.
+// wrong explains why no cluster with the configuration could meet a request. It returns "" if such a cluster could meet the request.
 func (w *world) wrong(r *Request) string {
 	known := slices.ContainsFunc(w.conf.VirtualClusters, func(v VirtualCluster) bool { return v.Name == r.VirtualCluster })
 	switch {
@@ -112,7 +112,7 @@ func (s *Scheduler) setsOf(k gangKey) []PodSet {
 	return nil
 }
 
-// judgePlace checks a new gang's place: real, healthy, offered, free devices of the right shape.
+// judgePlace checks the place of a new gang: its devices must exist, be healthy, offered and free, and have the right shape.
 func (w *world) judgePlace(r *Request, at *Placement, nodes Nodes) {
 	sets := r.Sets()
 	n := 0
@@ -174,7 +174,7 @@ func (w *world) judgePod(r *Request, set PodSet, at *Placement, pod *PodPlacemen
 	return out
 }
 
-// judgeUnits: a pod has as many whole cells of its type as it requested.
+// judgeUnits checks that a pod has the requested number of whole cells of its type.
 func (w *world) judgeUnits(r *Request, set PodSet, leaves []*hwLeaf) {
 	if len(leaves) == 0 {
 		w.fail("gang %s has a pod without devices", r.Gang)
@@ -197,7 +197,7 @@ func (w *world) judgeUnits(r *Request, set PodSet, leaves []*hwLeaf) {
 	}
 }
 
-// judgeWithin checks the wishes of nested groups and returns how many slots the group has.
+// judgeWithin checks the Within of nested groups, and returns the number of slots of the group.
 func (w *world) judgeWithin(r *Request, g *Group, leaves [][]*hwLeaf) int {
 	n := 0
 	for _, set := range g.Pods {
@@ -226,7 +226,8 @@ func (w *world) judgeWithin(r *Request, g *Group, leaves [][]*hwLeaf) int {
 	return n
 }
 
-// judgeVictims checks that the victims are whole running gangs, which are opportunistic, or weaker gangs of the same virtual cluster.
+// judgeVictims checks that the victims are whole running gangs. These must be opportunistic gangs, or gangs of the same virtual cluster with a lower
+// priority.
 func (w *world) judgeVictims(p *wpod, d Decision) {
 	r := p.request
 	if len(d.Victims) == 0 || r.Priority < 0 {
@@ -255,7 +256,7 @@ func (w *world) judgeVictims(p *wpod, d Decision) {
 	}
 }
 
-// judgeQuota: the GPUs of a user stay below the limit.
+// judgeQuota checks that the GPUs of a user don't exceed the user's limit.
 func (w *world) judgeQuota(p *wpod, at *Placement) {
 	r := p.request
 	if r.Priority < 0 || w.inexact {

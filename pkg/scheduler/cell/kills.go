@@ -1,12 +1,12 @@
 package cell
 
-// killing is the set of gangs that a placement would kill so far.
+// killing is the set of gangs that a placement would evict so far.
 type killing struct {
 	stamp uint64
 	gangs []*gang
-	// byNumber counts all gangs the same. Otherwise large gangs count more.
+	// byNumber means that all gangs count the same. Otherwise large gangs count more.
 	byNumber bool
-	// counted reports that the cost of a node was computed, and is remembered.
+	// counted means that the cost of a node was computed and is cached.
 	counted bool
 }
 
@@ -20,7 +20,7 @@ func (k *killing) mark(g *gang) {
 	}
 }
 
-// forgetCosts forgets the costs of nodes where a gang has leaves: whether it must be evicted anyway has changed.
+// forgetCosts drops the cached costs of the nodes on which a gang has leaves, because it has changed whether the gang must be evicted anyway.
 func (g *gang) forgetCosts() {
 	for i := range g.slots {
 		for _, p := range g.slots[i].leaves {
@@ -31,8 +31,8 @@ func (g *gang) forgetCosts() {
 	}
 }
 
-// cost returns the price of need leaves of a cell: 0 if enough are idle or become free anyway. Otherwise it is the
-// weight of the gangs to kill, and among equal weights the least for the youngest.
+// cost returns the price of need leaves in a cell. It is 0 if enough leaves are idle or become free anyway. Otherwise it is the weight of the gangs
+// that must be evicted. Among equal weights, it is lowest for the youngest gangs.
 func (k *killing) cost(p *pcell, need int) uint64 {
 	ch := p.chain
 	if p.level > ch.node {
@@ -50,7 +50,7 @@ func (k *killing) cost(p *pcell, need int) uint64 {
 	return m.cost
 }
 
-// costInside is like cost, but for a node, or for a cell inside a node.
+// costInside is like cost, but for a node or a cell inside a node.
 func (k *killing) costInside(p *pcell, need int) uint64 {
 	ch := p.chain
 	n := p.upTo(ch.node)
@@ -61,14 +61,14 @@ func (k *killing) costInside(p *pcell, need int) uint64 {
 	return k.fewest(ch.cells[0][p.lo:p.hi], need-idle)
 }
 
-// share is a gang in a cell, with the number of leaves that it has there.
+// share is a gang with the number of its leaves in a cell.
 type share struct {
 	g *gang
 	n int
 }
 
-// fewest returns the weight of the gangs that are evicted for missing leaves. The gangs with the most leaves in the cell are
-// evicted first; if they have equally many, the youngest gang.
+// fewest returns the weight of the gangs that must be evicted for the missing number of leaves. The gangs with the most leaves in the cell are
+// evicted first, and among these the youngest gang.
 func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	var store [16]share
 	killed, oldest := uint64(0), uint64(1<<32-1)
@@ -78,22 +78,22 @@ func (k *killing) fewest(leaves []*pcell, missing int) uint64 {
 	})
 	switch {
 	case !ok:
-		return noCost >> 9 // not enough leaves
+		return noCost >> 9 // the cell doesn't have enough leaves
 	case killed == 0:
 		return 0
 	}
 	return killed<<32 | (1<<32 - 1 - oldest)
 }
 
-// choose calls die with each gang that must be evicted for missing leaves, in addition to the gangs that are evicted anyway. It
-// returns false if the leaves aren't enough. parts is an empty buffer.
+// choose calls die with each gang that must be evicted for the missing number of leaves, in addition to the gangs that are evicted anyway. It returns
+// false if the cell doesn't have enough leaves. parts is an empty buffer.
 func (k *killing) choose(leaves []*pcell, missing int, parts []share, die func(*gang)) bool {
 next:
 	for _, p := range leaves {
 		g := p.using
 		if g == nil {
 			if p.reserving != nil {
-				missing-- // a reservation of a lower priority is cancelled without evictions
+				missing-- // a gang with a lower priority has reserved the leaf; its reservation is canceled without evictions
 			}
 			continue
 		}
@@ -112,13 +112,14 @@ next:
 	return pickVictims(parts, missing, die)
 }
 
-// pickVictims calls die with each gang that must be evicted for missing leaves of parts, and returns false if the leaves aren't enough.
+// pickVictims calls die with each gang in parts that must be evicted for the missing number of leaves. It returns false if parts don't have enough
+// leaves.
 func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	total := 0
 	for i := range parts {
 		total += parts[i].n
 	}
-	if missing >= total { // all of them
+	if missing >= total { // all gangs in parts
 		for i := range parts {
 			die(parts[i].g)
 		}
@@ -141,8 +142,8 @@ func pickVictims(parts []share, missing int, die func(*gang)) bool {
 	return true
 }
 
-// better reports whether a gang should be evicted before another one: first a gang that is enough alone, then the gang
-// with more leaves, then the gang with the lower priority, then the younger gang.
+// better reports whether gang g should be evicted before gang than. First comes a gang whose leaves alone are enough, then the gang with more leaves,
+// then the gang with the lower priority, then the younger gang.
 func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	if enough, thanEnough := n >= missing, thanN >= missing; enough != thanEnough {
 		return enough
@@ -155,8 +156,8 @@ func better(n, missing int, g *gang, thanN int, than *gang) bool {
 	return g.order > than.order
 }
 
-// weight returns the cost of killing a gang: the square root of its nodes, rounded down. A gang that fills several
-// nodes waits long until it gets as many nodes again, so several small gangs are killed before it.
+// weight returns the cost of evicting a gang, which is the square root of its number of nodes, rounded down. A gang that fills several nodes waits
+// long until it gets as many nodes again, so several small gangs are evicted before it.
 func (k *killing) weight(g *gang) uint64 {
 	if k.byNumber {
 		return 1

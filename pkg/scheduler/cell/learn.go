@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Each pod has the places of its whole gang in its annotations, as they were when it was bound, or only its own. Its own place
-// is certain, since it runs there. Another pod may have moved since: its place is only expected until that pod itself is
-// learned, and yields to all certain places.
+// The annotations of each pod contain either the places of its whole gang at the time when the pod was bound, or only the pod's own place. The pod's
+// own place is certain, because the pod runs there. Another pod may have moved since. Its place is only expected until the scheduler learns the
+// annotations of that pod itself, and yields to all certain places.
 
-// expect returns a slot with an expected place: it gets its cells when all running pods have theirs.
+// expect returns a slot with an expected place. It gets its cells only after all running pods have their cells.
 func expect(at *PodPlacement) slot {
 	return slot{at: *at, leaves: make([]*pcell, len(at.Indices)), expected: !at.isOpen()}
 }
 
-// learn updates a gang from the annotations of one more pod, which gets slot i.
+// learn updates a gang with the annotations of another pod of the gang, which gets slot i. own is the pod's index in at.
 func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgrade, err error) {
 	if sl := &g.slots[i]; sl.expected || !sl.isAt(&at.Pods[own]) {
 		if lost, err = s.fill(g, i, &at.Pods[own], at.Chain); err != nil {
@@ -42,7 +42,7 @@ func (s *Scheduler) learn(g *gang, i int, at *Placement, own int) (lost []Downgr
 	return lost, nil
 }
 
-// fill sets the place of a slot to the place where its pod runs.
+// fill sets the place of slot i to the place where its pod runs.
 func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Downgrade, error) {
 	if r := g.request; at.Set >= 0 && at.Set < len(g.sets) && g.sets[at.Set].CellType == "" && g.sets[at.Set].Cells != len(at.Indices) {
 		return nil, fmt.Errorf("a pod of gang %s requests %d cells, but has %d on node %s", r.Gang, g.sets[at.Set].Cells, len(at.Indices), at.Node)
@@ -87,8 +87,8 @@ func (s *Scheduler) fill(g *gang, i int, at *PodPlacement, chain string) ([]Down
 	return lost, nil
 }
 
-// rechain moves a gang without leaves, whose chain was only guessed, to the chain of some leaves. The reason explains why
-// it has no guarantee there.
+// rechain moves a gang without leaves to the chain of the given leaves, because its present chain was only a guess. The reason explains why the gang
+// has no guarantee there.
 func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 	first := slices.IndexFunc(leaves, func(p *pcell) bool { return p != nil })
 	if first < 0 || leaves[first].chain == g.chain || slices.ContainsFunc(g.slots, func(sl slot) bool { return slices.ContainsFunc(sl.leaves, g.uses) }) {
@@ -107,14 +107,14 @@ func (s *Scheduler) rechain(g *gang, leaves []*pcell) (reason string) {
 
 func (g *gang) uses(p *pcell) bool { return p != nil && p.using == g }
 
-// empty makes a slot open.
+// empty opens a slot, so that no cells are kept for its pod.
 func (s *Scheduler) empty(g *gang, i int) {
 	s.vacate(g, i)
 	g.slots[i] = slot{at: PodPlacement{Set: g.slots[i].at.Set}}
 	g.keepFormer(i)
 }
 
-// claimExpected gives the expected slots their cells, or makes them open. The oldest gang comes first.
+// claimExpected gives the expected slots their cells, or opens the slots. It begins with the oldest gang.
 func (s *Scheduler) claimExpected() {
 	if len(s.expected) == 0 {
 		return
@@ -140,7 +140,7 @@ func (s *Scheduler) claimExpected() {
 	}
 }
 
-// claimPlace gives an expected slot its cells if no other gang has them.
+// claimPlace gives an expected slot its cells if no other gang uses them. It reports whether it did.
 func (s *Scheduler) claimPlace(g *gang, i int) bool {
 	sl := &g.slots[i]
 	sl.expected = false
@@ -150,7 +150,7 @@ func (s *Scheduler) claimPlace(g *gang, i int) bool {
 	}
 	sl.leaves = leaves
 	if g.space != nil {
-		if _, why := s.claimSlot(g, i, MinGuaranteed); why != "" { // no gang has a lower priority, so that no gang loses its cells
+		if _, why := s.claimSlot(g, i, MinGuaranteed); why != "" { // no gang has a lower priority than this, so no gang loses its cells
 			return false
 		}
 	}

@@ -2,8 +2,8 @@ package cell
 
 import "slices"
 
-// nodeRoots maps preassigned nodes: all into the lowest cell that has enough of them, unless that
-// evicts too many gangs.
+// nodeRoots maps preassigned cells that are nodes. It maps all of them into the lowest cell that has enough free nodes, unless too many gangs would
+// have to be evicted there.
 func (m *mapper) nodeRoots(roots []*vcell) bool {
 	if len(roots) > 1 {
 		for level := m.node + 1; level <= m.top(); level++ {
@@ -21,14 +21,13 @@ func (m *mapper) nodeRoots(roots []*vcell) bool {
 	return true
 }
 
-// tooDear reports whether taking n nodes of one cell evicts gangs that weigh more than half of n, while as many nodes
-// are idle elsewhere.
+// tooDear reports whether taking n nodes of one cell would evict gangs that weigh more than half of n, although n idle nodes exist elsewhere.
 func (m *mapper) tooDear(up *pcell, n int) bool {
 	return m.clean >= n && m.killsIn(up, n)*2 > uint64(n)
 }
 
-// upperFor returns the best cell of a level that has n free nodes. If cells with n idle nodes exist, it is a cell that is
-// already split, and the fullest such cell. Otherwise it is the cell where the fewest gangs must be evicted.
+// upperFor returns the best cell of a level that has n free nodes. If some cells have n idle nodes, it prefers a cell that is already split, and
+// among these cells the fullest one. Otherwise it returns the cell in which the fewest gangs must be evicted.
 func (m *mapper) upperFor(level, n int) *pcell {
 	var best *pcell
 	least := noCost
@@ -67,7 +66,7 @@ func (m *mapper) upperFor(level, n int) *pcell {
 	return best
 }
 
-// maxCrowded bounds how many cells above the node are compared to find the cell with the fewest evictions.
+// maxCrowded is the maximum number of cells above the node that are compared to find the cell with the fewest evictions.
 const maxCrowded = 8
 
 func unsplit(p *pcell) int {
@@ -77,11 +76,11 @@ func unsplit(p *pcell) int {
 	return 1
 }
 
-// safeMany reports whether n nodes can be taken from p. After the first node has split a cell, the other nodes come
-// from its free pieces, so only the first node can be impossible to take from a p that isn't split.
+// safeMany reports whether n nodes can be taken from p. After the first node has split a cell, the other nodes come from the free pieces of that
+// cell. So if p isn't split, only the first node can be impossible to take.
 func (m *mapper) safeMany(p *pcell, n int) bool {
 	if m.claims == nil && p.split > 0 && p.level == m.node+1 {
-		return true // nodes are free there, but reserved for owners: the lowest free level is always safe
+		return true // nodes are free there, and the lowest level with free cells is always safe
 	}
 	c := m.claims
 	if c == nil {
@@ -98,7 +97,7 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 		}
 		from := m.from(node)
 		if from > m.node && left < n {
-			from = m.node // of a cell that an earlier one of these split; an approximation above the rack
+			from = m.node // nodes of a cell that an earlier node split; this is an approximation above the rack
 		}
 		if !m.feasible(m.node, from, c) || c.free[from] == 0 {
 			return false
@@ -109,8 +108,8 @@ func (m *mapper) safeMany(p *pcell, n int) bool {
 	return left == 0
 }
 
-// fromUpper takes the nodes of one cell where the fewest gangs are killed. If it fails, it leaves no changes: safeMany
-// is not exact above the rack.
+// fromUpper takes the nodes in one cell for which the fewest gangs must be evicted. If it fails, it undoes its changes. It may fail because safeMany
+// isn't exact above the rack.
 func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	per := int32(m.leaves[m.node])
 	back := m.save()
@@ -139,7 +138,7 @@ func (m *mapper) fromUpper(roots []*vcell, up *pcell) bool {
 	return true
 }
 
-// saved is the state of a mapping at some moment.
+// saved is the state of a mapping at some point.
 type saved struct {
 	claims         *claims
 	entered, kills int
@@ -153,7 +152,7 @@ func (m *mapper) save() saved {
 	return b
 }
 
-// restore releases the cells that were taken since.
+// restore returns to a saved state, and releases the cells in took, which were taken since.
 func (m *mapper) restore(b saved, took []*pcell) {
 	m.claims = b.claims
 	for _, p := range m.entered[b.entered:] {
@@ -170,7 +169,7 @@ func (m *mapper) restore(b saved, took []*pcell) {
 	}
 }
 
-// unclaim releases the cells that down has claimed.
+// unclaim releases the cells that down claimed.
 func (p *pcell) unclaim(stamp uint64) {
 	p.claim = 0
 	for _, c := range p.children {
@@ -180,8 +179,9 @@ func (p *pcell) unclaim(stamp uint64) {
 	}
 }
 
-// oneNode returns the node to take one cell of level from: an idle one of the fullest rack, otherwise one with
-// enough idle leaves, and otherwise the one where the fewest gangs are killed.
+// oneNode returns the node from which to take a cell of a level. It prefers an idle node of the fullest rack, then a node with enough idle leaves,
+// and then the node on which the fewest gangs must be evicted. If spares returns false, a gang that needs only a part of a node prefers a node with
+// enough idle leaves to an idle node. A node with bad leaves comes last.
 func (m *mapper) oneNode(need, level int) *pcell {
 	if !m.spares(m.policy) && m.offered == nil && need < m.leaves[m.node] {
 		if n := m.roomyNode(need, level); n != nil {
@@ -220,10 +220,10 @@ func (m *mapper) oneNode(need, level int) *pcell {
 	return best
 }
 
-// maxKillCandidates bounds how many nodes are compared to find the node with the fewest kills.
+// maxKillCandidates is the maximum number of nodes that are compared to find the node with the fewest evictions.
 const maxKillCandidates = 128
 
-// damaged returns a node with some bad leaves that still has enough good leaves.
+// damaged returns a node with some bad leaves but enough good leaves, or nil.
 func (m *mapper) damaged(need int) *pcell {
 	if m.bad == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (m *mapper) damaged(need int) *pcell {
 	return nil
 }
 
-// safeAt is like safe, for a cell of level inside the free node n.
+// safeAt is like safe, but for a cell of a level inside the free node n.
 func (m *mapper) safeAt(n *pcell, level int) bool {
 	if level == n.level {
 		return m.safe(n)
@@ -275,14 +275,14 @@ func (m *mapper) firstClean(lo, hi, level int) *pcell {
 				return n
 			}
 			if m.top() > m.node {
-				return nil // its siblings aren't safer
+				return nil // the siblings of this node aren't safer
 			}
 		}
 	}
 	return nil
 }
 
-// roomyNode finds a node with opportunistic work that leaves enough room beside it.
+// roomyNode returns a node with opportunistic gangs that has enough idle leaves beside them, or nil.
 func (m *mapper) roomyNode(need, level int) *pcell {
 	var best *pcell
 	have := 0

@@ -2,18 +2,18 @@ package cell
 
 import "slices"
 
-// mapper finds physical cells for the virtual leaves of a gang. It only changes marks.
+// mapper finds physical cells for the virtual leaves of a gang. It changes only marks in the cells.
 type mapper struct {
 	*chain
 	s       *Scheduler
 	policy  *Policy
 	stamp   uint64
-	offered Nodes // nil: all
+	offered Nodes // the nodes that may be used; nil means all nodes
 	claims  *claims
-	split   []*pcell // nodes of which this mapping takes pieces
-	trees   []*vcell // topmost unbound cells that hold the leaves of the gang
+	split   []*pcell // nodes of which this mapping takes only pieces
+	trees   []*vcell // the topmost unbound cells that contain leaves of the gang
 	kills   *killing
-	entered []*pcell // with a claimed cell inside
+	entered []*pcell // cells that contain a claimed cell
 }
 
 func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
@@ -22,8 +22,7 @@ func newMapper(s *Scheduler, sp *space, offered Nodes) *mapper {
 	return &mapper{s: s, chain: sp.chain, policy: policy, stamp: s.stamp, offered: offered, kills: &killing{stamp: s.stamp, byNumber: policy.byNumber}}
 }
 
-// mapLeaves finds a physical leaf for each virtual one, in slots. It returns false if the free
-// cells that are healthy and offered are not enough.
+// mapLeaves finds a physical leaf for each virtual leaf in slots. It returns false if there aren't enough free cells that are healthy and offered.
 func (s *Scheduler) mapLeaves(sp *space, slots []slot, offered Nodes) bool {
 	m := newMapper(s, sp, offered)
 	m.kills.gangs = s.killed[:0]
@@ -68,7 +67,7 @@ func (m *mapper) usable(node *pcell) bool {
 	return o.offered
 }
 
-// want counts a leaf in all its unbound ancestors.
+// want counts a leaf as needed in all cells around it that aren't bound.
 func (m *mapper) want(v *vcell) {
 	if v.bound != nil {
 		if u := v.bound.using; u != nil {
@@ -99,7 +98,7 @@ func (m *mapper) forget(slots []slot) {
 	}
 }
 
-// mapTrees maps inner cells below their bound parents, then roots, the highest first.
+// mapTrees maps the cells below bound parents first, and then the roots, beginning with the highest cells.
 func (m *mapper) mapTrees() bool {
 	if len(m.trees) > 1 {
 		slices.SortStableFunc(m.trees, func(a, b *vcell) int {
@@ -137,7 +136,7 @@ func (m *mapper) mapTrees() bool {
 	return true
 }
 
-// wantedBeside counts the trees from i on that have the same parent.
+// wantedBeside returns the number of trees from index i on that have the same parent.
 func (m *mapper) wantedBeside(i int) int {
 	n := 0
 	for n < len(m.trees)-i && m.trees[i+n].parent == m.trees[i].parent {
@@ -146,7 +145,7 @@ func (m *mapper) wantedBeside(i int) int {
 	return n
 }
 
-// down maps v to p and its wanted descendants below.
+// down maps v to p, and maps the wanted descendants of v to cells below p.
 func (m *mapper) down(v *vcell, p *pcell) bool {
 	if p.level == m.node && !m.usable(p) {
 		return false
@@ -175,7 +174,7 @@ func (m *mapper) down(v *vcell, p *pcell) bool {
 	return true
 }
 
-// allOf maps v to the unused cell p if all of v is needed: it maps each cell below v to the cell at the same position below p.
+// allOf maps v to the unused cell p if all leaves of v are needed. It maps each cell below v to the cell at the same position below p.
 func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	leaves := m.cells[0][p.lo:p.hi]
 	for i, w := range v.space.leaves[v.lo:v.hi] {
@@ -191,8 +190,8 @@ func (m *mapper) allOf(v *vcell, p *pcell) bool {
 	return true
 }
 
-// doom marks the gangs to evict for n leaves of a cell of the lowest level, so that they are chosen together. Leaf by leaf,
-// several small gangs would be evicted although one is enough.
+// doom marks the gangs that must be evicted for n leaves of a cell at the lowest level above the leaves. It chooses these gangs together, because a
+// choice for each leaf would evict several small gangs although one gang is enough.
 func (m *mapper) doom(p *pcell, n int) {
 	var room [16]*pcell
 	leaves := room[:0]
@@ -208,12 +207,12 @@ func (m *mapper) doom(p *pcell, n int) {
 	m.kills.choose(leaves, n, store[:0], m.kills.mark)
 }
 
-// child maps v to the child of p where the fewest gangs are killed. If several children are equal, it takes the child with the least work.
+// child maps v to the child of p in which the fewest gangs must be evicted. Among equal children, it takes the child with the fewest used leaves.
 func (m *mapper) child(v *vcell, p *pcell) bool {
-	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole: all choices are equal
+	all := v.parent.need == int(p.hi-p.lo) && p.badCount == 0 // each child is needed as a whole, so all choices are equal
 	for range p.children {
 		var best *pcell
-		least := noCost // of best; not counted as long as best is the only one
+		least := noCost // the cost of best; not computed as long as best is the only candidate
 		for _, c := range p.children {
 			if c.bound != nil || c.claim == m.stamp || int(c.hi-c.lo)-c.badCount < v.need || c.level == m.node && !m.usable(c) {
 				continue
@@ -245,7 +244,7 @@ func (m *mapper) childCost(v *vcell, c *pcell) uint64 {
 	return m.kills.cost(c, v.need)<<8 | uint64(min(255, c.badCount*4+m.occupied(c)))
 }
 
-// idleLeaves counts the leaves of a cell that no gang uses.
+// idleLeaves returns the number of leaves in a cell that no gang uses.
 func (m *mapper) idleLeaves(p *pcell) int {
 	if p.level > m.node {
 		return int(m.view.upper[p.level-m.node-1][p.index].free)
@@ -256,7 +255,7 @@ func (m *mapper) idleLeaves(p *pcell) int {
 
 func (m *mapper) occupied(p *pcell) int { return int(p.hi-p.lo) - m.idleLeaves(p) }
 
-// cleanIn and freeIn count nodes in p that could be preassigned: cleanIn counts only nodes without opportunistic work.
+// cleanIn and freeIn count the nodes in p that could be preassigned. cleanIn counts only nodes without opportunistic gangs.
 func (m *mapper) cleanIn(p *pcell) int { return m.countIn(p, p.cleanNodes(), true) }
 func (m *mapper) freeIn(p *pcell) int  { return m.countIn(p, p.freeNodes(), false) }
 
@@ -275,12 +274,12 @@ func (m *mapper) countIn(p *pcell, n int, clean bool) int {
 	return n
 }
 
-// open reports whether a node isn't claimed by this mapping and is offered.
+// open reports whether a node is offered, and this mapping has claimed neither the node nor a cell in it.
 func (m *mapper) open(n *pcell) bool {
 	return n.inside != m.stamp && !m.claimed(n) && m.usable(n)
 }
 
-// claimed reports whether this mapping has taken p or a cell around it.
+// claimed reports whether this mapping has claimed p or a cell around p.
 func (m *mapper) claimed(p *pcell) bool {
 	for ; p != nil; p = p.parent {
 		if p.claim == m.stamp {
@@ -290,7 +289,7 @@ func (m *mapper) claimed(p *pcell) bool {
 	return false
 }
 
-// from returns the level of the largest free cell around p, which has to be split for p.
+// from returns the level of the largest free cell around p. This cell has to be split to take p.
 func (m *mapper) from(p *pcell) int {
 	for p.parent != nil && p.parent.split == 0 && p.parent.inside != m.stamp {
 		p = p.parent
@@ -298,16 +297,16 @@ func (m *mapper) from(p *pcell) int {
 	return p.level
 }
 
-// safe reports whether enough cells remain for all virtual clusters if p is taken.
+// safe reports whether enough cells for all virtual clusters remain after p is taken.
 func (m *mapper) safe(p *pcell) bool {
 	from := m.from(p)
 	if m.claims == nil && m.free[from] > 0 && m.lowest(p.level) == from {
-		return true // the lowest free cell is always safe
+		return true // taking a cell of the lowest level with free cells is always safe
 	}
 	return m.feasible(p.level, from, m.claims)
 }
 
-// lowest returns the lowest level with a free cell that holds one of level.
+// lowest returns the lowest level, from the given level up, that has a free cell. It returns -1 if there is no such level.
 func (m *mapper) lowest(level int) int {
 	for ; level < len(m.free); level++ {
 		if m.free[level] > 0 {
@@ -317,7 +316,7 @@ func (m *mapper) lowest(level int) int {
 	return -1
 }
 
-// root maps a whole preassigned cell, and counts it as taken.
+// root maps the whole preassigned cell v to p, and counts p as taken.
 func (m *mapper) root(v *vcell, p *pcell) bool {
 	if !m.down(v, p) {
 		return false
@@ -340,8 +339,8 @@ func (m *mapper) root(v *vcell, p *pcell) bool {
 	return true
 }
 
-// upperRoot maps a preassigned cell above the node: where most of the wanted nodes are idle, then
-// where the least opportunistic work is.
+// upperRoot maps a preassigned cell above the node level. It prefers the cell with the most idle nodes among the wanted nodes, and then the cell with
+// the fewest opportunistic gangs.
 func (m *mapper) upperRoot(v *vcell) bool {
 	want := (v.need + m.leaves[m.node] - 1) / m.leaves[m.node]
 	for range 8 {
@@ -367,7 +366,8 @@ func (m *mapper) upperRoot(v *vcell) bool {
 	return false
 }
 
-// smallRoot maps a preassigned cell below the node: into a cell that is split already if possible, otherwise into a node.
+// smallRoot maps a preassigned cell below the node level. If possible, it takes a part of a node that is already split, and otherwise a part of a
+// free node.
 func (m *mapper) smallRoot(v *vcell) bool {
 	var best *pcell
 	least := noCost
@@ -400,8 +400,8 @@ func (m *mapper) smallRoot(v *vcell) bool {
 	return best != nil && m.root(v, best)
 }
 
-// pieces shows the cells of a level that can be taken from the free cell p: all of them if this mapping
-// has taken a part of p, and otherwise the best one.
+// pieces calls show with the cells of a level that can be taken from the free cell p. If this mapping has already taken a part of p, these are all
+// cells of that level, and otherwise only the best cell.
 func (m *mapper) pieces(p *pcell, level, need int, show func(*pcell)) {
 	switch {
 	case p.claim == m.stamp:

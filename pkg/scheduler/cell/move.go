@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// A gang that runs keeps the places of its pods. A pod that is created again gets the place of its slot again, unless it can't or
-// may not run there. Then only this slot moves, and the others keep their places.
+// A running gang keeps the places of its pods. A pod that is created again gets the place of its slot again, unless it can't or may not run there. In
+// this case only this slot moves, and the other slots keep their places.
 
-// move is the new place of one slot of a gang that runs.
+// move is the new place of one slot of a running gang.
 type move struct {
 	slot int
 	to   slot
 }
 
-// rejoin decides about a pod that joins a running gang.
+// rejoin decides the place of a pod that joins a running gang in slot i.
 func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision {
 	why := g.slots[i].unfit(suggested)
 	if why == "" {
@@ -37,7 +37,7 @@ func (s *Scheduler) rejoin(g *gang, i int, r *Request, suggested Nodes) Decision
 	return Decision{Result: Bind, Node: to.at.Node, Indices: to.at.Indices, Chain: at.Chain, Placement: &at, Slot: i}
 }
 
-// unfit explains why a pod can't run in a slot, "" if it can.
+// unfit explains why a pod can't run in the place of a slot. It returns "" if the pod can run there.
 func (sl *slot) unfit(suggested Nodes) string {
 	switch {
 	case sl.open():
@@ -61,7 +61,7 @@ func (s *Scheduler) applyMove(at *Placement) {
 	g, m := at.plan.gang, at.plan.move
 	at.plan = nil
 	s.charge(g, -1)
-	s.clearDoomed() // they were chosen for the slot's former place
+	s.clearDoomed() // the doomed cells were chosen for the slot's former place
 	s.vacate(g, m.slot)
 	pod := g.slots[m.slot].pod
 	g.slots[m.slot] = m.to
@@ -74,7 +74,7 @@ func (s *Scheduler) applyMove(at *Placement) {
 	s.changed()
 }
 
-// keepFormer updates the placement that a downgraded gang had with its guarantee to the place of a slot.
+// keepFormer updates the placement from before the gang's downgrade to the present place of slot i.
 func (g *gang) keepFormer(i int) {
 	if g.former == nil {
 		return
@@ -86,7 +86,7 @@ func (g *gang) keepFormer(i int) {
 	g.former = &former
 }
 
-// vacate releases the cells of a slot, occupy takes them.
+// vacate releases the cells of a slot. occupy takes them.
 func (s *Scheduler) vacate(g *gang, i int) {
 	sl := &g.slots[i]
 	for k, p := range sl.leaves {
@@ -109,10 +109,10 @@ func (s *Scheduler) occupy(g *gang, i int) {
 	}
 }
 
-// lift releases the cells of a slot during a search. The returned function undoes it.
+// lift releases the cells of a slot during a search. The returned function undoes that.
 func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	epoch := s.epoch
-	// Bad cells may be bound to other virtual cells while the slot's cells are free.
+	// Other virtual cells may be bound to bad cells while the slot's cells are free.
 	again := func() {
 		s.settleLater()
 		s.settle()
@@ -128,10 +128,10 @@ func (s *Scheduler) lift(g *gang, i int) (undo func()) {
 	}
 }
 
-// findMove searches for another place for a slot. The place has idle cells in the gang's own chain and, if the gang has its
-// guarantee, in its virtual cluster, as near as possible to its other pods. If it finds no place, the reason explains why.
+// findMove searches for another place for a slot. The new place consists of idle cells in the gang's own chain and, if the gang has its guarantee, in
+// its virtual cluster. It is as near as possible to the gang's other pods. If findMove finds no place, the reason explains why.
 //
-// It evicts no other gangs, because reservations only exist for gangs without running pods.
+// It doesn't evict other gangs, because only gangs without running pods can have reservations.
 func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot, string) {
 	if r.PinnedCell == "" && !g.chain.cpu && !g.chain.offers(r.LeafType) {
 		return nil, fmt.Sprintf("its gang is now in the chain %s, which has no %ss", g.chain.names[g.chain.top()], r.LeafType)
@@ -151,7 +151,7 @@ func (s *Scheduler) findMove(g *gang, i int, r *Request, suggested Nodes) (*slot
 	return to, ""
 }
 
-// forOne returns the request for the pod of one slot alone.
+// forOne returns a request for only the pod of slot i.
 func (g *gang) forOne(i int, r *Request) *Request {
 	set := g.slots[i].at.Set
 	if set < 0 || set >= len(g.sets) {
@@ -163,19 +163,19 @@ func (g *gang) forOne(i int, r *Request) *Request {
 	one.Root.Pods[0].Count = 1
 	for _, w := range r.Root.around(set) {
 		if l := g.chain.level(w.group.Within); l >= 0 && l < g.chain.node {
-			one.Root.Within = w.group.Within // the innermost comes last
+			one.Root.Within = w.group.Within // the innermost group comes last
 		}
 	}
 	return &one
 }
 
-// around is an enclosing group of a set that has to be in one cell, with its sets, from lo to hi.
+// around is a group around a set that has to be in one cell. Its sets have the indices from lo to hi.
 type around struct {
 	group  *Group
 	lo, hi int
 }
 
-// around lists the groups around a set that have to be in one cell, the outermost first.
+// around returns the groups around a set that have to be in one cell, beginning with the outermost group.
 func (g *Group) around(set int) []around {
 	var out []around
 	next := 0
@@ -195,7 +195,7 @@ func (g *Group) around(set int) []around {
 	return out
 }
 
-// limit returns the cell that must contain a slot because of the slot's groups, or nil if the slot may be anywhere.
+// limit returns the cell that must contain a slot because of the slot's groups. It returns nil if the slot may be anywhere.
 func (g *gang) limit(i int, r *Request) *pcell {
 	var out *pcell
 	for _, a := range r.Root.around(g.slots[i].at.Set) {
@@ -210,7 +210,8 @@ func (g *gang) limit(i int, r *Request) *pcell {
 	return out
 }
 
-// common returns the cell of a level that contains all slots of some sets, apart from one; nil if no cell does, or no such slots exist.
+// common returns the cell of a level that contains all slots of some sets, except the slot but. It returns nil if there is no such cell, or if there
+// are no such slots.
 func (g *gang) common(but, lo, hi, level int) *pcell {
 	var out *pcell
 	for i := range g.slots {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// only offers some nodes.
+// only returns a set of nodes.
 func only(nodes ...string) Nodes {
 	o := offered{}
 	for _, n := range nodes {
@@ -17,7 +17,7 @@ func only(nodes ...string) Nodes {
 	return o
 }
 
-// rackOf returns a configuration of racks of named nodes with two GPUs: r0n0, r0n1 and so on.
+// rackOf returns a configuration of racks with named nodes (r0n0, r0n1 and so on) that have two GPUs each.
 func rackOf(racks, nodes int, vcs ...VirtualCluster) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 2, true}, {"RACK", "NODE", nodes, false}}, VirtualClusters: vcs}
 	for r := range racks {
@@ -30,7 +30,7 @@ func rackOf(racks, nodes int, vcs ...VirtualCluster) Config {
 	return c
 }
 
-// comeBack schedules a pod that honours the nodes that it is offered, and accepts the place that it gets.
+// comeBack schedules a pod that may run only on the given nodes, and allocates the place that it gets.
 func comeBack(t *testing.T, s *Scheduler, pod PodID, r *Request, nodes Nodes) Decision {
 	t.Helper()
 	own := *r
@@ -60,10 +60,10 @@ func TestAPodThatComesBackGetsItsPlaceOrAnotherOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		config Config
 		gang   *Request
-		before func(t *testing.T, s *Scheduler) // the gang starts
-		after  func(t *testing.T, s *Scheduler) // its second pod has ended
+		before func(t *testing.T, s *Scheduler) // before the gang starts
+		after  func(t *testing.T, s *Scheduler) // after the gang's second pod has ended
 		nodes  Nodes
-		at     string // "" if it waits
+		at     string // "" if the pod waits
 		says   string
 	}{
 		"its place again where nothing is against it": {
@@ -148,7 +148,7 @@ func TestAPodThatComesBackGetsItsPlaceOrAnotherOne(t *testing.T) {
 	}
 }
 
-// within makes a gang that has to be in one cell of a type.
+// within returns a request for a gang that has to be in one cell of a type.
 func within(level string, r *Request) *Request {
 	r.Root.Within = level
 	return r

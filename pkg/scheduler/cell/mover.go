@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// mover searches for the place of one slot of a running gang. The cells that the slot had are free.
+// mover searches for a place for one slot of a running gang. The former cells of the slot are free during the search.
 type mover struct {
 	s       *Scheduler
 	gang    *gang
 	slot    int
-	request *Request // only for this pod
+	request *Request // the request for only this pod
 	target
 	offered Nodes
-	limit   *pcell // nil: anywhere
-	// crowded reports that there would be a place if other gangs were evicted.
+	limit   *pcell // nil means anywhere
+	// crowded means that there would be a place if other gangs were evicted.
 	crowded bool
 }
 
-// maxMoves bounds how many nodes are excluded because other gangs would have to be evicted there.
+// maxMoves is the maximum number of nodes that are excluded because other gangs would have to be evicted there.
 const maxMoves = 8
 
-// find tries the nodes of the gang's other pods, then the nodes beside them, and so on.
+// find tries first the nodes of the gang's other pods, then the nodes next to them, and so on.
 func (m *mover) find() *slot {
 	nodes := m.roomy()
 	tried := 0
@@ -38,7 +38,7 @@ func (m *mover) find() *slot {
 	return nil
 }
 
-// roomy lists the nodes that have enough idle leaves for the pod and where it may run.
+// roomy returns the nodes that have enough idle leaves for the pod and on which the pod may run.
 func (m *mover) roomy() []*pcell {
 	var out []*pcell
 	for i, c := range m.chain.cells[m.chain.node] {
@@ -54,7 +54,7 @@ func (m *mover) roomy() []*pcell {
 	return out
 }
 
-// withoutLower counts the leaves of a node that would be idle without the gangs that a new one of this priority could evict.
+// withoutLower counts the leaves of a node that would be idle without the gangs that a new gang with the gang's priority could evict.
 func (m *mover) withoutLower(c *pcell) int {
 	n := 0
 	for _, p := range m.chain.cells[0][c.lo:c.hi] {
@@ -66,7 +66,7 @@ func (m *mover) withoutLower(c *pcell) int {
 	return n
 }
 
-// touches reports whether one of two cells is inside the other.
+// touches reports whether one of two cells contains the other.
 func (p *pcell) touches(o *pcell) bool {
 	if p.level < o.level {
 		p, o = o, p
@@ -74,8 +74,7 @@ func (p *pcell) touches(o *pcell) bool {
 	return o.upTo(p.level) == p
 }
 
-// near returns the nodes that have a cell of a level in common with another pod of the gang; all if the level is
-// above the top.
+// near returns the nodes that share a cell of a level with another pod of the gang. If the level is above the top, it returns all nodes.
 func (m *mover) near(nodes []*pcell, level int) []*pcell {
 	if level > m.chain.top() {
 		return nodes
@@ -100,7 +99,7 @@ func (m *mover) near(nodes []*pcell, level int) []*pcell {
 	return out
 }
 
-// among searches for idle cells on some nodes.
+// among searches for idle cells on the given nodes.
 func (m *mover) among(nodes []*pcell) *slot {
 	defer m.confine()()
 	allowed := map[*pcell]bool{}
@@ -124,12 +123,12 @@ func (m *mover) among(nodes []*pcell) *slot {
 	return nil
 }
 
-// inLimit reports whether a place is within the limit. confine ensures that, unless the virtual cluster owns the limit in pieces.
+// inLimit reports whether a place is within the limit. confine already ensures that, unless the virtual cluster owns the limit in pieces.
 func (m *mover) inLimit(to *slot) bool {
 	return m.limit == nil || !slices.ContainsFunc(to.leaves, func(p *pcell) bool { return p.upTo(m.limit.level) != m.limit })
 }
 
-// on searches for a place on the allowed nodes, which may require evictions.
+// on searches for a place on the allowed nodes. The place may require evictions.
 func (m *mover) on(allowed map[*pcell]bool) *plan {
 	names := nodeNames{}
 	for c := range allowed {
@@ -145,8 +144,8 @@ type nodeNames map[string]bool
 // Has implements Nodes.
 func (n nodeNames) Has(name string) bool { return n[name] }
 
-// blockUnreachable removes virtual nodes from the search if they can't be bound to any allowed node. For nodes in a bound cell,
-// this is certain. For other nodes, it depends on their size.
+// blockUnreachable excludes virtual nodes from the search if they can't be bound to any allowed node. For nodes in a bound cell, that is certain. For
+// other nodes, it depends on their size.
 func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	if m.space == nil {
 		return nil
@@ -164,7 +163,7 @@ func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 			inside[up] = true
 		}
 		for level := 0; level < c.level && !c.taken(); level++ {
-			free[level] = true // a piece of it may be used
+			free[level] = true // a piece of the cell may be used
 		}
 	}
 	var out []int32
@@ -177,7 +176,7 @@ func (m *mover) blockUnreachable(allowed map[*pcell]bool) []int32 {
 	return out
 }
 
-// reaches reports whether a virtual node is bound to an allowed node, or could be.
+// reaches reports whether a virtual node is bound to an allowed node, or could be bound to one.
 func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []bool) bool {
 	v := m.space.leaves[n.lo]
 	for v.level < int(n.top) {
@@ -194,7 +193,7 @@ func (m *mover) reaches(n *viewNode, allowed, inside map[*pcell]bool, free []boo
 	return free[v.level]
 }
 
-// confine hides the leaves outside of a limit that is smaller than a node. The returned function shows them again.
+// confine hides the leaves outside the limit if the limit is smaller than a node. The returned function shows them again.
 func (m *mover) confine() (undo func()) {
 	if m.limit == nil || m.limit.level >= m.chain.node || m.space != nil && m.limit.bound == nil {
 		return func() {}

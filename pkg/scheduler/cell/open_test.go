@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// written holds the placement of a pod of a gang as its annotations would.
+// written holds the placement that the annotations of a pod contain.
 type written struct {
 	pod  PodID
 	at   *Placement
@@ -20,7 +20,7 @@ func writtenOf(s *Scheduler, pod PodID) written {
 	return written{pod, at.gang.placement.clone(), at.slot}
 }
 
-// rebuilt returns a scheduler that only knows the written placements.
+// rebuilt returns a scheduler that gets only the written placements.
 func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) *Scheduler {
 	t.Helper()
 	n := freshScheduler(t, s.config)
@@ -33,7 +33,7 @@ func rebuilt(t *testing.T, s *Scheduler, r map[PodID]*Request, list ...written) 
 	return n
 }
 
-// permutations calls f with all orders of a few things.
+// permutations calls f with the list in all possible orders.
 func permutations[T any](list []T, f func([]T)) {
 	if len(list) < 2 {
 		f(list)
@@ -88,7 +88,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	s.DeleteAllocated(pods[1])
 	comeBack(t, s, "moved", g, only("r1n0"))
 	comeBack(t, s, "guest", h, only("r0n1"))
-	s.DeleteAllocated("moved") // its knowledge is lost
+	s.DeleteAllocated("moved") // its annotations are lost
 	requests := map[PodID]*Request{pods[0]: g, "guest": h}
 	permutations([]written{stays, writtenOf(s, "guest")}, func(list []written) {
 		n := rebuilt(t, s, requests, list...)
@@ -99,7 +99,7 @@ func TestAnOldWordOnAPlaceYieldsToWhoRunsThere(t *testing.T) {
 	})
 }
 
-// alone returns a placement that only has the pod's own place.
+// alone returns a placement that contains only the pod's own place.
 func alone(w written) written { return written{w.pod, ownPlace(w.at, w.slot), w.slot} }
 
 func TestPodsThatKnowTheirOwnPlacesMakeTheirGang(t *testing.T) {

@@ -2,18 +2,18 @@ package cell
 
 import "slices"
 
-// oracle checks from the outside that the guaranteed gangs of all virtual clusters are in cells that their virtual
-// clusters own: virtual and physical cells match one to one on every level, preassigned cells don't overlap, and the
-// remaining cells are enough for the cells that are still owed.
+// oracle checks independently that the guaranteed gangs of all virtual clusters are in cells that their virtual clusters own. Virtual and physical
+// cells must match one to one on every level, preassigned cells must not overlap, and the remaining cells must be enough for the cells that virtual
+// clusters own but don't use.
 type oracle struct {
 	hw     *hardware
 	stamp  int
-	phys   []mark   // by virtual cell: its physical one
-	virt   []mark   // by physical cell: its virtual one
-	root   []mark   // by physical cell: the preassigned cell on it
-	inside []mark   // physical cells with a preassigned one below
-	usedBy []mark   // roots, by their first virtual id
-	images []hwCell // of preassigned cells
+	phys   []mark   // by virtual cell: its physical cell
+	virt   []mark   // by physical cell: its virtual cell
+	root   []mark   // by physical cell: the preassigned cell that is bound to it
+	inside []mark   // physical cells that contain a physical cell with a preassigned cell
+	usedBy []mark   // the roots that are in use, by the root's first virtual id
+	images []hwCell // the physical cells of the preassigned cells
 }
 
 type mark struct{ stamp, value int }
@@ -22,7 +22,7 @@ func newOracle(hw *hardware) oracle {
 	return oracle{hw: hw, phys: make([]mark, hw.vcells), virt: make([]mark, hw.cells), root: make([]mark, hw.cells), inside: make([]mark, hw.cells), usedBy: make([]mark, hw.vcells)}
 }
 
-// pair joins two cells; false if one of them has another partner.
+// pair records that two cells belong together. It returns false if one of them already belongs to another cell.
 func pair(marks []mark, stamp, i, value int) bool {
 	if m := &marks[i]; m.stamp != stamp {
 		*m = mark{stamp, value}
@@ -31,7 +31,7 @@ func pair(marks []mark, stamp, i, value int) bool {
 	return marks[i].value == value
 }
 
-// verify is run after every step.
+// verify checks the state after every step.
 func (w *world) verify() {
 	n := 0
 	for _, g := range w.gangs {
@@ -84,7 +84,7 @@ func samePlace(a, b []PodPlacement) bool {
 	return slices.EqualFunc(a, b, func(x, y PodPlacement) bool { return x.Node == y.Node && slices.Equal(x.Indices, y.Indices) })
 }
 
-// ownership checks the cells of all guaranteed gangs.
+// ownership checks that all guaranteed gangs are in cells that their virtual clusters own.
 func (w *world) ownership() {
 	o := &w.oracle
 	o.stamp++
@@ -153,7 +153,7 @@ func (w *world) owns(g *wgang, leaf *hwLeaf, address, preassigned string) {
 	}
 }
 
-// disjoint: no preassigned cell is inside another.
+// disjoint checks that no preassigned cell is inside another preassigned cell.
 func (w *world) disjoint() {
 	o := &w.oracle
 	for _, p := range o.images {
@@ -167,7 +167,7 @@ func (w *world) disjoint() {
 	}
 }
 
-// enough: the free cells, split as needed from the top, are enough for the preassigned cells without a place.
+// enough checks that the free cells, split from the top as necessary, are enough for the preassigned cells without a physical cell.
 func (w *world) enough() {
 	o := &w.oracle
 	for _, ch := range w.hw.chains {
@@ -198,7 +198,7 @@ func (w *world) enough() {
 	}
 }
 
-// count adds the largest free cells.
+// count counts the largest free cells in p by level.
 func (o *oracle) count(p hwCell, free []int) {
 	if o.root[p.id()].stamp == o.stamp {
 		return
@@ -213,7 +213,7 @@ func (o *oracle) count(p hwCell, free []int) {
 	}
 }
 
-// guaranteed reports whether the annotations claim cells of the virtual cluster.
+// guaranteed reports whether the placement claims cells of the virtual cluster.
 func (p *Placement) guaranteed() bool {
 	for i := range p.Pods {
 		for _, t := range p.Pods[i].Preassigned {
@@ -225,7 +225,7 @@ func (p *Placement) guaranteed() bool {
 	return false
 }
 
-// present reports whether a device of the gang is still in the configuration.
+// present reports whether the configuration still contains a device of the gang.
 func (w *world) present(g *wgang) bool {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// packer searches all ways to pack a gang into idle cells: a slow and simple second opinion.
+// packer searches all ways to pack a gang into idle cells. It is a slow and simple check of the scheduler's result.
 type packer struct {
 	ch     *hwChain
 	roots  []*box
 	ops    []packOp
-	failed map[string]bool // states without a packing
+	failed map[string]bool // states for which no packing exists
 	budget int
 }
 
@@ -22,12 +22,12 @@ type box struct {
 	level int
 	kids  []*box
 	used  bool
-	marks string // the scopes that it is, by their number
+	marks string // the numbers of the scopes that it is in use for
 }
 
-// packOp is one step: enter a cell of a level, take a free cell of a level in it, leave it.
+// packOp is one step: enter a cell of a level, take a free cell of a level inside it, or leave it.
 type packOp struct {
-	kind  rune // 'e', 't', 'l'
+	kind  rune // 'e' enters, 't' takes, 'l' leaves
 	level int
 }
 
@@ -41,7 +41,7 @@ func newBox(ch *hwChain, level int) *box {
 	return b
 }
 
-// sign is equal for cells that differ only in the order of their children.
+// sign writes a text that is equal for cells that differ only in the order of their children.
 func (b *box) sign(out *strings.Builder) {
 	out.WriteString(b.marks)
 	switch {
@@ -74,7 +74,7 @@ func (b *box) free() bool {
 	return !b.used && !slices.ContainsFunc(b.kids, func(k *box) bool { return !k.free() })
 }
 
-// program flattens a gang. It returns false if the chain doesn't have one of its cell types.
+// program turns a gang into operations. It returns false if the chain doesn't have one of the gang's cell types.
 func (p *packer) program(g *Group) bool {
 	if g.Within != "" {
 		level := p.ch.level(g.Within)
@@ -110,7 +110,8 @@ func (p *packer) program(g *Group) bool {
 	return true
 }
 
-// fits continues with an operation. A cell below the wanted level is entered if it is a root, or the scope itself.
+// fits reports whether the operations from index at on can succeed. It enters a cell below the wanted level only if the cell is a root, or the scope
+// itself.
 func (p *packer) fits(at int, scopes []*box) bool {
 	if at == len(p.ops) {
 		return true
@@ -164,7 +165,7 @@ func (p *packer) fits(at int, scopes []*box) bool {
 	return ok
 }
 
-// each tries the cells of a level in a scope, of equal siblings one.
+// each calls try with the cells of a level in a scope. Of equal siblings, it tries only one.
 func (p *packer) each(cells []*box, level int, orLower bool, try func(*box) bool) bool {
 	seen := map[string]bool{}
 	for _, b := range cells {
@@ -187,7 +188,7 @@ func (p *packer) each(cells []*box, level int, orLower bool, try func(*box) bool
 	return false
 }
 
-// packs reports whether the request fits into the idle cells that it may use; unsure if the search took too long.
+// packs reports whether the request fits into the idle cells that it may use. unsure means that the search took too long.
 func (w *world) packs(r *Request) (fits, unsure bool) {
 	for _, ch := range w.hw.chains {
 		if r.LeafType != "" && r.PinnedCell == "" && ch.names[0] != r.LeafType {
@@ -244,7 +245,7 @@ func TestTheIdleClusterTakesEveryGangThatCanBePacked(t *testing.T) {
 			case d.Result != Refuse:
 				t.Fatalf("seed %d: the idle cluster answers %s: %s\n%v\n%+v", seed, d.Result, d.Reason, r, conf)
 			case fits && len(r.Root.Children) > 0:
-				tally["nested groups missed"]++ // a child's place isn't looked for again when a later one finds no place
+				tally["nested groups missed"]++ // the search doesn't change the place of a child if a later child finds no place
 			case fits:
 				if tally["missed"]++; tally["missed"] <= envNumber("PAICTL_CELL_FINDS", 1) {
 					t.Errorf("seed %d: there is a packing for %v, and it is refused: %s\ntypes %+v\nphysical %d %+v\nvirtual clusters %+v", seed, r, d.Reason, conf.Types, len(conf.Physical), conf.Physical[0], conf.VirtualClusters)

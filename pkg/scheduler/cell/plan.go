@@ -2,17 +2,17 @@ package cell
 
 import "slices"
 
-// plan is a placement that was found and is not yet in force.
+// plan is a placement that was found but isn't applied yet.
 type plan struct {
 	epoch   uint64
 	gang    *gang
-	demoted []*gang // lose their guarantee for it
-	cancels []*gang // lose their reservations to it
-	victims []*gang // must be evicted first
-	move    *move   // of a gang that runs; nil for a new gang
+	demoted []*gang // gangs that lose their guarantee because of it
+	cancels []*gang // gangs that lose their reservations because of it
+	victims []*gang // gangs that must be evicted first
+	move    *move   // for a running gang; nil for a new gang
 }
 
-// newGang makes the gang for spots in a view; a physical one has its leaves at once.
+// newGang returns a new gang for the spots in the target's view. If the view is physical, the gang gets its leaves at once.
 func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 	g := &gang{key: gangKey{r.VirtualCluster, r.Gang}, request: r, sets: r.Sets(), priority: r.Priority, space: t.space, chain: t.chain, order: s.order + 1}
 	g.slots = make([]slot, len(spots))
@@ -49,7 +49,7 @@ func (s *Scheduler) newGang(t target, r *Request, spots []spot) *gang {
 	return g
 }
 
-// finish completes a mapped gang: addresses in order of devices, victims, the written placement.
+// finish completes a mapped gang, and returns its plan. It sets the addresses in order of devices, the victims, and the written placement.
 func (s *Scheduler) finish(g *gang, demoted []*gang) *plan {
 	p := &plan{epoch: s.epoch, gang: g, demoted: demoted}
 	s.stamp++
@@ -90,7 +90,7 @@ func (g *gang) leafCount() int {
 	return n
 }
 
-// sortByDevice orders the physical leaves by device, and moves the virtual leaves along with them.
+// sortByDevice sorts the physical leaves by device, and moves the virtual leaves along with them.
 func (sl *slot) sortByDevice() {
 	for i := 1; i < len(sl.leaves); i++ {
 		for k := i; k > 0 && sl.leaves[k].device < sl.leaves[k-1].device; k-- {

@@ -6,32 +6,30 @@ import (
 	"strings"
 )
 
-// Policy defines how gangs of a virtual cluster compete with other gangs: when they yield, and when they preempt
-// (docs/adr/0023).
+// Policy defines how the gangs of a virtual cluster compete with other gangs: when they yield, and when they preempt. See docs/adr/0023.
 type Policy struct {
-	// Name is the name in the configuration, About a line for people.
+	// Name is the name in the configuration. About is a description on one line for users.
 	Name, About string
-	// spareFrom is the minimum number of leaves of a chain that has idle nodes to spare for this policy: it prefers splitting
-	// them to evicting gangs.
+	// spareFrom is the minimum number of leaves of a chain in which this policy prefers splitting idle nodes to evicting gangs.
 	spareFrom int
-	// An opportunistic gang is held back in chains of holdFrom leaves or more: up to holdMost thousandths of the leaves stay
-	// idle for guaranteed gangs. If holdFrom is 0, gangs are never held back.
+	// holdFrom is the minimum number of leaves of a chain in which opportunistic gangs are held back. Up to holdMost thousandths of the leaves then
+	// stay idle for guaranteed gangs. If holdFrom is 0, gangs are never held back.
 	holdFrom, holdMost int
-	// byNumber makes a guaranteed gang evict as few opportunistic gangs as possible, regardless of their size.
+	// byNumber makes guaranteed gangs evict as few opportunistic gangs as possible, regardless of their size.
 	byNumber bool
 }
 
 // DefaultPolicy is the policy of a virtual cluster that doesn't name a policy.
 const DefaultPolicy = "balanced"
 
-// Policies holds all policies, the default first.
+// Policies contains all policies, beginning with the default policy.
 var Policies = []Policy{
 	{Name: DefaultPolicy, About: "short waits for all; keeps up to 2 % of the GPUs idle after preemptions, with 4,096 or more of one type", spareFrom: 1024, holdFrom: 4096, holdMost: 20},
 	{Name: "fewer-kills", About: "fewer opportunistic jobs are preempted, but they wait longer; keeps up to 6 % idle, with 256 or more GPUs of one type", spareFrom: 256, holdFrom: 256, holdMost: 60, byNumber: true},
 	{Name: "start-now", About: "opportunistic jobs start whenever there is room, but are preempted more often", spareFrom: 1024},
 }
 
-// PolicyNames returns the names of all policies, the default first.
+// PolicyNames returns the names of all policies, beginning with the default policy.
 func PolicyNames() []string {
 	names := make([]string, len(Policies))
 	for i := range Policies {
@@ -40,7 +38,7 @@ func PolicyNames() []string {
 	return names
 }
 
-// PolicyCompletions returns the names of all policies with a line about each, for the completion of shells.
+// PolicyCompletions returns the names of all policies with a description of each, for shell completion.
 func PolicyCompletions() []string {
 	lines := make([]string, len(Policies))
 	for i := range Policies {
@@ -49,7 +47,7 @@ func PolicyCompletions() []string {
 	return lines
 }
 
-// PolicyName returns the name of a configuration's policy: "" is the default.
+// PolicyName returns the name of a policy in a configuration. For "", it returns the name of the default policy.
 func PolicyName(name string) string { return cmp.Or(name, DefaultPolicy) }
 
 // policyIndex returns the index of a policy in Policies, or -1 if no policy has the name.
@@ -63,31 +61,31 @@ func (v *validator) checkPolicy(name string, path []any) {
 	}
 }
 
-// spares reports whether it is better to split idle nodes than to evict gangs: opportunistic gangs avoid nodes that virtual clusters
-// use, and guaranteed gangs avoid nodes with opportunistic work. If it returns false, the idle nodes are kept for gangs of several
-// nodes.
+// spares reports whether it is better to split idle nodes than to evict gangs. Opportunistic gangs then avoid nodes that virtual clusters use, and
+// guaranteed gangs avoid nodes with opportunistic gangs. If spares returns false, the idle nodes are kept for gangs of several nodes.
 func (ch *chain) spares(p *Policy) bool { return len(ch.cells[0]) >= p.spareFrom }
 
-// Holding back. If opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to evict some of them, and they
-// start again only to be evicted again. Therefore a chain remembers, for each policy, how much was preempted recently, and lets
-// opportunistic gangs split idle nodes only as long as about that much remains unsplit. The idle leaves beside other gangs, or in
-// cells that a virtual cluster holds, are free for gangs that fit on one node.
+// Holding back: if opportunistic gangs fill the last idle node, every guaranteed gang that arrives has to evict some of them, and they start again
+// only to be evicted again. Therefore a chain records, for each policy, how many leaves were preempted recently. It lets opportunistic gangs split
+// idle nodes only as long as about that number of leaves remains on idle nodes. Gangs that fit on one node may still use the idle leaves beside other
+// gangs, or in cells that a virtual cluster holds.
 //
-// This record fades with each guaranteed gang that starts without preempting and with each opportunistic gang that is held back. So
-// a gang waits only as long as guaranteed gangs continue to preempt. A restart clears the record.
+// This record fades with each guaranteed gang that starts without preempting, and with each opportunistic gang that is held back. So a gang waits
+// only as long as guaranteed gangs continue to preempt. A restart clears the record.
 
-// pressure is the number of leaves preempted lately, in thousandths, by index of Policies. Only the values of policies that
-// hold back in a chain of this size are larger than 0.
+// pressure is the number of leaves that were preempted lately, in thousandths, by index in Policies. It is larger than 0 only for policies that hold
+// gangs back in a chain of this size.
 type pressure []int
 
 const (
-	// How quickly the record fades, in thousandths.
+	// fadeByStart and fadeByAttempt are the fractions by which the record fades, in thousandths.
 	fadeByStart   = 1
 	fadeByAttempt = 2
 	milli         = 1000
 )
 
-// holdsBack keeps an opportunistic gang out of idle nodes that guaranteed gangs need soon.
+// holdsBack reports whether an opportunistic gang must not use the idle nodes in these spots because guaranteed gangs need them soon. If so, the
+// record fades.
 func (s *Scheduler) holdsBack(ch *chain, policy int, spots []spot) bool {
 	if !s.wanted(ch, policy, spots) {
 		return false
@@ -96,7 +94,7 @@ func (s *Scheduler) holdsBack(ch *chain, policy int, spots []spot) bool {
 	return true
 }
 
-// wanted reports whether an opportunistic gang in these spots would break idle nodes that are held back.
+// wanted reports whether an opportunistic gang in these spots would split idle nodes that are held back.
 func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
 	if ch.pressure[policy] == 0 {
 		return false
@@ -112,7 +110,7 @@ func (s *Scheduler) wanted(ch *chain, policy int, spots []spot) bool {
 	return broken > 0 && (ch.clean-broken)*ch.leaves[ch.node] < ch.pressure[policy]/milli
 }
 
-// blockClean removes the idle nodes from the search, and returns the nodes that weren't blocked before.
+// blockClean excludes the idle nodes from the search. It returns the nodes that weren't excluded before.
 func (ch *chain) blockClean() []int32 {
 	var out []int32
 	for i, n := range ch.cells[ch.node] {
@@ -126,7 +124,7 @@ func (ch *chain) blockClean() []int32 {
 
 func (p pressure) fade(policy, part int) { p[policy] -= min(p[policy], p[policy]*part/milli+1) }
 
-// preempted records that a guaranteed gang has started at the cost of n opportunistic leaves.
+// preempted records that a guaranteed gang has started and that opportunistic gangs have lost n leaves to it.
 func (ch *chain) preempted(n int) {
 	leaves := len(ch.cells[0])
 	for i := range Policies {

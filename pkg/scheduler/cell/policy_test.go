@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// policies returns a cluster of nodes with 8 GPUs each: owner has all but two, and patient and eager have one each.
+// policies returns a configuration of nodes with 8 GPUs each. The virtual cluster owner owns all nodes except two, and patient and eager own one
+// each.
 func policies(nodes int) Config {
 	c := Config{Types: []Type{{"NODE", "GPU", 8, true}}, VirtualClusters: []VirtualCluster{
 		{Name: "owner", Cells: []Virtual{{"NODE", nodes - 2}}},
@@ -21,7 +22,7 @@ func policies(nodes int) Config {
 	return c
 }
 
-// preempt runs a guaranteed gang of owner that needs others to go, and returns those.
+// preempt runs a guaranteed gang of owner that needs others to end, and returns its victims.
 func preempt(t *testing.T, s *Scheduler, r *Request) []Victim {
 	t.Helper()
 	d := s.Schedule(PodID(r.Gang+"a"), r, Preempting, nil)
@@ -40,7 +41,7 @@ func TestOnlyThePoliciesThatHoldBackDo(t *testing.T) {
 	}
 	victims := preempt(t, s, flatGang("owner", "guaranteed", 0, 2, 8))
 	require.Len(t, victims, 2)
-	for i := range 32 { // one more node becomes idle
+	for i := range 32 { // another node becomes idle
 		if _, ok := s.DeleteAllocated(PodID(fmt.Sprintf("o%da", i))); ok {
 			break
 		}
@@ -80,7 +81,7 @@ func TestPoliciesWeighVictims(t *testing.T) {
 			c.VirtualClusters[0].Policy = policy
 			s := freshScheduler(t, c)
 			mustRun(t, s, flatGang("eager", "single", Opportunistic, 1, 8))
-			mustRun(t, s, flatGang("eager", "wide", Opportunistic, 7, 8)) // the younger one
+			mustRun(t, s, flatGang("eager", "wide", Opportunistic, 7, 8)) // this gang is younger
 			victims := preempt(t, s, flatGang("owner", "guaranteed", 0, 1, 8))
 			assert.Equal(t, want, victims[0].Gang)
 		})

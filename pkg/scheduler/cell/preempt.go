@@ -2,18 +2,18 @@ package cell
 
 import "slices"
 
-// preemption is one search for gangs of lower priority inside a virtual cluster whose cells a
-// guaranteed gang may take: as few as possible, and of equal numbers the youngest.
+// preemption is one search inside a virtual cluster for gangs of lower priority whose cells a guaranteed gang may take. It chooses as few gangs as
+// possible, and among equal numbers the youngest gangs.
 type preemption struct {
 	killing
 	*space
 	*shape
 	priority int
-	lazy     bool    // only gangs that accept a downgrade
-	clock    *uint64 // the last stamp
+	lazy     bool    // whether to consider only gangs that accept a downgrade
+	clock    *uint64 // the stamp that was used last
 }
 
-// tryPreempt searches for a place that takes cells of lower priorities in the same virtual cluster.
+// tryPreempt searches for a place by taking cells of gangs with lower priorities in the same virtual cluster.
 func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	sp := t.space
 	lower := 0
@@ -30,7 +30,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		if best == nil && spots != nil {
 			more := sp.blockUnbound(spots, i)
 			if len(more) == 0 {
-				return nil // the result would be the same again
+				return nil // the next try would have the same result
 			}
 			blocked = append(blocked, more...)
 			continue
@@ -38,7 +38,7 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 		if best == nil || len(best.victims) == 0 || !sp.hasLazy(r.Priority) {
 			return best
 		}
-		// Downgrading gangs that accept it can be enough, and then fewer gangs have to be evicted.
+		// If some gangs accept a downgrade, taking only their cells may be enough, and fewer gangs have to be evicted.
 		if p, _ := s.preemptSome(t, r, suggested, true); p != nil && len(p.victims) < len(best.victims) {
 			return p
 		}
@@ -47,9 +47,9 @@ func (s *Scheduler) tryPreempt(t target, r *Request, suggested Nodes) *plan {
 	return nil
 }
 
-// blockUnbound removes unbound virtual nodes from the search: using them evicts no gangs, and if there is no hardware for them, they
-// hide the nodes that have hardware. The first try blocks one chosen node. The next tries block half of the chosen nodes, since
-// other nodes may have hardware by then. The last tries block all unbound nodes.
+// blockUnbound excludes unbound virtual nodes from the search. Using such nodes evicts no gangs, so the search prefers them, even if there is no
+// hardware for them. The first try excludes one of the chosen nodes. The next tries exclude half of the chosen nodes, because there may be hardware
+// for other nodes by then. The last tries exclude all unbound nodes.
 func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	var chosen []int32
 	add := func(node int32) {
@@ -83,7 +83,8 @@ func (sp *space) blockUnbound(spots []spot, try int) (out []int32) {
 	return out
 }
 
-// preemptSome chooses among all gangs of lower priority, or, if lazy, among the gangs that accept a downgrade. spots are the chosen places.
+// preemptSome takes the cells of gangs with lower priorities. If lazy is set, it takes only the cells of gangs that accept a downgrade. spots are the
+// chosen places.
 func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool) (best *plan, spots []spot) {
 	s.stamp++
 	p := &preemption{killing{stamp: s.stamp}, t.space, t.shape, r.Priority, lazy, &s.stamp}
@@ -94,8 +95,8 @@ func (s *Scheduler) preemptSome(t target, r *Request, suggested Nodes, lazy bool
 	return s.preemptFor(t, s.newGang(t, r, spots), suggested), spots
 }
 
-// preemptFor maps a gang whose virtual leaves are partly in use. Owners that accept it are
-// downgraded first, so that the virtual cells can be mapped elsewhere.
+// preemptFor maps a gang whose virtual leaves are partly in use. It first downgrades the owners that accept a downgrade, so that the virtual cells
+// can be mapped to other physical cells.
 func (s *Scheduler) preemptFor(t target, g *gang, suggested Nodes) *plan {
 	epoch := s.epoch
 	var demoted []*gang
@@ -122,7 +123,7 @@ func (s *Scheduler) preemptFor(t target, g *gang, suggested Nodes) *plan {
 	return p
 }
 
-// choose picks the gangs to preempt and the leaves for the shape.
+// choose returns spots for the shape, and marks the gangs to preempt.
 func (p *preemption) choose() ([]spot, bool) {
 	if p.root.flat() {
 		if p.fewestGangs() {
@@ -134,7 +135,7 @@ func (p *preemption) choose() ([]spot, bool) {
 	return p.removeUntilFits()
 }
 
-// placeWithout places the shape as if gangs didn't exist.
+// placeWithout places the shape as if the given gangs didn't exist.
 func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	freed := make([]*vcell, 0, len(gangs))
 	for _, g := range gangs {
@@ -152,7 +153,7 @@ func (p *preemption) placeWithout(gangs []*gang) ([]spot, bool) {
 	return spots, ok
 }
 
-// fewestGangs marks the gangs whose eviction makes room for equal or unequal pods in a flat request.
+// fewestGangs marks the gangs whose eviction makes room for a request without groups. It reports whether it found such gangs.
 func (p *preemption) fewestGangs() bool {
 	if p.total <= p.view.leaves[p.view.node] && p.onNode() {
 		return true
@@ -168,7 +169,8 @@ func (p *preemption) fewestGangs() bool {
 	return p.inScope(p.view.all())
 }
 
-// onNode chooses the node, and the cell in it, where the fewest gangs must be evicted for all pods.
+// onNode marks the gangs that must be evicted so that all pods fit on one node. It chooses the node, and the cell in this node, for which the fewest
+// gangs must be evicted.
 func (p *preemption) onNode() bool {
 	best, least := (*victims)(nil), noCost
 	for i := range p.view.nodes {
@@ -204,7 +206,7 @@ func (p *preemption) onNode() bool {
 	return true
 }
 
-// inUpper chooses the cell above the node where the fewest gangs must be evicted.
+// inUpper does the same for a cell of a level above the node.
 func (p *preemption) inUpper(level int) bool {
 	var best []*gang
 	least := noCost
@@ -225,7 +227,7 @@ func (p *preemption) inUpper(level int) bool {
 	return true
 }
 
-// trial returns a copy of the search without the marked gangs.
+// trial returns a copy of the search in which no gangs are marked.
 func (p *preemption) trial() *preemption {
 	*p.clock++
 	return &preemption{killing{stamp: *p.clock}, p.space, p.shape, p.priority, p.lazy, p.clock}
@@ -240,7 +242,8 @@ func (p *preemption) markAll(gangs []*gang) {
 	}
 }
 
-// costOf returns a number that orders sets of victims: few before many, low priorities before high ones, young before old.
+// costOf returns a number that orders sets of victims: fewer gangs before more gangs, lower priorities before higher ones, and younger gangs before
+// older ones.
 func costOf(gangs []*gang) uint64 {
 	oldest, highest := uint64(1<<32-1), 0
 	for _, g := range gangs {
@@ -250,10 +253,10 @@ func costOf(gangs []*gang) uint64 {
 	return uint64(len(gangs))<<42 | uint64(highest)<<32 | (1<<32 - 1 - oldest)
 }
 
-// inScope places the pods one by one on the node where the fewest additional gangs must be evicted, or on the first of
-// equal nodes. The cost of a node changes only if a pod is placed there, or a gang is marked that has leaves there.
+// inScope places the pods one by one on the node on which the fewest additional gangs must be evicted, or on the first of equal nodes. The cost of a
+// node changes only when a pod is placed on it, or when a gang with leaves on it is marked.
 func (p *preemption) inScope(sc scope) bool {
-	seated := make([]int, sc.hi-sc.lo) // leaves by node
+	seated := make([]int, sc.hi-sc.lo) // number of leaves by node
 	var costs cheapest
 	n := 0
 	for _, set := range p.root.sets {
@@ -284,7 +287,7 @@ func (p *preemption) inScope(sc scope) bool {
 	return true
 }
 
-// costOn returns the cost of need leaves of a node, or noCost if the node can't have them.
+// costOn returns the cost of need leaves on a node, or noCost if the node doesn't have enough leaves that may be taken.
 func (p *preemption) costOn(node int32, need int) uint64 {
 	v, ok := p.onWholeNode(node, need)
 	if !ok {
@@ -302,7 +305,7 @@ func (p *preemption) onWholeNode(node int32, need int) (victims, bool) {
 	return p.victims(p.leaves[n.lo:n.lo+int32(size)], need)
 }
 
-// eachNode calls f for each node where a gang has leaves of the space, for some more than once.
+// eachNode calls f for each node on which a gang has leaves of the space. It may call f more than once for a node.
 func (p *preemption) eachNode(g *gang, f func(int32)) {
 	last := int32(-1)
 	for i := range g.slots {
@@ -315,8 +318,8 @@ func (p *preemption) eachNode(g *gang, f func(int32)) {
 	}
 }
 
-// cheapest finds the first of the nodes with the least cost, while costs change. It is a tree of minimums: the costs of
-// the nodes are its last half.
+// cheapest finds the first of the nodes with the lowest cost while the costs change. It is a tree of minimums, whose second half contains the costs
+// of the nodes.
 type cheapest struct {
 	lo   int32
 	size int
@@ -364,7 +367,7 @@ func (c *cheapest) first() (int32, uint64) {
 	return c.lo + int32(i-c.size), c.min[1]
 }
 
-// victims are the gangs to evict for one cell.
+// victims are the gangs that must be evicted for one cell.
 type victims struct {
 	gangs [16]*gang
 	n     int
@@ -377,8 +380,8 @@ func (v *victims) cost() uint64 {
 	return costOf(v.gangs[:v.n])
 }
 
-// victims chooses the gangs to evict for need of the leaves: the gangs with the most leaves first, and if they have
-// equally many, the youngest gang. Leaves that are free or belong to marked gangs count as free.
+// victims chooses the gangs that must be evicted for need of the leaves. Gangs with more leaves come first, and among equal gangs the youngest.
+// Leaves that are free or belong to marked gangs count as free.
 func (p *preemption) victims(leaves []*vcell, need int) (victims, bool) {
 	var store [16]share
 	parts := store[:0]
@@ -414,14 +417,14 @@ next:
 	return out, ok && fit
 }
 
-// removeUntilFits evicts the youngest gangs of the lowest priorities until the shape fits, and then keeps those whose
-// eviction wasn't needed. It finds a place whenever evicting all of them makes one.
+// removeUntilFits takes the youngest gangs of the lowest priorities until the shape fits. It then leaves out the gangs whose eviction isn't
+// necessary. It finds a place if evicting all gangs with lower priorities makes room.
 func (p *preemption) removeUntilFits() ([]spot, bool) {
 	all := p.lowerGangs()
 	if _, ok := p.placeWithout(all); !ok {
 		return nil, false
 	}
-	// The smallest number of gangs from the front that is enough, by halving.
+	// A binary search finds the smallest number of gangs from the front that is enough.
 	lo, hi := 0, len(all)
 	for lo < hi {
 		mid := (lo + hi) / 2
@@ -441,10 +444,10 @@ func (p *preemption) removeUntilFits() ([]spot, bool) {
 	return p.placeWithout(chosen)
 }
 
-// maxSpared limits the search for gangs that needn't be evicted.
+// maxSpared limits the number of gangs for which removeUntilFits checks whether their eviction is necessary.
 const maxSpared = 32
 
-// lowerGangs lists the gangs of the space that may be preempted, by priority, the youngest first.
+// lowerGangs returns the gangs of the space that may be preempted, by priority, and the youngest first within a priority.
 func (p *preemption) lowerGangs() []*gang {
 	*p.clock++
 	p.stamp = *p.clock

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkLargePreemption requests a part of a cluster, or all of it, that gangs of lower priority fill: one
-// decision, which finds the gangs to preempt. "almost" requests half of it and one node more, and on every other node a GPU
-// is held by a gang of higher priority.
+// BenchmarkLargePreemption requests a part or all of a cluster that gangs of lower priority fill. It measures one decision, which finds the gangs to
+// preempt. "almost" requests one node more than half of the cluster, while a gang with a higher priority holds a GPU on every other node.
 func BenchmarkLargePreemption(b *testing.B) {
 	for _, racks := range []int{4, 32, 128, 512} {
 		nodes := racks * 16

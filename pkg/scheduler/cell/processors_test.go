@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mixed returns two machines of two GPUs and two of four CPU cells; A owns one of each, B only GPUs.
+// mixed returns a scheduler for two machines with two GPUs each and two machines with four CPU cells each. A owns one machine of each kind, and B
+// owns only GPUs.
 func mixed(t *testing.T) *Scheduler {
 	t.Helper()
 	s, err := New(Config{
@@ -100,7 +101,7 @@ func TestWhyCountsCPUCells(t *testing.T) {
 	assert.Equal(t, &Smaller{Pods: 1, CPUCellsPerPod: 1}, e.Smaller)
 }
 
-// A machine that is given GPUs, or loses them, is in another chain after the change.
+// If GPUs are added to a machine or removed from it, the machine is in another chain after the change.
 func TestGangsOnCPUCellsOutliveARestartAndAReconfiguration(t *testing.T) {
 	s := mixed(t)
 	d := put(t, s, ask("A", "cpu", "CPU", 0, 1, 3), "1")

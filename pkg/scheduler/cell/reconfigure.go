@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Reconfigure makes a scheduler for another configuration with the same gangs and bad hardware, and
-// reports the gangs that lose their guarantee. Reservations are dropped; they are made again when their pods are scheduled again. s itself
-// is not changed, so that this is also the dry run.
+// Reconfigure returns a scheduler for another configuration with the same gangs and bad hardware, and the gangs that lose or regain their guarantee.
+// It drops reservations, which are made again when their pods are scheduled again. It doesn't change s, so it is also the dry run.
 func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	n, err := New(c)
 	if err != nil {
@@ -20,8 +19,8 @@ func (s *Scheduler) Reconfigure(c Config) (*Scheduler, []Downgrade, error) {
 	return n, changes, nil
 }
 
-// CarryOver gives a new scheduler, which has no state yet, the gangs and the bad hardware of s, as Reconfigure
-// does. Making the new one takes longest, and doesn't use s.
+// CarryOver gives the gangs and the bad hardware of s to a new scheduler without gangs, as Reconfigure does. Creating the new scheduler takes most of
+// the time, and doesn't use s.
 func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	for _, name := range s.names {
 		old := s.machines[name]
@@ -36,7 +35,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 			gangs = append(gangs, g)
 		}
 	}
-	// Those that lost their guarantee come last: they may have the cells that the others leave.
+	// Gangs without a guarantee come last, because they may get the cells that the other gangs leave.
 	slices.SortFunc(gangs, func(a, b *gang) int {
 		if x, y := a.former != nil, b.former != nil; x != y {
 			if y {
@@ -58,7 +57,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	var out []Downgrade
 	told := map[gangKey]bool{}
 	for _, d := range changes {
-		// A later gang may have changed it again, and its pods were added one by one: only the final state counts.
+		// A later gang may have changed the guarantee again, and the pods of the gang were added one by one, so only the final state counts.
 		key := gangKey{d.VC, d.Gang}
 		before, after := s.gangs[key], n.gangs[key]
 		if before.opportunistic() != after.opportunistic() && !told[key] {
@@ -70,7 +69,7 @@ func (s *Scheduler) CarryOver(n *Scheduler) ([]Downgrade, error) {
 	return out, nil
 }
 
-// carryOver places a gang of another scheduler where it runs, with its guarantee if it can have it (again).
+// carryOver places a gang of another scheduler in the place where it runs. The gang keeps or regains its guarantee if possible.
 func (s *Scheduler) carryOver(g *gang) ([]Downgrade, error) {
 	at := *g.placement
 	if g.former != nil {

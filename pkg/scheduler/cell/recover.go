@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// claimVirtual finds the virtual cells of a gang that is already running. If they no longer exist
-// or aren't free, the gang continues without its guarantee, and the reason explains why.
+// claimVirtual finds the virtual cells of a running gang. If these cells no longer exist or aren't free, the gang continues without its guarantee,
+// and the reason explains why.
 func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reason string) {
 	s.clearDoomed()
 	sp, reason := s.spaceOf(g, at)
@@ -25,8 +25,8 @@ func (s *Scheduler) claimVirtual(g *gang, at *Placement) (lost []Downgrade, reas
 	return lost, ""
 }
 
-// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose their cells to this gang. If a cell
-// is missing, claimSlot keeps the cells that it has found, and explains why.
+// claimSlot finds the virtual cells of one slot. Gangs with a priority below rank may lose their cells to this gang. If a cell is missing, claimSlot
+// keeps the cells that it has found, and explains why the cell is missing.
 func (s *Scheduler) claimSlot(g *gang, i, rank int) (lost []Downgrade, reason string) {
 	sl := &g.slots[i]
 	sl.virtual = make([]*vcell, len(sl.leaves))
@@ -55,7 +55,7 @@ func valueAt(list []string, k int) string {
 	return ""
 }
 
-// unclaim releases the cells that claimVirtual took.
+// unclaim releases the virtual cells of a gang, which claimVirtual took.
 func (s *Scheduler) unclaim(g *gang) {
 	for i := range g.slots {
 		for _, v := range g.slots[i].virtual {
@@ -68,7 +68,7 @@ func (s *Scheduler) unclaim(g *gang) {
 	g.space = nil
 }
 
-// spaceOf returns the cells of the virtual cluster from which the gang may take its cells.
+// spaceOf returns the space of the virtual cluster from which the gang may take its cells, or nil and a reason.
 func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	v := s.byVC[g.key.vc]
 	if v == nil {
@@ -94,8 +94,8 @@ func (s *Scheduler) spaceOf(g *gang, at *Placement) (*space, string) {
 	return nil, fmt.Sprintf("virtual cluster %s has no cells of chain %s", v.name, g.chain.names[g.chain.top()])
 }
 
-// claimLeaf returns the virtual leaf for a physical leaf: the leaf in the placement, if it still fits, and otherwise a
-// leaf below the named type of preassigned cell.
+// claimLeaf returns the virtual leaf for a physical leaf. It prefers the leaf in the placement, if that leaf is still suitable. Otherwise it returns
+// a leaf below a preassigned cell of the given type.
 func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned string) ([]Downgrade, *vcell, string) {
 	if v := g.space.byAddress(address); v != nil && s.matches(g, rank, v, p) {
 		return s.makeRoom(g, v), v, ""
@@ -138,7 +138,7 @@ func (s *Scheduler) claimLeaf(g *gang, rank int, p *pcell, address, preassigned 
 	return lost, v, ""
 }
 
-// childFor returns the child of v that is bound to p, or an unbound one if p is unbound.
+// childFor returns the child of v that is bound to p. If p is unbound, it returns an unbound child.
 func (v *vcell) childFor(p *pcell) *vcell {
 	for _, k := range v.children {
 		if k.bound == p {
@@ -156,7 +156,7 @@ func (v *vcell) childFor(p *pcell) *vcell {
 	return nil
 }
 
-// matches reports whether v can be, or is, bound to p, and whether its owner, if any, can lose it.
+// matches reports whether v is or can be bound to p, and whether the owner of v, if any, can lose it.
 func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
 	if v.space.chain != p.chain || v.owner != nil && (v.owner == g || v.owner.priority >= rank) {
 		return false
@@ -169,7 +169,7 @@ func (s *Scheduler) matches(g *gang, rank int, v *vcell, p *pcell) bool {
 			return true
 		}
 		if v.bound != nil || p.bound != nil {
-			return false // existing bindings disagree: the cells below have to stay isomorphic
+			return false // an existing binding contradicts it, and bound cells must have the same structure
 		}
 		if v.parent == nil {
 			return p.isFree() && s.safeToTake(p)
@@ -182,7 +182,7 @@ func (s *Scheduler) safeToTake(p *pcell) bool {
 	return p.chain.owed[p.level] > 0 && p.chain.feasible(p.level, p.freeTop().level, nil)
 }
 
-// makeRoom downgrades the owner of a virtual leaf.
+// makeRoom frees a virtual leaf. It downgrades the owner of the leaf, or cancels the owner's reservation.
 func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 	o := v.owner
 	if o == nil {
@@ -196,8 +196,8 @@ func (s *Scheduler) makeRoom(g *gang, v *vcell) []Downgrade {
 	return []Downgrade{o.downgrade(o.reason)}
 }
 
-// freeRoot returns a preassigned cell that can be bound to p: an unbound one, or the one whose gangs
-// have the lowest priority, all below rank; they lose their guarantee.
+// freeRoot returns a preassigned cell that can be bound to p. It prefers an unbound cell. Otherwise it takes the cell whose gangs have the lowest
+// priority, if all their priorities are below rank. These gangs lose their guarantee.
 func (s *Scheduler) freeRoot(g *gang, rank int, p *pcell) ([]Downgrade, *vcell, string) {
 	if !p.isFree() {
 		return nil, nil, fmt.Sprintf("its cell %s is used by another virtual cell", p.address)
@@ -247,7 +247,7 @@ func (sp *space) weakestRoot(level, below int) *vcell {
 	return best
 }
 
-// byAddress finds a virtual leaf.
+// byAddress returns the virtual leaf with an address, or nil.
 func (sp *space) byAddress(address string) *vcell {
 	if address == "" {
 		return nil

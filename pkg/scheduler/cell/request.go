@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// malformed returns a mistake in a request that doesn't depend on the state of the cluster.
+// malformed returns an error for a mistake in a request that doesn't depend on the state of the cluster, or nil.
 func (s *Scheduler) malformed(r *Request) error {
 	switch {
 	case r == nil:
@@ -56,8 +56,8 @@ func (s *Scheduler) WantsCPU(r *Request) bool {
 	return v != nil && v.pinned[r.PinnedCell] != nil && v.pinned[r.PinnedCell].chain.cpu
 }
 
-// knowsKind reports whether WantsCPU is sure: the pinned cell of a gang that runs may be gone, and so may all
-// cells of the type that it names.
+// knowsKind reports whether the result of WantsCPU is certain. It isn't certain if the configuration no longer contains the pinned cell of a running
+// gang, or any cells of the leaf type in its request.
 func (s *Scheduler) knowsKind(r *Request) bool {
 	if r.PinnedCell != "" {
 		v := s.byVC[r.VirtualCluster]
@@ -66,7 +66,7 @@ func (s *Scheduler) knowsKind(r *Request) bool {
 	return r.LeafType == "" || slices.ContainsFunc(s.chains, func(ch *chain) bool { return ch.names[0] == r.LeafType })
 }
 
-// leavesOf counts the leaves of a request in the first chain of its kind that knows its cell types.
+// leavesOf returns the number of leaves of a request, in the first chain with the same kind of leaves that has the request's cell types.
 func (s *Scheduler) leavesOf(r *Request) int {
 	cpu := s.WantsCPU(r)
 	for _, ch := range s.chains {
@@ -80,7 +80,7 @@ func (s *Scheduler) leavesOf(r *Request) int {
 	return 0
 }
 
-// Leaves returns the number of leaves of a cell of a type, or 1 for a type that no cell has.
+// Leaves returns the number of leaves in a cell of a type, or 1 for an unknown type.
 func (s *Scheduler) Leaves(cellType string) int {
 	for _, ch := range s.chains {
 		if l := ch.level(cellType); l >= 0 {
@@ -90,7 +90,7 @@ func (s *Scheduler) Leaves(cellType string) int {
 	return 1
 }
 
-// overQuota names the quota that the request exceeds, or returns "".
+// overQuota describes the quota that the request exceeds. It returns "" if the request exceeds none.
 func (s *Scheduler) overQuota(v *vc, r *Request) string {
 	if r.Priority < MinGuaranteed || s.WantsCPU(r) {
 		return ""
@@ -99,7 +99,7 @@ func (s *Scheduler) overQuota(v *vc, r *Request) string {
 		if n := s.leavesOf(r); v.userUse[r.User]+n > limit {
 			who := "user " + r.User + " holds"
 			if r.User == "" {
-				who = "gangs without a user hold" // they share one quota: leaving the name out gives no more than having one
+				who = "gangs without a user hold" // they share one quota, so a request without a user isn't better off than a request with a user
 			}
 			return fmt.Sprintf("%s %d of %d GPUs that one user may hold in virtual cluster %s; the gang requests %d", who, v.userUse[r.User], limit, v.name, n)
 		}
@@ -126,7 +126,7 @@ func (q Quota) ofGroup(name string) int {
 	return q.PerGroup
 }
 
-// unitOf returns the name of the leaves of targets. All of a request have one kind.
+// unitOf returns the name of the leaves of targets. All targets of a request have the same kind of leaves.
 func unitOf(targets []target) string {
 	if len(targets) > 0 && targets[0].chain.cpu {
 		return "CPU cell"
@@ -134,7 +134,7 @@ func unitOf(targets []target) string {
 	return "GPU"
 }
 
-// freeAt counts the leaves that a priority may use.
+// freeAt returns the number of leaves that a gang of a priority may use.
 func (t target) freeAt(priority int) int {
 	free := t.view().free
 	if t.space != nil {
@@ -149,7 +149,7 @@ func (s *Scheduler) couldFitAny(targets []target) bool {
 	return slices.ContainsFunc(targets, s.couldFit)
 }
 
-// couldFit reports whether an idle, healthy cluster would place the shape.
+// couldFit reports whether the shape would fit in the target if the cluster were idle and healthy.
 func (s *Scheduler) couldFit(t target) bool {
 	key := t.key()
 	if can, known := s.possible[key]; known {
@@ -187,7 +187,7 @@ func (p *part) key(b *strings.Builder, s *shape) {
 	b.WriteString(")")
 }
 
-// idle returns the view of the target without used or bad leaves.
+// idle returns a view of the target in which all leaves are idle and healthy.
 func (t target) idle() *view {
 	where := &t.chain.empty
 	if t.space != nil {

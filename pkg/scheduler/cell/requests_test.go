@@ -2,7 +2,7 @@ package cell
 
 import "fmt"
 
-// anyRequest makes a request for the cluster: most of them can be met.
+// anyRequest returns a random request. The cluster can meet most of these requests.
 func (w *world) anyRequest(c *choices, name string) *Request {
 	v := &w.conf.VirtualClusters[c.n(len(w.conf.VirtualClusters))]
 	r := &Request{
@@ -32,7 +32,7 @@ func (w *world) anyRequest(c *choices, name string) *Request {
 	return r
 }
 
-// chainFor returns a chain that the virtual cluster has cells in, mostly.
+// chainFor returns a chain. In most cases, the virtual cluster owns cells in it.
 func (w *world) chainFor(c *choices, v *VirtualCluster, r *Request) *hwChain {
 	if r.PinnedCell != "" {
 		if ch := w.hw.pins[r.PinnedCell].chain; ch != nil {
@@ -64,7 +64,7 @@ func anySize(c *choices, ch *hwChain) int {
 	return 1 + c.n(node)
 }
 
-// anyGroup makes a nested shape with cell types.
+// anyGroup returns a random group with subgroups and cell types.
 func anyGroup(c *choices, ch *hwChain, depth int) Group {
 	g := Group{}
 	if c.in(45) {
@@ -89,7 +89,7 @@ func anyGroup(c *choices, ch *hwChain, depth int) Group {
 	return g
 }
 
-// spoil makes a mistake in a request.
+// spoil adds a random mistake to a request.
 func spoil(c *choices, r *Request) {
 	switch c.n(14) {
 	case 0:

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A placement from the phase Filtering is reserved without changes: the result is the same as after a second search.
+// Reserve uses a placement from the phase Filtering if nothing has changed since. The result is the same as after a second search.
 func TestAReservationIsWhatWasFound(t *testing.T) {
 	reserved := 0
 	for seed := range 400 {
@@ -30,7 +30,7 @@ func TestAReservationIsWhatWasFound(t *testing.T) {
 					d := s.Schedule(pod, req, Filtering, nodes)
 					require.Equal(t, []any{d.Result, d.Reason, d.Placement, d.Slot}, []any{found.Result, found.Reason, found.Placement, found.Slot}, "seed %d", seed)
 					other := r.IntN(4) == 0
-					if other { // a change in between
+					if other { // something changes in between
 						s.SetDevice(s.Nodes()[0], 0, r.IntN(2) == 0)
 					}
 					if d.Result == Preempt {
@@ -56,7 +56,7 @@ func TestAReservationIsWhatWasFound(t *testing.T) {
 	require.Greater(t, reserved, 200)
 }
 
-// A pod that ends leaves its slot to the next one, independent of the position of the search for a slot.
+// A pod that ends leaves its slot to the next pod, regardless of where the search for a free slot begins.
 func TestASlotThatBecomesFreeIsFoundAgain(t *testing.T) {
 	s := freshScheduler(t, Config{Types: []Type{{"NODE", "GPU", 8, true}}, Physical: []Physical{{Type: "NODE", Address: "n"}},
 		VirtualClusters: []VirtualCluster{{Name: "A", Cells: []Virtual{{"NODE", 1}}}}})
@@ -93,7 +93,7 @@ func TestWhatAnotherConfigurationFoundIsSearchedForAgain(t *testing.T) {
 	require.Equal(t, Preempt, d.Result)
 	n, _, err := s.Reconfigure(conf)
 	require.NoError(t, err)
-	n.epoch = d.plan.epoch // as may happen by chance
+	n.epoch = d.plan.epoch // equal epochs may occur by chance
 	require.Equal(t, Preempt, n.Reserve("p", r, nil, d).Result)
 	require.NoError(t, n.Check())
 	n.DeleteAllocated("idlea")

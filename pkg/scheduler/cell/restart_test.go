@@ -2,7 +2,7 @@ package cell
 
 import "slices"
 
-// restart makes a new scheduler from the annotations of running pods.
+// restart replaces the scheduler with a new scheduler that gets the annotations of running pods.
 func (w *world) restart(c *choices) {
 	for _, g := range w.gangs {
 		for _, p := range g.pods {
@@ -16,7 +16,7 @@ func (w *world) restart(c *choices) {
 	before, text := w.s.digest(true), w.dumpText()
 	moved := w.anyMoved()
 	hived := c.in(25) && !moved
-	partial := !hived && c.in(20) // each pod only knows its own place
+	partial := !hived && c.in(20) // the annotations of each pod contain only its own place
 	n, err := New(w.conf)
 	if err != nil {
 		w.fail("New after restart: %v", err)
@@ -78,7 +78,7 @@ func (w *world) restart(c *choices) {
 	w.twins(c, old, n)
 }
 
-// twins asks both schedulers the same: the restarted one makes the same decisions.
+// twins sends the same requests to both schedulers. The restarted scheduler must make the same decisions.
 func (w *world) twins(c *choices, a, b *Scheduler) {
 	for _, ch := range a.chains {
 		if slices.Max(ch.pressure) > 0 {
@@ -92,7 +92,7 @@ func (w *world) twins(c *choices, a, b *Scheduler) {
 	}
 }
 
-// settleWaiting checks that no reservation is left once no pod waits.
+// settleWaiting checks that no reservations are left when no pod waits.
 func (w *world) settleWaiting() {
 	for key, g := range w.s.gangs {
 		if g.preempting {
@@ -113,7 +113,7 @@ func (w *world) runningPods() []*wpod {
 	return out
 }
 
-// reconfigure changes the configuration under running gangs, or only checks the effects that a change would have.
+// reconfigure changes the configuration while gangs run, or only checks the effects that a change would have.
 func (w *world) reconfigure(c *choices) {
 	conf := changedConfig(c, w.conf)
 	same := c.in(20)
@@ -164,7 +164,7 @@ func (w *world) allPods() []*wpod {
 	return out
 }
 
-// forgetHardware drops the state of nodes that the configuration no longer has.
+// forgetHardware removes the state of nodes that the configuration no longer contains.
 func (w *world) forgetHardware() {
 	there := map[string]bool{}
 	for _, n := range w.hw.nodes {

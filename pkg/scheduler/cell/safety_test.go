@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// Sharing safety, by state: each gang that a virtual cluster could start if it had its own cells of the hardware
-// alone can also start in the shared cluster.
+// The following functions check sharing safety by state: each gang that a virtual cluster could start if it were alone on the hardware can also start
+// in the shared cluster.
 
-// copyOf makes a scheduler with healthy hardware and some of the gangs that run, where they run.
+// copyOf returns a scheduler with healthy hardware and some of the running gangs in their present places.
 func (w *world) copyOf(include func(*gang) bool) *Scheduler {
 	n, err := New(w.conf)
 	if err != nil {
@@ -40,7 +40,7 @@ func (w *world) copyOf(include func(*gang) bool) *Scheduler {
 	return n
 }
 
-// complete reports whether all devices of a gang are configured.
+// complete reports whether the configuration contains all devices of a gang.
 func (w *world) complete(g *gang) bool {
 	for i := range g.slots {
 		if slices.Contains(g.slots[i].leaves, nil) {
@@ -50,7 +50,7 @@ func (w *world) complete(g *gang) bool {
 	return true
 }
 
-// sharedAsAlone requests places for random gangs in each virtual cluster alone, and in the whole cluster.
+// sharedAsAlone requests places for random gangs of each virtual cluster, both in the virtual cluster alone and in the whole cluster.
 func (w *world) sharedAsAlone() {
 	for i, v := range w.conf.VirtualClusters {
 		if len(v.Cells)+len(v.Pinned) == 0 {
@@ -73,7 +73,7 @@ func (w *world) sharedAsAlone() {
 	}
 }
 
-// startsIn ends the victims of the scheduler until the gang starts.
+// startsIn ends the scheduler's victims until the gang starts.
 func (w *world) startsIn(s *Scheduler, r *Request, alone Decision) {
 	for range len(s.gangs) + 1 {
 		d := s.Schedule("probe", r, Preempting, nil)

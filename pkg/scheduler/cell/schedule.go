@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Schedule makes a decision for one pod. suggested are the nodes that Kubernetes offers; nil means all. In the phase
-// Filtering, only a reservation that has become useless changes; Allocate applies a Bind. In the phase Preempting the
-// cells of a Preempt are reserved for the gang.
+// Schedule makes a decision for one pod. suggested are the nodes that Kubernetes offers. nil means all nodes. In the phase Filtering, Schedule
+// changes nothing, except that it may release a useless reservation. Allocate applies a Bind. In the phase Preempting, Schedule reserves the cells of
+// a Preempt for the gang.
 func (s *Scheduler) Schedule(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	d := s.decide(pod, r, phase, suggested)
 	d.Victims, d.victims = s.podsOf(d.victims), nil
 	return d
 }
 
-// Find is like Schedule in the phase Filtering, but doesn't list the victims, since there may be one for each GPU of a
+// Find is like Schedule in the phase Filtering, but its decision doesn't contain the victims, because there may be a victim for each GPU of a
 // cluster.
 func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	d := s.decide(pod, r, Filtering, suggested)
@@ -23,8 +23,8 @@ func (s *Scheduler) Find(pod PodID, r *Request, suggested Nodes) Decision {
 	return d
 }
 
-// VictimsOf lists the pods that must be evicted first for a gang that has reserved cells, gang by gang, in the order of the places of
-// its pods.
+// VictimsOf returns the pods that must be evicted first for a gang that has reserved cells. The result contains them gang by gang, in the order of
+// the places of the gang's pods.
 func (s *Scheduler) VictimsOf(vc, gang string) []Victim {
 	g := s.gangs[gangKey{vc, gang}]
 	if g == nil || !g.preempting {
@@ -92,8 +92,8 @@ func (s *Scheduler) decide(pod PodID, r *Request, phase Phase, suggested Nodes) 
 	return d
 }
 
-// Reserve is like Schedule in the phase Preempting, for a pod whose decision in the phase Filtering, or by Find, has just been Preempt,
-// with the same request and nodes. It searches only if something has changed since. Victims are the victims of d.
+// Reserve is like Schedule in the phase Preempting, for a pod whose last decision d, by Find or in the phase Filtering, was Preempt. The request and
+// the nodes must be the same. It searches again only if something has changed since. The victims of the result are the victims of d.
 func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) Decision {
 	p := d.plan
 	if p == nil || p.epoch != s.epoch || !slices.Contains(s.chains, p.gang.chain) {
@@ -110,26 +110,26 @@ func (s *Scheduler) Reserve(pod PodID, r *Request, suggested Nodes, d Decision) 
 	return d
 }
 
-// reserve applies a plan for a gang that needs the eviction of others first.
+// reserve applies a plan for a gang that needs the eviction of other gangs first.
 func (s *Scheduler) reserve(pod PodID, p *plan) []Downgrade {
 	p.gang.preempting = true
 	p.gang.waiting = []PodID{pod}
 	return append(s.apply(p), s.restoreGuarantees()...)
 }
 
-// preempt returns the decision for a gang whose place other gangs must leave first.
+// preempt returns the decision for a gang whose place must be vacated by other gangs first.
 func (g *gang) preempt(victims []*gang) Decision {
 	return Decision{Result: Preempt, Placement: g.placement, Reason: preemptReason(victims), victims: victims}
 }
 
-// bindTo returns the decision for a slot of a gang that has its place.
+// bindTo returns the decision to bind a pod to slot i of a gang that has its place.
 func (g *gang) bindTo(i int) Decision {
 	sl := &g.slots[i]
 	return Decision{Result: Bind, Node: sl.at.Node, Indices: sl.at.Indices, Chain: g.placement.Chain, Placement: g.placement, Slot: i}
 }
 
-// differs explains why a pod of the request belongs to another gang with the same name, or returns "" if it doesn't. The gang's
-// place was chosen, and its quota counted, for its own request.
+// differs explains why a pod with the request belongs to another gang with the same name. It returns "" if the pod belongs to this gang. The gang's
+// place was chosen, and its quota was counted, for the gang's own request.
 func (g *gang) differs(r *Request) string {
 	switch o := g.request; {
 	case !slices.Equal(r.Sets(), g.sets):
@@ -140,19 +140,19 @@ func (g *gang) differs(r *Request) string {
 		return fmt.Sprintf("it belongs to user %q, not %q", o.User, r.User)
 	case r.UserGroup != o.UserGroup:
 		return fmt.Sprintf("it belongs to group %q, not %q", o.UserGroup, r.UserGroup)
-	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType && !g.chain.cpu: // roles may name several types of CPU cells
+	case r.PinnedCell != o.PinnedCell || r.LeafType != o.LeafType && !g.chain.cpu: // roles may request several types of CPU cells
 		return "it requests other cells"
 	}
 	return ""
 }
 
-// otherText reports that a pod belongs to another gang with the same name.
+// otherText returns the message that a pod belongs to another gang with the same name.
 func (g *gang) otherText(what string) string {
 	return fmt.Sprintf("another gang has the name %s: %s; this gang waits until the other has finished", g.key, what)
 }
 
-// freeSlot returns the first slot without a pod that a pod of the request fits, or -1. It prefers a slot where the pod can run,
-// then an open one.
+// freeSlot returns a slot without a pod that suits a pod of the request, or -1. It prefers a slot in whose place the pod can run, and then an open
+// slot.
 func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	want := g.sets[r.Set].Cells * g.unitLeaves(g.sets[r.Set])
 	out := -1
@@ -171,8 +171,8 @@ func (g *gang) freeSlot(r *Request, suggested Nodes) int {
 	return out
 }
 
-// skipTaken returns the first slot that has no pod and doesn't belong to another set. The pods of a large gang are requested one after
-// the other.
+// skipTaken returns the first slot that has no pod and that doesn't belong to another set. It caches this slot, because the pods of a large gang are
+// requested one after the other.
 func (g *gang) skipTaken(set int) int {
 	if g.from == nil {
 		g.from = make([]int, len(g.sets))
@@ -195,7 +195,7 @@ func (g *gang) unitLeaves(set PodSet) int {
 	return 1
 }
 
-// fresh finds a place for a gang without a place.
+// fresh decides about a pod whose gang has no place yet.
 func (s *Scheduler) fresh(pod PodID, r *Request, phase Phase, suggested Nodes) Decision {
 	p, d := s.find(r, suggested)
 	if p == nil {
@@ -223,7 +223,7 @@ func (g *gang) first(r *Request) int {
 	return 0
 }
 
-// usable reports whether the reserved place of a gang is healthy and offered.
+// usable reports whether the reserved place of a gang is completely healthy and offered.
 func (s *Scheduler) usable(g *gang, suggested Nodes) bool {
 	var last *machine
 	for i := range g.slots {
@@ -237,7 +237,7 @@ func (s *Scheduler) usable(g *gang, suggested Nodes) bool {
 	return true
 }
 
-// victimsOf returns the gangs that still run on reserved cells.
+// victimsOf returns the gangs that still run on the cells that gang g has reserved.
 func (s *Scheduler) victimsOf(g *gang) []*gang {
 	s.stamp++
 	var out []*gang
@@ -255,14 +255,13 @@ func (s *Scheduler) victimsOf(g *gang) []*gang {
 	return out
 }
 
-// podsOf lists the pods of gangs in order of node and pod. Nodes are sorted by their ranks: there may be a pod for each GPU of a
-// cluster.
+// podsOf returns the pods of gangs in order of node and pod. It sorts nodes by their ranks, because there may be a pod for each GPU of a cluster.
 func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	if len(gangs) == 0 {
 		return nil
 	}
 	seats := make([]seat, 0, len(gangs))
-	keys := make([]uint64, 0, len(gangs)) // rank, index of the seat
+	keys := make([]uint64, 0, len(gangs)) // the rank of the node and the index of the seat
 	known := true
 	for _, g := range gangs {
 		for i := range g.slots {
@@ -278,7 +277,7 @@ func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	}
 	slices.Sort(keys)
 	out := make([]Victim, len(keys))
-	from := 0 // of the pods of one node
+	from := 0 // the start of the pods on one node
 	for i, k := range keys {
 		at := seats[uint32(k)]
 		sl := &at.gang.slots[at.slot]
@@ -294,7 +293,7 @@ func (s *Scheduler) podsOf(gangs []*gang) []Victim {
 	return out
 }
 
-// rankOf returns the rank of a slot's node, or -1 if the configuration no longer has that node.
+// rankOf returns the rank of a slot's node, or -1 if the configuration no longer contains the node.
 func (s *Scheduler) rankOf(sl *slot) int32 {
 	if len(sl.leaves) > 0 && sl.leaves[0] != nil {
 		return sl.leaves[0].machine.rank

@@ -5,32 +5,32 @@ import "slices"
 // spot is the place of one pod in a view.
 type spot struct {
 	node    int32
-	offsets []int32 // leaves, from the start of the node
+	offsets []int32 // the leaves, counted from the start of the node
 }
 
-// search is one attempt to place a gang in a view. Pods' leaves are removed from the view as they find a
-// place, and put back at the end.
+// search is one attempt to place a gang in a view. It removes the leaves of pods from the view as the pods find a place, and puts them back at the
+// end.
 type search struct {
 	*view
 	*shape
 	spots  []spot
-	filled []int // slots filled, by set
-	budget int   // candidates left to try, so that no request can stall the scheduler
+	filled []int // number of filled slots, by set
+	budget int   // candidates that may still be tried, so that no request can block the scheduler
 	buf    []int32
 }
 
-// maxCandidates bounds a search. A candidate takes microseconds.
+// maxCandidates limits the number of candidates that a search tries. A candidate takes microseconds.
 const maxCandidates = 2000
 
-// area is where a part of a gang may go: nodes, or one cell inside a node.
+// area is the part of a view in which a part of a gang may be placed: some nodes, or one cell inside a node.
 type area struct {
 	scope
-	level int // the level of the cell; above the top for the whole view
-	cell  int // within the node, if level is below the node's
+	level int // the level of the cell; above the top level for the whole view
+	cell  int // the cell within the node, if level is below the node level
 }
 
-// place finds the best place for a gang in the free leaves: the lowest cell that holds it, and among such cells the
-// best fit. The view is unchanged afterwards.
+// place finds the best place for a gang among the free leaves: the lowest cell that can hold it, and among such cells the best fit. The view is
+// unchanged afterwards.
 func (v *view) place(sh *shape) ([]spot, bool) {
 	if sh.total > v.free {
 		return nil, false
@@ -53,7 +53,7 @@ func (v *view) place(sh *shape) ([]spot, bool) {
 	return s.spots, ok
 }
 
-// restart forgets the pods that a try has placed.
+// restart drops the pods that an attempt has placed.
 func (s *search) restart() {
 	clear(s.filled)
 	s.buf, s.budget = s.buf[:0], maxCandidates
@@ -83,7 +83,7 @@ type candidate struct {
 	class uint8
 }
 
-// inside tries the cells of one level, the fullest first.
+// inside tries to place a part in each cell of one level, beginning with the fullest cell.
 func (s *search) inside(a area, level int, p *part) bool {
 	for _, c := range s.candidates(a, level, p.leaves) {
 		if s.budget--; s.budget < 0 {
@@ -99,8 +99,8 @@ func (s *search) inside(a area, level int, p *part) bool {
 	return false
 }
 
-// candidates lists the cells of a level that may hold the leaves, and preassigned cells below it, which are always in
-// a cell of that level.
+// candidates returns the cells of a level that may hold the leaves. It also returns preassigned cells below this level, because they are always
+// inside a cell of this level.
 func (s *search) candidates(a area, level, need int) []candidate {
 	var out []candidate
 	for l := level; l > s.node; l-- {
@@ -113,7 +113,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	}
 	lo := a.lo
 	if level > s.node && len(s.upper[0]) > 0 {
-		lo = max(lo, s.upper[0][len(s.upper[0])-1].hi) // those without a cell above come last
+		lo = max(lo, s.upper[0][len(s.upper[0])-1].hi) // nodes without a cell above them come last
 	}
 	for i := lo; i < a.hi; i++ {
 		n := &s.nodes[i]
@@ -121,7 +121,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 			continue
 		}
 		switch {
-		case int(n.top) < level && n.up < 0: // a preassigned cell below the level is in one of that level
+		case int(n.top) < level && n.up < 0: // a preassigned cell below the level is always inside a cell of that level
 			out = append(out, candidate{area{scope{i, i + 1}, int(n.top), 0}, int(n.have), n.class})
 		case int(n.top) >= level:
 			size := s.leaves[level]
@@ -144,8 +144,7 @@ func (s *search) candidates(a area, level, need int) []candidate {
 	return out
 }
 
-// fill puts a part into an area: its children, then its own pods; the other way round if that
-// doesn't work.
+// fill places a part in an area. It places the children first and then the part's own pods, and tries the other order if that fails.
 func (s *search) fill(a area, p *part) bool {
 	if len(p.kids) == 0 {
 		return s.own(a, p)
@@ -171,7 +170,7 @@ func (s *search) children(a area, p *part) bool {
 	return true
 }
 
-// own places the pods of a part that aren't in its children.
+// own places the pods of a part that don't belong to its children.
 func (s *search) own(a area, p *part) bool {
 	if a.level > s.node {
 		return s.many(a.scope, p)
@@ -186,7 +185,7 @@ func (s *search) own(a area, p *part) bool {
 	return true
 }
 
-// pod puts one pod of a set into a cell of a node.
+// pod places one pod of a set in a cell of a node.
 func (s *search) pod(a area, set int) bool {
 	n := &s.nodes[a.lo]
 	size := s.leaves[n.top]
@@ -217,8 +216,8 @@ func (s *search) seat(set int, node int32, offsets []int32) {
 	s.filled[set]++
 }
 
-// flat places equal or unequal pods without groups: into one node, into the lowest cell above it that
-// holds them, anywhere.
+// flat places the pods of a part without groups. It tries one node, then the lowest cell above the node that can hold them, and then any nodes of the
+// area.
 func (s *search) flat(a area, p *part) bool {
 	if p.unit >= 0 && p.leaves <= s.leaves[s.node] {
 		if node := s.bestNode(a.scope, p.leaves, p.unit); node >= 0 && s.together(node, p) {
@@ -233,7 +232,7 @@ func (s *search) flat(a area, p *part) bool {
 	return s.many(a.scope, p)
 }
 
-// together puts all pods of a part on one node, in leaves that are chosen as if for one pod.
+// together places all pods of a part on one node, in leaves that are chosen as if for a single pod.
 func (s *search) together(node int32, p *part) bool {
 	n := &s.nodes[node]
 	free := s.scratch[:len(n.free)]
@@ -265,7 +264,7 @@ func (s *search) together(node int32, p *part) bool {
 	return true
 }
 
-// above tries the cells of a level above the node that have room, the fullest first. For equal pods the first one fits.
+// above tries the cells of a level above the node that have enough room, beginning with the fullest cell. If all pods are equal, the first cell fits.
 func (s *search) above(a area, level int, p *part) bool {
 	last := int64(-1)
 	for range 16 {
@@ -297,8 +296,8 @@ func (s *search) above(a area, level int, p *part) bool {
 	return false
 }
 
-// room returns how many more of the largest pods the nodes of a histogram hold than there are; it is
-// exact for equal pods of leaves, and an upper bound otherwise.
+// room returns how many of a part's largest pods fit on the nodes of a histogram, minus the number of such pods. It is exact for equal pods of
+// leaves, and an upper bound otherwise.
 func (s *search) room(hist []int32, p *part) int {
 	if len(p.sets) == 0 {
 		return 0
@@ -311,8 +310,7 @@ func (s *search) room(hist []int32, p *part) int {
 	return pods
 }
 
-// many places pods on as few nodes of a scope as possible; unequal pods that don't fit that way are
-// tried in other combinations.
+// many places pods on as few nodes of a scope as possible. If pods of different sizes don't fit that way, it tries other combinations.
 func (s *search) many(sc scope, p *part) bool {
 	mark, filled := len(s.undo), slices.Clone(s.filled)
 	if s.greedy(sc, p) {
@@ -332,7 +330,7 @@ func (s *search) many(sc scope, p *part) bool {
 	return len(pods) <= maxCombined && s.combine(sc, pods)
 }
 
-// greedy fills one node after the other, the largest pods first.
+// greedy fills one node after the other, beginning with the largest pods.
 func (s *search) greedy(sc scope, p *part) bool {
 	for _, set := range p.sets {
 		shape := s.sets[set]
@@ -352,8 +350,8 @@ func (s *search) greedy(sc scope, p *part) bool {
 	return true
 }
 
-// nodeForMost returns the node that takes most of the pods, up to left, and the number of these pods. If several nodes
-// take equally many, it chooses the node with the fewest leaves left over.
+// nodeForMost returns the node that can hold the most pods, up to left, and the number of these pods. Among equal nodes, it chooses the node with the
+// fewest leaves left over.
 func (s *search) nodeForMost(sc scope, shape setShape, left int) (int32, int) {
 	for pods := min(left, s.leaves[s.node]/max(shape.n, 1)); pods > 0; pods-- {
 		if node := s.bestNode(sc, pods*shape.n, shape.unit); node >= 0 {

@@ -6,36 +6,36 @@ import (
 	"strings"
 )
 
-// shape is a request's gang in the levels of one chain.
+// shape is the shape of a request's gang in terms of the levels of one chain.
 type shape struct {
 	sets   []setShape
 	starts []int // the first slot of each set
 	root   *part
-	// loose is root without its groups, if they are only wishes to be close: no group has to be in
-	// one cell. It is nil if root has no groups, or one of them must.
+	// loose is root without its groups, if the groups are only wishes: no group has to be in one cell. It is nil if root has no groups, or if a group
+	// has to be in one cell.
 	loose *part
 	pods  int
-	total int // leaves of the whole gang
+	total int // number of leaves of the whole gang
 }
 
-// setShape is a set of equal pods: count pods of n leaves, as whole cells of level unit.
+// setShape is a set of count equal pods. Each pod needs n leaves in whole cells of level unit.
 type setShape struct{ count, n, unit int }
 
-// part is a Group with its levels and sums.
+// part is a Group in terms of levels and numbers of leaves.
 type part struct {
-	within int // -1: anywhere
+	within int // the level of the cell that must contain the part; -1 means anywhere
 	sets   []int
 	kids   []*part
 	leaves int
-	unit   int // of all its sets, -1 if they differ
+	unit   int // the unit of all its sets; -1 if they differ
 }
 
 func (p *part) flat() bool { return p.within < 0 && len(p.kids) == 0 }
 
-// maxPods bounds the size of a gang, so that no request can exhaust the memory.
+// maxPods limits the size of a gang, so that no request can use up the memory.
 const maxPods = 1 << 20
 
-// shapeOf translates the request for a chain. The error names a cell type of the request that the chain doesn't have.
+// shapeOf returns the shape of a request in a chain. The error contains a cell type of the request that the chain doesn't have.
 func (t *tree) shapeOf(r *Request) (*shape, error) {
 	s := &shape{}
 	root, err := t.partOf(&r.Root, s, 0)
@@ -56,11 +56,11 @@ func (t *tree) shapeOf(r *Request) (*shape, error) {
 	return s, nil
 }
 
-// bound reports whether a part, or one inside, has to be in one cell.
+// bound reports whether the part, or a part inside it, has to be in one cell.
 func (p *part) bound() bool { return p.within >= 0 || slices.ContainsFunc(p.kids, (*part).bound) }
 
-// order sorts large pods first: the pods that are placed last find the smallest holes. Among equal pods, pods that need whole cells
-// are first, since fewer places suit them.
+// order sorts sets with large pods first, because the pods that are placed last find only small gaps. Among sets with equal sizes, pods that need
+// whole cells come first, because fewer places suit them.
 func (s *shape) order(sets []int) {
 	slices.SortStableFunc(sets, func(a, b int) int {
 		if by := s.sets[b].n - s.sets[a].n; by != 0 {

@@ -35,7 +35,8 @@ func (s *Scheduler) Stats() Stats {
 	return st
 }
 
-// Used returns the figures of virtual clusters, as in Stats, without the figures of free cells. It checks each gang.
+// Used returns the figures of virtual clusters as Stats does, but without the figures of free cells. It takes time in proportion to the number of
+// gangs.
 func (s *Scheduler) Used() []VCStats {
 	s.settle()
 	out, of := make([]VCStats, len(s.vcs)), make(map[string]*VCStats, len(s.vcs))
@@ -74,7 +75,7 @@ func (v *vc) used() VCStats {
 	return st
 }
 
-// leaves adds leaves of a type.
+// leaves adds the figures of leaves to the entry of their type.
 func (st *VCStats) leaves(more LeafStats) {
 	for i := range st.Leaves {
 		if l := &st.Leaves[i]; l.LeafType == more.LeafType {
@@ -102,7 +103,7 @@ func (v *vc) countFree(st *VCStats) {
 	}
 }
 
-// freeCell is a physical or a virtual cell whose free pieces are counted.
+// freeCell is a physical or a virtual cell in which free cells are counted.
 type freeCell interface {
 	freeLeaves() int
 	size() int
@@ -111,7 +112,8 @@ type freeCell interface {
 	eachChild(func(freeCell))
 }
 
-// freeIn counts the free leaves of a cell, from lo to hi, that has the nodes from first to last, or is in the first.
+// freeIn returns the number of free leaves in a cell with the leaves from lo to hi. The cell contains the nodes from first to last, or is inside the
+// node first.
 func (v *view) freeIn(first, last, lo, hi int32) int {
 	if n := &v.nodes[first]; first == last {
 		return n.free.count(int(lo-n.lo), int(hi-n.lo))
@@ -123,7 +125,7 @@ func (v *view) freeIn(first, last, lo, hi int32) int {
 	return have
 }
 
-// countFree adds the largest free cells below and including c.
+// countFree adds the largest free cells in c, including c itself, to a list.
 func countFree(c freeCell, to *[]LevelCount) {
 	free := c.freeLeaves()
 	if free == 0 {
@@ -142,7 +144,7 @@ func countFree(c freeCell, to *[]LevelCount) {
 	*to = append(*to, levelCount(c.typeName(), c.size(), c.cpu()))
 }
 
-// levelCount returns the count for one cell of a type.
+// levelCount returns the LevelCount of a single cell.
 func levelCount(name string, leaves int, cpu bool) LevelCount {
 	if cpu {
 		return LevelCount{CellType: name, CPUCells: leaves, Count: 1}

@@ -1,20 +1,20 @@
 package cell
 
-// GangStatus is a gang as HiveD's inspect API shows it.
+// GangStatus is the status of a gang in the form of HiveD's inspect API.
 type GangStatus struct {
 	Name string `json:"name"`
 	VC   string `json:"vc"`
-	// Priority is the priority of the request; a downgraded gang keeps it.
+	// Priority is the priority of the request. A downgraded gang keeps it.
 	Priority int `json:"priority"`
 	// State is Allocated, Preempting or BeingPreempted.
 	State string `json:"state"`
-	// PhysicalPlacement has per node the device indices.
+	// PhysicalPlacement contains the device indices of the gang by node.
 	PhysicalPlacement map[string][]int32 `json:"physicalPlacement,omitempty"`
-	// VirtualPlacement has per preassigned cell its leaves' addresses; absent if opportunistic.
+	// VirtualPlacement contains the addresses of the gang's virtual leaves by preassigned cell. It is absent if the gang is opportunistic.
 	VirtualPlacement map[string][]string `json:"virtualPlacement,omitempty"`
 	AllocatedPods    []PodID             `json:"allocatedPods,omitempty"`
 	PreemptingPods   []PodID             `json:"preemptingPods,omitempty"`
-	// Downgraded indicates that the gang runs without its guarantee. Preemptor is the gang that got its cells.
+	// Downgraded means that the gang runs without its guarantee. Preemptor is the gang that got its cells.
 	Downgraded bool   `json:"downgraded,omitempty"`
 	Preemptor  string `json:"preemptor,omitempty"`
 	Order      uint64 `json:"order"`
@@ -24,7 +24,7 @@ type GangStatus struct {
 	UserGroup  string `json:"userGroup,omitempty"`
 }
 
-// CellStatus is a cell as HiveD's inspect API shows it.
+// CellStatus is the status of a cell in the form of HiveD's inspect API.
 type CellStatus struct {
 	LeafCellType    string       `json:"leafCellType,omitempty"`
 	CellType        string       `json:"cellType"`
@@ -40,19 +40,18 @@ type CellStatus struct {
 	PhysicalCell *CellStatus `json:"physicalCell,omitempty"`
 }
 
-// Stats are the figures behind the metrics.
+// Stats contains the figures for the metrics.
 type Stats struct {
 	GPUs, BadGPUs, UsedGPUs             int
 	CPUCells, BadCPUCells, UsedCPUCells int
 
 	VirtualClusters []VCStats
-	// FreeByLevel counts the largest idle, healthy cells: per cell type, cells that are free while their
-	// parent is not.
+	// FreeByLevel counts the largest idle, healthy cells by type. A cell counts if it is completely free and its parent isn't.
 	FreeByLevel                             []LevelCount
 	Gangs, PreemptingGangs, DowngradedGangs int
 }
 
-// VCStats are the figures of one virtual cluster, in GPUs, and in CPU cells.
+// VCStats contains the figures of one virtual cluster, in GPUs and in CPU cells.
 type VCStats struct {
 	Name                                      string
 	Guaranteed, UsedGuaranteed, Opportunistic int
@@ -60,11 +59,11 @@ type VCStats struct {
 	CPU                                       CPUStats
 	Leaves                                    []LeafStats
 	FreeByLevel                               []LevelCount
-	// Fragmentation is 1 − the largest free cell's GPUs ÷ all free GPUs, 0 if none is free.
+	// Fragmentation is 1 − the number of GPUs in the largest free cell ÷ the number of all free GPUs. It is 0 if no GPU is free.
 	Fragmentation float64
 }
 
-// CPUStats are CPU cells of a virtual cluster: the number that it owns, and the same figures as for GPUs.
+// CPUStats contains the number of CPU cells that a virtual cluster owns, and the same figures as for GPUs.
 type CPUStats struct {
 	Guaranteed    int `json:"guaranteed"`
 	Used          int `json:"used"`
@@ -73,11 +72,11 @@ type CPUStats struct {
 	Bad           int `json:"bad"`
 }
 
-// LeafStats are the leaves of one type of a virtual cluster: GPUs, or CPU cells.
+// LeafStats contains the figures of a virtual cluster's leaves of one type, which are GPUs or CPU cells.
 type LeafStats struct {
 	LeafType   string `json:"leafType"`
 	Guaranteed int    `json:"guaranteed"`
-	Used       int    `json:"used"` // by guaranteed gangs
+	Used       int    `json:"used"` // the leaves that guaranteed gangs use
 	Bad        int    `json:"bad"`
 }
 
@@ -89,60 +88,61 @@ type LevelCount struct {
 	Count    int    `json:"count"`
 }
 
-// Codes of explanations that other packages check.
+// These are the codes of explanations that other packages check.
 const (
-	// NoVirtualCluster: the request's virtual cluster doesn't exist, or no longer.
+	// NoVirtualCluster: the request's virtual cluster doesn't exist.
 	NoVirtualCluster = "NoVirtualCluster"
-	// Ready: it can start now, or has its place.
+	// Ready: the gang can start now, or has its place.
 	Ready = "Ready"
-	// NoCapacity: other gangs have the cells.
+	// NoCapacity: other gangs use the cells.
 	NoCapacity = "NoCapacity"
-	// Fragmented: the free cells don't fit the gang.
+	// Fragmented: there are enough free cells, but they don't fit the gang.
 	Fragmented = "Fragmented"
 	// HeldBack: the free cells are kept from opportunistic gangs for a while.
 	HeldBack = "HeldBack"
-	// Preemption: it starts when other gangs have ended.
+	// Preemption: the gang starts when other gangs have ended.
 	Preemption = "PreemptionUnderWay"
-	// QuotaUsed: its user or group has used up its quota.
+	// QuotaUsed: the gang's user or group has used up its quota.
 	QuotaUsed = "Quota"
-	// BadNodes: cells would be free if hardware weren't broken.
+	// BadNodes: cells would be free if their hardware weren't broken.
 	BadNodes = "BadNodes"
-	// Unsatisfiable: it can never start, even if all cells were free.
+	// Unsatisfiable: the gang can never start, even if all cells are free.
 	Unsatisfiable = "Unsatisfiable"
 )
 
-// Explanation explains why a request would not start now.
+// Explanation explains why a request wouldn't start now.
 type Explanation struct {
 	// Code is Ready, NoCapacity, Fragmented, BadNodes, HeldBack, Quota, PreemptionUnderWay,
 	// BeingPreempted, NameTaken, Unsatisfiable, NoVirtualCluster or Malformed.
 	Code string `json:"code"`
-	// Sentence is a message for people.
+	// Sentence is a message for users.
 	Sentence string `json:"sentence"`
 	Pods     int    `json:"pods"`
 	GPUs     int    `json:"gpus"`
-	// OwnedGPUs, UsedGPUs and FreeGPUs are the virtual cluster's, as seen by the request's priority.
+	// OwnedGPUs, UsedGPUs and FreeGPUs are the numbers of GPUs of the virtual cluster that it owns, that are in use, and that the request could use
+	// with its priority.
 	OwnedGPUs int `json:"ownedGPUs"`
 	UsedGPUs  int `json:"usedGPUs"`
 	FreeGPUs  int `json:"freeGPUs"`
-	// CPUCells and the following fields count instead of GPUs if the request is for CPU cells.
+	// CPUCells and the next three fields are used instead of the fields for GPUs if the request is for CPU cells.
 	CPUCells      int `json:"cpuCells,omitempty"`
 	OwnedCPUCells int `json:"ownedCPUCells,omitempty"`
 	UsedCPUCells  int `json:"usedCPUCells,omitempty"`
 	FreeCPUCells  int `json:"freeCPUCells,omitempty"`
-	// Nodes are where a gang that is Ready would go. Only GPUs were considered.
+	// Nodes are the nodes on which a Ready gang would run. Only cells were considered.
 	Nodes []string `json:"nodes,omitempty"`
-	// Free are the largest cells that the request could use, and Missing are the cells that it still needs.
+	// Free contains the largest cells that the request could use. Missing contains the cells that it still needs.
 	Free    []LevelCount `json:"free,omitempty"`
 	Missing []LevelCount `json:"missing,omitempty"`
-	// Holders have the cells that the request needs and can't be preempted by it, largest first.
+	// Holders are the gangs that use the cells that the request needs, and that the request can't preempt. The largest gang comes first.
 	Holders []Holder `json:"holders,omitempty"`
-	// Victims are the gangs that must be evicted first, if a preemption is under way or would help.
+	// Victims are the pods that must be evicted first, if a preemption is in progress or would help.
 	Victims []Victim `json:"victims,omitempty"`
-	// Smaller is the largest smaller gang of equal pods, or the largest single pod, that would start now.
+	// Smaller is the largest smaller gang with equal pods, or the largest single pod, that would start now.
 	Smaller *Smaller `json:"smaller,omitempty"`
 }
 
-// Holder is a gang that has cells which another needs.
+// Holder is a gang that uses cells that another gang needs.
 type Holder struct {
 	VC       string `json:"vc"`
 	Gang     string `json:"gang"`
@@ -151,7 +151,7 @@ type Holder struct {
 	CPUCells int    `json:"cpuCells,omitempty"`
 }
 
-// Smaller is a request that would start now.
+// Smaller is the size of a request that would start now.
 type Smaller struct {
 	Pods           int `json:"pods"`
 	GPUsPerPod     int `json:"gpusPerPod"`

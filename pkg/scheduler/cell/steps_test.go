@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// do takes one step.
+// do executes one step of a walk.
 func (w *world) do(record []byte) {
 	w.step++
 	w.fast = w.every > 0 && w.step%w.every != 0
@@ -56,7 +56,7 @@ func (w *world) anyPod(c *choices, running bool) *wpod {
 	return g.pods[start]
 }
 
-// ask schedules a pod and checks the decision.
+// ask schedules a pod on random nodes, and checks the decision.
 func (w *world) ask(c *choices, p *wpod, phase Phase) Decision {
 	return w.askOn(p, phase, w.someNodes(c, p.request))
 }
@@ -70,7 +70,7 @@ func (w *world) askOn(p *wpod, phase Phase, nodes Nodes) Decision {
 			text = w.s.dump()
 		}
 	}
-	// A reservation that is neither usable nor waits for a victim is dropped in either phase.
+	// In both phases, a reservation is dropped if it is neither usable nor waits for a victim.
 	held := w.s.gangs[p.gang.key]
 	mayCancel := held != nil && held.preempting && len(w.s.victimsOf(held)) == 0
 	d := w.s.Schedule(p.id, p.request, phase, nodes)
@@ -103,7 +103,7 @@ func (w *world) dumpText() string {
 	return w.s.dump()
 }
 
-// accept allocates a pod's latest decision, which may be out of date.
+// accept allocates the latest decision for a pod, which may be outdated.
 func (w *world) accept(p *wpod) bool {
 	if p.bind == nil || p.running {
 		return false
@@ -135,14 +135,14 @@ func (w *world) accept(p *wpod) bool {
 	}
 	at := d.Placement
 	if fresh {
-		at = w.s.gangs[p.gang.key].placement // a late decision may get other virtual cells than those that it contains
+		at = w.s.gangs[p.gang.key].placement // an outdated decision may get other virtual cells than the cells that it contains
 	}
 	w.seat(p, at, d.Slot)
 	w.lose(lost)
 	return true
 }
 
-// take marks the devices of a gang as used.
+// take records that the gang uses its devices.
 func (w *world) take(g *wgang) {
 	for i := range g.place {
 		for _, d := range g.place[i].Indices {
@@ -155,7 +155,7 @@ func (w *world) take(g *wgang) {
 	}
 }
 
-// seat makes a pod run and keeps its annotations.
+// seat makes a pod run and stores its annotations.
 func (w *world) seat(p *wpod, at *Placement, slot int) {
 	p.running = true
 	p.gang.running++
@@ -166,7 +166,7 @@ func (w *world) seat(p *wpod, at *Placement, slot int) {
 	p.at, p.slot = kept, i
 }
 
-// lose believes the reports.
+// lose applies the scheduler's reports about guarantees to the gangs.
 func (w *world) lose(lost []Downgrade) {
 	for _, d := range lost {
 		g := w.byName[gangKey{d.VC, d.Gang}]
@@ -188,8 +188,7 @@ func (w *world) lose(lost []Downgrade) {
 	}
 }
 
-// wholeGang schedules and accepts all pods of a gang, until one isn't bound. A gang that is added and removed at once
-// doesn't change the state.
+// wholeGang schedules and allocates the pods of a gang until a pod isn't bound. If it adds a gang and removes it at once, the state must not change.
 func (w *world) wholeGang(c *choices, g *wgang) {
 	undo := !w.fast && g.running == 0 && c.in(20)
 	for _, p := range g.pods {
@@ -198,7 +197,7 @@ func (w *world) wholeGang(c *choices, g *wgang) {
 		}
 		if d := w.ask(c, p, Filtering); d.Result != Bind {
 			if g.running == 0 && (d.Result == Refuse || c.in(60)) {
-				w.endGang(c, g) // its user gives up
+				w.endGang(c, g) // the gang's user gives up
 			}
 			return
 		}
@@ -260,7 +259,7 @@ func (w *world) unseat(p *wpod) {
 	g.place, g.guaranteed, g.moved = nil, false, false
 }
 
-// endGang deletes all pods of a gang in some order.
+// endGang deletes all pods of a gang in a random order.
 func (w *world) endGang(c *choices, g *wgang) {
 	start := c.n(len(g.pods))
 	for i := range g.pods {
@@ -284,7 +283,7 @@ func (w *world) stopWaiting(p *wpod) {
 	p.bind = nil
 }
 
-// chase schedules a gang until it runs: it asks, ends some or all victims, and asks again.
+// chase schedules a gang until it runs. It repeatedly requests a decision and ends some or all victims.
 func (w *world) chase(c *choices, g *wgang) {
 	var p *wpod
 	for _, q := range g.pods {
@@ -318,7 +317,7 @@ func (w *world) chase(c *choices, g *wgang) {
 		return
 	}
 	if phase == Filtering {
-		return // without a reservation it looks again, and may look elsewhere
+		return // without a reservation, the next search may find other nodes
 	}
 	if d = w.askOn(p, Filtering, nodes); d.Result != Bind {
 		w.fail("all victims of %s are gone, and it gets: %s %s", p.id, d.Result, d.Reason)
@@ -351,7 +350,7 @@ func (w *world) deviceHealth(c *choices) {
 	}
 }
 
-// nonsense makes calls of broken callers; the state may not change.
+// nonsense makes calls with wrong arguments, which must not change the state.
 func (w *world) nonsense(c *choices) {
 	before, text := w.s.digest(true), w.dumpText()
 	p := w.anyPod(c, c.in(50))
@@ -424,13 +423,13 @@ func (w *world) nonsense(c *choices) {
 	}
 }
 
-// conflicts reports whether devices of a pod are still in the configuration. Those of others of its gang aren't its own claim.
+// conflicts reports whether the configuration still contains devices of a pod's own place. It ignores the places of the gang's other pods.
 func (w *world) conflicts(p *wpod) bool {
 	at := &p.at.Pods[p.slot]
 	return slices.ContainsFunc(at.Indices, func(d int32) bool { return w.hw.leaf[gpu{at.Node, d}] != nil })
 }
 
-// virtualOf returns the virtual leaves of a bound pod.
+// virtualOf returns the virtual leaves of the pod that a decision is about.
 func virtualOf(d *Decision) []string {
 	if d.Placement == nil {
 		return nil

@@ -5,11 +5,12 @@ import (
 	"fmt"
 )
 
-// maxOrder is more than a scheduler reaches by itself. An annotation may contain any number, and the next gangs must have higher numbers.
+// maxOrder is larger than any order that a scheduler reaches by itself. An annotation may contain any number, and later gangs must get higher
+// numbers.
 const maxOrder = 1 << 31
 
-// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the places of
-// all pods are certain; otherwise only the pod's own place is certain, since other pods may have moved.
+// takeOver rebuilds a gang from its written placement, after a restart or a change of the configuration. all means that the places of all pods are
+// certain. Otherwise only the pod's own place is certain, because other pods may have moved.
 func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gang, []Downgrade, error) {
 	if len(s.chains) == 0 {
 		return nil, nil, errors.New("the cluster has no cells")
@@ -58,7 +59,8 @@ func (s *Scheduler) takeOver(r *Request, at *Placement, own int, all bool) (*gan
 	return g, lost, nil
 }
 
-// chainNow returns the chain of a gang: the chain of the pod's leaves, or otherwise the chain of the other pods' leaves.
+// chainNow returns the present chain of a gang. It is the chain of the pod's own leaves or, if the pod has no known leaves, the chain of the other
+// pods' leaves.
 func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	for _, p := range own {
 		if p != nil {
@@ -81,8 +83,8 @@ func (s *Scheduler) chainNow(r *Request, at *Placement, own []*pcell) *chain {
 	return s.chainOf(cpu)
 }
 
-// resolve finds the leaves of a pod's place. It returns an error if another pod has a leaf. A leaf is nil if it isn't configured
-// or can't be counted; other explains why it can't be counted.
+// resolve returns the leaves of a pod's place. It returns an error if another pod uses a leaf. A leaf is nil if the configuration doesn't contain it,
+// or if it can't be counted as the gang's leaf. In the latter case, other explains why.
 func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*pcell, other string, err error) {
 	cpu, known := s.WantsCPU(g.request), s.knowsKind(g.request)
 	leaves = make([]*pcell, len(at.Indices))
@@ -103,8 +105,7 @@ func (s *Scheduler) resolve(g *gang, at *PodPlacement, chain string) (leaves []*
 	return leaves, other, nil
 }
 
-// otherKind explains why a gang isn't counted on a machine that was given GPUs, or lost them: the numbers of its
-// cells now mean other devices.
+// otherKind explains why a gang isn't counted on a machine that now has other kinds of leaves: the numbers of its cells now identify other devices.
 func otherKind(node string, cpu bool) string {
 	if cpu {
 		return fmt.Sprintf("node %s now has CPU cells instead of GPUs", node)
@@ -112,7 +113,7 @@ func otherKind(node string, cpu bool) string {
 	return fmt.Sprintf("node %s now has GPUs instead of CPU cells", node)
 }
 
-// chainOf returns the first chain of CPU cells, or of GPUs; if no chain has them, the first chain.
+// chainOf returns the first chain of CPU cells or of GPUs. If there is no such chain, it returns the first chain.
 func (s *Scheduler) chainOf(cpu bool) *chain {
 	for _, ch := range s.chains {
 		if ch.cpu == cpu {
@@ -135,7 +136,7 @@ func (s *Scheduler) repeats(g *gang) bool {
 	return false
 }
 
-// evictReservations cancels reservations of cells if a gang turns out to run on them.
+// evictReservations cancels reservations of cells on which a gang already runs.
 func (s *Scheduler) evictReservations(g *gang) {
 	for i := range g.slots {
 		s.cancelOn(g.slots[i].leaves)
@@ -150,7 +151,7 @@ func (s *Scheduler) cancelOn(leaves []*pcell) {
 	}
 }
 
-// findLeaf looks a device up, in its chain first.
+// findLeaf returns the leaf of a device, or nil. It prefers a leaf in the given chain.
 func (s *Scheduler) findLeaf(chain, node string, device int32) *pcell {
 	m := s.machines[node]
 	if m == nil {

@@ -2,8 +2,8 @@ package cell
 
 import "slices"
 
-// Trial tries hypothetical gangs. A gang that would start keeps its cells until End, so that later gangs of the trial
-// can't have them. Until then, nothing else may use the scheduler.
+// Trial tries to start hypothetical gangs. A gang that would start keeps its cells until End, so that later gangs of the trial can't use them. Until
+// End, the caller must not use the scheduler otherwise.
 type Trial struct {
 	s            *Scheduler
 	gangs        []*gang
@@ -11,13 +11,13 @@ type Trial struct {
 	epoch, order uint64
 }
 
-// Trial begins a trial.
+// Trial begins a trial. The caller must end it with End.
 func (s *Scheduler) Trial() *Trial {
 	s.settle()
 	return &Trial{s: s, memory: s.keepMemory(), epoch: s.epoch, order: s.order}
 }
 
-// End releases all cells. Later decisions are the same as without the trial.
+// End releases all cells of the trial. Later decisions are the same as if there had been no trial.
 func (t *Trial) End() {
 	for _, g := range slices.Backward(t.gangs) {
 		t.s.leave(g)
@@ -27,8 +27,8 @@ func (t *Trial) End() {
 	t.s.epoch, t.s.order = t.epoch, t.order
 }
 
-// Start gives a new gang its cells if it would start now without evicting others, and returns its nodes. The gang may only run on some
-// nodes; nil is all.
+// Start gives a new gang its cells if the gang would start now without evicting others. It reports whether the gang would start, and returns its
+// nodes. nodes are the nodes that the gang may run on. nil means all nodes.
 func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	s := t.s
 	s.settle()
@@ -39,7 +39,7 @@ func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	if p == nil || len(p.victims) > 0 {
 		return nil, false
 	}
-	if len(p.demoted)+len(p.cancels) == 0 { // End couldn't restore the guarantees and reservations of other gangs
+	if len(p.demoted)+len(p.cancels) == 0 { // for other plans, End couldn't restore the guarantees and reservations of other gangs
 		s.order = max(s.order, p.gang.order)
 		s.enter(p.gang)
 		t.gangs = append(t.gangs, p.gang)
@@ -47,7 +47,7 @@ func (t *Trial) Start(r *Request, nodes Nodes) (on []string, starts bool) {
 	return nodesOf(p.gang), true
 }
 
-// Why is like Scheduler.Why, for a new gang that may only run on some nodes; nil is all.
+// Why is like Scheduler.Why, but for a new gang that may only run on nodes. nil means all nodes.
 func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	s := t.s
 	e := s.Why(r)
@@ -56,7 +56,7 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	}
 	e.Sentence, e.Smaller = e.WithoutSmaller(e.Sentence), nil
 	if e.Code != Ready && e.Code != Preemption {
-		return e // the gang wouldn't start on all nodes either
+		return e // the gang wouldn't start even on all nodes
 	}
 	defer s.keepMemory()()
 	p, d := s.find(r, nodes)
@@ -74,12 +74,11 @@ func (t *Trial) Why(r *Request, nodes Nodes) Explanation {
 	return e
 }
 
-// fewPods is the size of gangs that Largest tries in any case.
+// fewPods is the size of gangs that Largest always tries.
 const fewPods = 64
 
-// Largest returns the number of pods of the largest gang with pods of the same size that would start now without evicting others. It
-// returns 0 if not even one pod would start, if the request has pods of several sizes, or if late reports true before the search of large
-// gangs ends.
+// Largest returns the number of pods of the largest gang with pods of the request's size that would start now without evicting others. It returns 0
+// if not even one pod would start, if the request has pods of several sizes, or if late returns true before the search among large gangs ends.
 func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 	s := t.s
 	s.settle()
@@ -98,7 +97,7 @@ func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 	if err != nil {
 		return 0
 	}
-	most := 0 // as many as all free leaves would hold
+	most := 0 // the number of pods for which all free leaves are enough
 	for _, t := range one {
 		most = max(most, t.view().free/t.shape.total)
 	}
@@ -113,9 +112,9 @@ func (t *Trial) Largest(r *Request, nodes Nodes, late func() bool) int {
 			return p != nil && len(p.victims) == 0
 		})
 	}
-	low := 0 // starts, and high doesn't
+	low := 0 // a gang of low pods starts, and a gang of high pods doesn't
 	for high := most + 1; high-low > 1; {
-		middle := min((low+high+1)/2, max(2*low, 1)) // so that the last try before late is short, too
+		middle := min((low+high+1)/2, max(2*low, 1)) // limited, so that the last attempt before late is also short
 		if middle > fewPods && late() {
 			return 0
 		}

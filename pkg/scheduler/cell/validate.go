@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Validate returns every problem of the configuration: unknown types, types that contain themselves, child lists of a
-// wrong length, duplicate addresses, pinned cells, and virtual cells that exceed the physical cells at any level. New
-// fails if there is a problem.
+// Validate returns every problem of the configuration: unknown types, types that contain themselves, lists of children with a wrong length, duplicate
+// addresses, mistakes in pinned cells, and virtual cells that exceed the physical cells at some level. New fails if there is a problem.
 func (c Config) Validate() []Problem {
 	v := validator{expander: newExpander(c), nodes: map[string]bool{}, devices: map[device]string{}, pinned: map[string]pin{}}
 	v.checkTypes()
@@ -23,10 +22,10 @@ func (c Config) Validate() []Problem {
 	return v.problems
 }
 
-// validator checks the cells that expander returns.
+// validator checks the cells that its expander returns.
 type validator struct {
 	*expander
-	nodes   map[string]bool // by chain and name
+	nodes   map[string]bool // the nodes by chain and name
 	devices map[device]string
 	pinned  map[string]pin
 	claims  []claim
@@ -38,14 +37,14 @@ type device struct {
 	index int32
 }
 
-// pin is a physical cell with a pinned id.
+// pin is a pinned physical cell.
 type pin struct {
 	chain string
 	level int
-	owner string // a virtual cluster
+	owner string // the virtual cluster that owns it
 }
 
-// claim is the number of cells that a virtual cluster claims of a level of a chain.
+// claim is a number of cells that a virtual cluster claims on a level of a chain.
 type claim struct {
 	vc, chain string
 	level     int
@@ -74,7 +73,7 @@ func (v *validator) checkTypes() {
 	v.checkLoops()
 }
 
-// checkLoops reports each loop of types once, at the type that comes first.
+// checkLoops reports each loop of types once, at the first type of the loop.
 func (v *validator) checkLoops() {
 	const open, done = 1, 2
 	state := make(map[string]int, len(v.types))
@@ -110,7 +109,7 @@ func (v *validator) checkLoops() {
 	}
 }
 
-// depth counts the levels of a type up to the first beyond the limit; 0 for a loop.
+// depth returns the number of levels of a type, at most one more than the limit. It returns 0 for a type in a loop.
 func (v *validator) depth(name string) int {
 	n, seen := 0, map[string]bool{}
 	for n <= maxLevels && !seen[name] {
@@ -128,13 +127,13 @@ func (v *validator) depth(name string) int {
 	return n
 }
 
-// walk checks the cells of one top cell.
+// walk checks the cells inside one top cell.
 type walk struct {
 	*validator
 	chain string
 	line  []Level
-	node  string // the node of the current cell
-	pin   string // the pin of the cell around it
+	node  string // the node that contains the current cell
+	pin   string // the pin of a cell around the current cell
 }
 
 func (w walk) cell(e *Expanded, depth int, path []any) {
@@ -188,8 +187,7 @@ func (w walk) addPin(e *Expanded, depth int, path []any) {
 	w.pinned[e.Pinned] = pin{chain: w.chain, level: depth}
 }
 
-// checkSiblings reports cells that have the same full address. Leaves are compared as devices, and
-// nodes as nodes.
+// checkSiblings reports cells with the same full address. It skips leaves and nodes, which are compared as devices and as nodes.
 func (v *validator) checkSiblings(cells []Expanded, path []any) {
 	seen := make(map[string]bool, len(cells))
 	for i := range cells {

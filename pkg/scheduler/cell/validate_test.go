@@ -73,7 +73,7 @@ func TestValidate(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*cell.Config)
-		want   []string // each problem's beginning; none means valid
+		want   []string // the beginning of each problem; empty if the configuration is valid
 	}{
 		"a valid one": {func(c *cell.Config) {
 			pinned(c)
@@ -181,7 +181,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// randomDivision returns a small chain with pinned cells and virtual cells, valid or not.
+// randomDivision returns a small chain with pinned and virtual cells. The configuration may be invalid.
 func randomDivision(rnd *rand.Rand) cell.Config {
 	c := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: "a"}, {Name: "b"}}}
 	levels := 2 + rnd.IntN(2)
@@ -221,12 +221,12 @@ func randomDivision(rnd *rand.Rand) cell.Config {
 	return c
 }
 
-// fits tries all ways to give the virtual cells, by type, physical cells that aren't owned yet.
+// fits reports whether all virtual cells, given by type, can get physical cells that aren't owned yet. It tries all assignments.
 func fits(cells []cell.Expanded, wants []string, owned map[string]bool) bool {
 	if len(wants) == 0 {
 		return true
 	}
-	var holds func(e *cell.Expanded) bool // something inside is gone
+	var holds func(e *cell.Expanded) bool // reports whether a cell inside e is already owned
 	holds = func(e *cell.Expanded) bool {
 		if owned[e.Full] {
 			return true

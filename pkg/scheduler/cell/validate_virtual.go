@@ -30,16 +30,16 @@ func (v *validator) checkVirtualClusters() {
 	}
 }
 
-// virtual checks one entry of virtualCells and notes its claim.
+// virtual checks one entry of virtualCells and records its claim.
 func (v *validator) virtual(vc string, cell Virtual, path []any) {
-	if cell.Count < 0 { // HiveD takes 0, too
+	if cell.Count < 0 { // HiveD also accepts 0
 		v.fail(at(path, "cellNumber"), "write how many of them the virtual cluster owns, or remove the entry", "the number of cells is %d", cell.Count)
 	}
 	typePath := at(path, "cellType")
 	parts := strings.Split(cell.Type, ".")
 	chain := parts[0]
 	if v.broken[chain] {
-		return // reported with the hardware
+		return // already reported with the hardware
 	}
 	if !v.isChain(chain) {
 		remedy := "begin with the type of a top-level cell: " + v.chains()
@@ -88,7 +88,7 @@ func (v *validator) isChain(name string) bool {
 	return false
 }
 
-// chains lists the types of the top cells, in their order.
+// chains returns the types of the top cells as text, in the order of the configuration.
 func (v *validator) chains() string {
 	var out []string
 	seen := map[string]bool{}
@@ -108,7 +108,7 @@ func (v *validator) claimPin(vc, id string, path []any) {
 	p, ok := v.pinned[id]
 	switch {
 	case !ok && len(v.broken) > 0:
-		// It may be in a cell that is already reported.
+		// The pinned cell may be inside a cell whose problem is already reported.
 	case !ok:
 		v.fail(path, "write it as pinnedCellId of a physical cell", "there is no pinned cell %q", id)
 	case p.owner != "":

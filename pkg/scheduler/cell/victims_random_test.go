@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowInScope is inScope from before it kept costs: it checks every node for every pod.
+// slowInScope is the version of inScope that doesn't keep costs. It checks every node for every pod.
 func (p *preemption) slowInScope(sc scope) bool {
 	seated := map[int32]int{}
 	for _, set := range p.root.sets {
@@ -41,7 +41,7 @@ func (p *preemption) slowInScope(sc scope) bool {
 	return true
 }
 
-// crowded is racks and nodes that gangs of several nodes and priorities fill, with bad GPUs.
+// crowded returns a scheduler with bad GPUs whose racks and nodes are full of gangs with several nodes and priorities.
 func crowded(t *testing.T, r *rand.Rand) *Scheduler {
 	t.Helper()
 	nRacks := 1 + r.IntN(3)

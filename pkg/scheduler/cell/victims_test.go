@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Costs of victims have 32 bits for an order: an order of 2^40 in an annotation must not make all later gangs equally old.
+// The cost of victims has 32 bits for the order. An order of 2^40 in an annotation must not make all later gangs equally old.
 func TestAForgedOrderDoesNotMakeAllGangsEquallyOld(t *testing.T) {
 	for _, forged := range []uint64{7, 1 << 40} {
 		t.Run(fmt.Sprint(forged), func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestAForgedOrderDoesNotMakeAllGangsEquallyOld(t *testing.T) {
 	}
 }
 
-// killed counts the gangs among victims.
+// killed returns the names of the gangs that the victims belong to.
 func killed(victims []Victim) []string {
 	var out []string
 	for _, v := range victims {
@@ -42,7 +42,7 @@ func killed(victims []Victim) []string {
 	return out
 }
 
-// On one node with a job of 4 GPUs and four of 1, only one has to end for 4 GPUs.
+// On a node with a job of 4 GPUs and four jobs of 1 GPU, only one job has to end to free 4 GPUs.
 func TestFewerKillsEndsAsFewAsItCanOnANode(t *testing.T) {
 	for _, policy := range PolicyNames() {
 		t.Run(policy, func(t *testing.T) {
@@ -59,10 +59,10 @@ func TestFewerKillsEndsAsFewAsItCanOnANode(t *testing.T) {
 	}
 }
 
-// A gang that is kept out of an idle node gets the free cells beside a guaranteed gang.
+// A gang that must not use an idle node gets the free cells beside a guaranteed gang.
 func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 	s := freshScheduler(t, policies(32))
-	mustRun(t, s, flatGang("owner", "half", 0, 1, 4)) // 4 GPUs are idle beside it
+	mustRun(t, s, flatGang("owner", "half", 0, 1, 4)) // 4 GPUs are idle beside this gang
 	for i := range 31 {
 		mustRun(t, s, flatGang("eager", fmt.Sprintf("o%d", i), Opportunistic, 1, 8))
 	}
@@ -76,8 +76,8 @@ func TestWhatIsIdleBesideOtherGangsIsFreeForThoseThatAreHeldBack(t *testing.T) {
 	assert.Equal(t, Bind, d.Result, d.Reason)
 }
 
-// A guaranteed gang of 4 GPUs that arrives again and again on the node that its virtual cluster already has, and evicts the small
-// gang there, doesn't keep a gang from an idle node.
+// A guaranteed gang of 4 GPUs arrives repeatedly on the node that its virtual cluster already uses, and evicts the small gang on that node. This must
+// not keep another gang from using an idle node.
 func TestNothingWaitsForEver(t *testing.T) {
 	s := freshScheduler(t, policies(32))
 	mustRun(t, s, flatGang("owner", "half", 0, 1, 4))
@@ -85,11 +85,11 @@ func TestNothingWaitsForEver(t *testing.T) {
 		mustRun(t, s, flatGang("eager", fmt.Sprintf("o%d", i), Opportunistic, 1, 8))
 	}
 	small, big := flatGang("eager", "small", Opportunistic, 1, 4), flatGang("patient", "big", Opportunistic, 1, 8)
-	for arrival := range 200 { // two days
+	for arrival := range 200 { // this takes two days
 		mustRun(t, s, small)
 		g := flatGang("owner", fmt.Sprintf("again%d", arrival), 0, 1, 4)
 		require.Equal(t, []string{"small"}, killed(preempt(t, s, g)))
-		for range 100 { // the extender asks every 10 s
+		for range 100 { // the scheduler retries every 10 s
 			if arrival > 5 && s.Schedule("big", big, Filtering, nil).Result == Bind {
 				return
 			}
@@ -99,7 +99,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 	t.Errorf("it waits beside %d idle nodes: %s", s.chains[0].clean, s.Why(big).Sentence)
 }
 
-// Why and Schedule get the same request of a pod that doesn't belong to the gang of its name.
+// Why and Schedule must explain the same for a pod that doesn't belong to the existing gang with its gang's name.
 func TestWhySaysWhatScheduleSaysOfAnotherGangWithTheName(t *testing.T) {
 	s := freshScheduler(t, quads(2, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 2}}}))
 	mustRun(t, s, flatGang("A", "g", 0, 1, 1))
@@ -168,7 +168,7 @@ func TestWhyAgreesWithScheduleForEachPolicy(t *testing.T) {
 	require.Positive(t, kinds["HeldBack"])
 }
 
-// A victim counts by the square root of the machines that it fills when racks are compared, too.
+// When racks are compared, a victim also counts by the square root of its number of machines.
 func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	for policy, want := range map[string][]string{"balanced": {"one0", "one1"}, "start-now": {"one0", "one1"}, "fewer-kills": {"wide"}} {
 		t.Run(policy, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 			for i := range 2 {
 				mustRun(t, s, flatGang("A", fmt.Sprint("one", i), Opportunistic, 1, 8))
 			}
-			mustRun(t, s, flatGang("A", "wide", Opportunistic, 14, 8)) // counts 3
+			mustRun(t, s, flatGang("A", "wide", Opportunistic, 14, 8)) // this gang has the weight 3
 			d := s.Schedule("g", flatGang("A", "g", 0, 2, 8), Filtering, nil)
 			require.Equal(t, Preempt, d.Result)
 			assert.Equal(t, want, killed(d.Victims))
@@ -189,7 +189,7 @@ func TestVictimsAreWeighedForGangsOfSeveralNodesToo(t *testing.T) {
 	}
 }
 
-// A virtual cell that isn't bound yet could be had without a victim, but not on the only node that is offered.
+// An unbound virtual cell is available without a victim, but not on the only node that is offered.
 func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	for _, nodes := range []int{2, 9} {
 		t.Run(fmt.Sprint(nodes, " nodes"), func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestAGangThatMayRunOnOneNodeOnlyEndsALowerPriorityThere(t *testing.T) {
 	}
 }
 
-// Some of the virtual cells that aren't bound yet can be had, and some can't.
+// Some of the unbound virtual cells are available, and some aren't.
 func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
 	s := freshScheduler(t, quads(4, VirtualCluster{Name: "A", Cells: []Virtual{{"NODE", 4}}}))
 	mustRun(t, s, flatGang("A", "v1", 1, 1, 4))
@@ -225,7 +225,7 @@ func TestAGangThatMayRunOnSomeNodesEndsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-// The preassigned cell is bound, and one of its nodes isn't.
+// The preassigned cell is bound, but one of its nodes isn't.
 func TestAGangThatMayRunOnOneNodeOfARackEndsALowerPriorityThere(t *testing.T) {
 	s := freshScheduler(t, rackOf(2, 2, VirtualCluster{Name: "A", Cells: []Virtual{{"RACK", 1}}}))
 	mustRun(t, s, flatGang("A", "low", 1, 1, 2))

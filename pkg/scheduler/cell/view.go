@@ -2,43 +2,42 @@ package cell
 
 import "math"
 
-// view indexes the free leaves of a forest of cells, so that the best place for a gang is found
-// without looking at every node. There is one over the virtual cells of each virtual cluster and
-// chain, and one over the physical cells of each chain.
+// view indexes the free leaves of a forest of cells, so that the best place for a gang is found without checking every node. There is a view of the
+// virtual cells of each virtual cluster and chain, and a view of the physical cells of each chain.
 //
-// A view's node is a cell at the node level, or a root below it. Nodes whose free leaves have the
-// same shape share a bucket; a search compares buckets, then takes a node of the best one.
+// A node of a view is a cell at the node level, or a root below this level. Nodes whose free leaves have the same shape share a bucket. A search
+// compares buckets and then takes a node of the best bucket.
 type view struct {
 	*tree
 	nodes   []viewNode
-	upper   [][]upperCell // by level − node − 1: the cells above the node
-	buckets []*bucket     // the ones with nodes
+	upper   [][]upperCell // the cells above the node, by level − node − 1
+	buckets []*bucket     // only buckets that contain nodes
 	byShape map[shapeKey]*bucket
-	byBits  map[shapeKey]*bucket // nodes up to 16 leaves: straight from their bits
-	free    int                  // free leaves of nodes that aren't blocked
+	byBits  map[shapeKey]*bucket // for nodes with up to 16 leaves, directly by their bits
+	free    int                  // number of free leaves on nodes that aren't blocked
 	scratch bitset
 	undo    []taken
-	// classFirst makes it better to break a larger piece than to use a node of a higher class.
+	// classFirst means that a node of a lower class is preferred even if a larger piece has to be split.
 	classFirst bool
 }
 
 type viewNode struct {
-	lo      int32 // its first leaf, in the numbering of the view
+	lo      int32 // its first leaf in the numbering of the view
 	top     int8  // its level
-	class   uint8 // among equals, nodes of a smaller class are used first
+	class   uint8 // among equal nodes, nodes of a lower class are used first
 	blocked bool
-	up      int32 // index in upper[0], or -1
-	have    int32 // free leaves, 0 while blocked
+	up      int32 // index of the cell above it in upper[0], or -1
+	have    int32 // number of free leaves; 0 while it is blocked
 	free    bitset
 	bucket  *bucket
 }
 
 type upperCell struct {
-	lo, hi int32 // nodes
-	class  uint8 // cells of a smaller class are used first
-	up     int32 // index in the next level of upper, -1 at the top
+	lo, hi int32 // the range of its nodes
+	class  uint8 // cells of a lower class are used first
+	up     int32 // index of the cell above it in the next level of upper; -1 at the top
 	free   int32
-	hist   []int32 // nodes by number of free leaves
+	hist   []int32 // number of nodes, by number of free leaves
 }
 
 type shapeKey struct {
@@ -51,12 +50,12 @@ type shapeKey struct {
 type bucket struct {
 	key   shapeKey
 	have  int
-	free  bitset // of one of its nodes, kept to evaluate the shape
+	free  bitset // the free leaves of one of its nodes, to evaluate the shape
 	nodes bitset
 	size  int
-	at    int // index in view.buckets
+	at    int // index of the bucket in view.buckets
 	fits  map[fitKey]fit
-	small []fitMemo // fits for whole leaves, by n
+	small []fitMemo // fits for n single leaves, by n
 }
 
 type fitKey struct{ n, unit int }
@@ -73,7 +72,7 @@ type taken struct {
 
 const manyBits = 16
 
-// newView makes a view without free leaves; roots have (level, leaves) in order of their first leaf.
+// newView returns a view without free leaves. roots contains the levels of the roots, in order of their first leaf.
 func newView(t *tree, roots []int) *view {
 	v := &view{tree: t, byShape: map[shapeKey]*bucket{}, byBits: map[shapeKey]*bucket{}}
 	v.upper = make([][]upperCell, max(0, t.top()-t.node))
@@ -112,7 +111,7 @@ func (v *view) addRoot(level int, lo *int32) {
 	v.upper[at][self].hist[0] = int32(len(v.nodes)) - c.lo
 }
 
-// mark sets the state of one leaf; index has to follow.
+// mark sets the state of one leaf. The caller must call index afterwards.
 func (v *view) mark(node int32, offset int32, free bool) {
 	if free {
 		v.nodes[node].free.set(offset)
@@ -121,7 +120,7 @@ func (v *view) mark(node int32, offset int32, free bool) {
 	}
 }
 
-// markAll is like mark, for many leaves, and updates their nodes.
+// markAll sets the state of many leaves, and updates the index for their nodes.
 func (v *view) markAll(leaves []*vcell, free bool) {
 	for _, leaf := range leaves {
 		v.mark(leaf.node, leaf.lo-leaf.base, free)
@@ -135,7 +134,7 @@ func (v *view) markAll(leaves []*vcell, free bool) {
 	}
 }
 
-// index updates buckets and counts after changes of a node's leaves, class or block.
+// index updates buckets and counts after a change of a node's leaves, class or block.
 func (v *view) index(i int32) {
 	n := &v.nodes[i]
 	b := v.bucketOf(n)
@@ -204,7 +203,7 @@ func (v *view) bucketOf(n *viewNode) *bucket {
 	return b
 }
 
-// fit evaluates n leaves, as whole cells of level unit, for the nodes of a bucket.
+// fit evaluates how n leaves, in whole cells of level unit, fit on the nodes of a bucket.
 func (b *bucket) fit(v *view, n, unit int) fit {
 	if n > b.have {
 		return fit{}
@@ -235,8 +234,8 @@ func (b *bucket) fit(v *view, n, unit int) fit {
 
 const noCost = uint64(math.MaxUint64)
 
-// cost returns the order of the nodes that hold n leaves: the lowest cell, the smallest free piece to break, the lowest
-// class, the fullest node.
+// cost returns a number that orders the nodes that can hold n leaves: first the lowest cell, then the smallest free piece to split, then the lowest
+// class, then the fullest node.
 func (v *view) cost(b *bucket, f fit) uint64 {
 	if v.classFirst {
 		return uint64(f.level)<<56 | uint64(b.key.class)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(min(b.have, 1<<24-1))
@@ -244,7 +243,7 @@ func (v *view) cost(b *bucket, f fit) uint64 {
 	return uint64(f.level)<<48 | uint64(min(f.piece, 1<<16-1))<<32 | uint64(b.key.class)<<24 | uint64(min(b.have, 1<<24-1))
 }
 
-// scope holds the nodes that a search may use.
+// scope is the range of nodes that a search may use.
 type scope struct{ lo, hi int32 }
 
 func (v *view) all() scope { return scope{0, int32(len(v.nodes))} }
@@ -278,7 +277,7 @@ func (v *view) bestNode(s scope, n, unit int) int32 {
 	return v.fullestUpper(best, s)
 }
 
-// bestOf compares all nodes of a small scope, and returns the best node.
+// bestOf returns the best node of a small scope, or -1. It compares all nodes of the scope.
 func (v *view) bestOf(s scope, n, unit int) int32 {
 	best, least := int32(-1), noCost
 	for i := s.lo; i < s.hi; i++ {
@@ -297,7 +296,7 @@ func (v *view) bestOf(s scope, n, unit int) int32 {
 	return best
 }
 
-// firstOf returns the best node of the buckets with equal cost: one below the fullest cell, and of those the first.
+// firstOf returns the best node of the buckets with an equal cost: a node below the fullest cell, and the first of such nodes.
 func (v *view) firstOf(s scope, cost uint64, n, unit int) int32 {
 	best := int32(-1)
 	for _, b := range v.buckets {
@@ -321,7 +320,7 @@ func (v *view) upperFree(i int32) int32 {
 	return v.upper[0][v.nodes[i].up].free
 }
 
-// fullestUpper returns the bucket's node below the fullest cell, so that the others stay whole.
+// fullestUpper returns the bucket's node below the fullest cell, so that the other cells stay whole.
 func (v *view) fullestUpper(b *bucket, s scope) int32 {
 	first := b.nodes.first(int(s.lo), int(s.hi))
 	if first < 0 || len(v.upper) == 0 || b.size == 1 || v.nodes[first].up < 0 {
@@ -364,7 +363,7 @@ func (v *view) rollback(mark int) {
 	v.undo = v.undo[:mark]
 }
 
-// block removes a node from all searches, or puts it back.
+// block excludes a node from all searches, or includes it again.
 func (v *view) block(i int32, blocked bool) {
 	if v.nodes[i].blocked != blocked {
 		v.nodes[i].blocked = blocked

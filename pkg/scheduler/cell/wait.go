@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// quotaDecision rejects a request that could never fit into its quota.
+// quotaDecision returns the decision for a request that exceeds a quota. It rejects a request that could never fit into the quota.
 func (s *Scheduler) quotaDecision(v *vc, r *Request, reason string) Decision {
 	n := s.leavesOf(r)
 	user, group := v.quota.ofUser(r.User), v.quota.ofGroup(r.UserGroup)
@@ -53,7 +53,7 @@ func waitReason(r *Request, targets []target) string {
 	return "insufficient capacity: no free cells of " + where + " fit the gang (free: " + plural.Of(free, unitOf(targets)) + ", requested: " + strconv.Itoa(want) + ")"
 }
 
-// impossible explains why not even the idle, healthy cluster has a place for a request.
+// impossible explains why a request would have no place even in an idle, healthy cluster.
 func (s *Scheduler) impossible(r *Request, targets []target) string {
 	most, want := 0, 0
 	for _, t := range targets {

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// A walk is bytes: a header that makes the cluster, and a record per step.
+// A walk consists of bytes: a header that determines the cluster, and a record for each step.
 const (
 	headerBytes = 32
 	recordBytes = 8
 	walkSteps   = 400
 )
 
-// play takes the steps and returns the first broken promise, a panic included.
+// play executes the steps of a walk. It returns the first broken promise, which may be a panic.
 func play(data []byte, trace *strings.Builder, set func(*world)) (w *world, err error) {
 	defer catch(&err)
 	if len(data) < headerBytes {
@@ -53,7 +53,7 @@ func catch(err *error) {
 	}
 }
 
-// randomWalk makes the bytes of a random walk.
+// randomWalk returns the bytes of a random walk.
 func randomWalk(seed uint64, steps int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	data := make([]byte, headerBytes+steps*recordBytes)
@@ -63,7 +63,7 @@ func randomWalk(seed uint64, steps int) []byte {
 	return data
 }
 
-// TestRandomStepsKeepEveryPromise runs PAICTL_CELL_STEPS random steps.
+// TestRandomStepsKeepEveryPromise executes random steps. PAICTL_CELL_STEPS is their number.
 func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	steps := envNumber("PAICTL_CELL_STEPS", 40_000)
 	from := envNumber("PAICTL_CELL_SEED", 1)
@@ -78,7 +78,7 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 			if k := kind(err); !found[k] {
 				found[k] = true
 				if _, again := play(data, nil, nil); again != nil {
-					set = nil // all checks at each step find the same
+					set = nil // the walk also fails with all checks at each step
 				}
 				report(t, data, set)
 				t.Errorf("seed %d: %s", seed, k)
@@ -98,7 +98,8 @@ func TestRandomStepsKeepEveryPromise(t *testing.T) {
 	t.Logf("%d steps, answers %v", steps, tally)
 }
 
-// checkEvery makes the expensive checks at every 16th step. One walk in 16 makes them at every step.
+// checkEvery returns a setting with which the expensive checks run only at every n-th step. n is between 17 and 31, depending on the seed. For one
+// seed of 16, it returns nil, so that the checks run at every step.
 func checkEvery(seed int) func(*world) {
 	if seed%16 == 0 {
 		return nil
@@ -115,7 +116,7 @@ func envNumber(name string, otherwise int) int {
 
 var particulars = regexp.MustCompile(`[A-D]/\S+|"[^"]*"|[0-9]+|\[.*\]|\{.*\}|\b[ngpu][0-9]+\b`)
 
-// kind returns the kind of a broken promise, without the names of its gangs and nodes.
+// kind returns the kind of a broken promise. It is the text of the error without the names of gangs and nodes.
 func kind(err error) string {
 	if err == nil {
 		return ""
@@ -134,7 +135,7 @@ func kind(err error) string {
 	return particulars.ReplaceAllString(text, "#")
 }
 
-// report shrinks a failing walk by hand and prints it.
+// report shrinks a failing walk and prints it.
 func report(t *testing.T, data []byte, set func(*world)) {
 	t.Helper()
 	_, first := play(data, nil, set)
@@ -144,10 +145,10 @@ func report(t *testing.T, data []byte, set func(*world)) {
 	t.Logf("first: %v\nshrunk to %d steps: %v\n%s\n%s", kind(first), (len(data)-headerBytes)/recordBytes, err, trace.String(), corpus(data))
 }
 
-// corpus returns the walk as a file in testdata/fuzz/FuzzSteps.
+// corpus returns the walk in the format of the files in testdata/fuzz/FuzzSteps.
 func corpus(data []byte) string { return fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", data) }
 
-// shrink leaves out steps, and makes numbers small, as long as the same promise breaks.
+// shrink removes steps and reduces numbers as long as the walk breaks the same promise.
 func shrink(data []byte, run func([]byte) error) []byte {
 	want := kind(run(data))
 	fails := func(d []byte) bool { return kind(run(d)) == want }
@@ -182,7 +183,7 @@ func shrink(data []byte, run func([]byte) error) []byte {
 	return data
 }
 
-// FuzzSteps has the fuzzer choose the cluster and the steps.
+// FuzzSteps lets the fuzzer choose the cluster and the steps.
 func FuzzSteps(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(randomWalk(seed, 30))

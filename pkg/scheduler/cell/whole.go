@@ -1,10 +1,10 @@
 package cell
 
-// Idle virtual nodes are interchangeable: the remaining nodes always have the same shape. So here, and only here, the choice
-// in a virtual cluster depends on the physical cells: it avoids preemptions, and keeps the gang in one rack.
+// Idle virtual nodes are interchangeable, because the remaining nodes always have the same shape. Therefore here, and only here, the choice in a
+// virtual cluster depends on the physical cells. It avoids preemptions, and keeps the gang in one rack.
 
-// wholeNodes places a gang of pods that take a node each. It reports false if the gang isn't such a gang, or if there
-// aren't enough idle nodes.
+// wholeNodes places a gang in which each pod needs a whole node. It returns false if the gang isn't such a gang, or if there aren't enough idle
+// nodes.
 func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	sp, sh := t.space, t.shape
 	size := t.chain.leaves[t.chain.node]
@@ -27,16 +27,16 @@ func (s *Scheduler) wholeNodes(t target) ([]spot, bool) {
 	return spots, true
 }
 
-// chooser picks idle nodes of a virtual cluster.
+// chooser chooses idle nodes of a virtual cluster.
 type chooser struct {
 	s     *Scheduler
 	space *space
 	m     *mapper
 	want  int
-	clean []int // idle nodes of the best free cell, by level; -1 until asked
+	clean []int // number of idle nodes in the best free cell, by level; -1 until it is computed
 }
 
-// offer is a group of idle virtual nodes whose physical nodes are, or would be, in one rack.
+// offer is a set of idle virtual nodes whose physical nodes are, or would be, in one rack.
 type offer struct {
 	nodes []int32
 	cost  uint64
@@ -58,7 +58,7 @@ func (w *chooser) racks() []upperCell {
 	return w.space.view.upper[0]
 }
 
-// rack offers the idle nodes of one virtual rack.
+// rack offers the idle nodes of virtual rack i.
 func (w *chooser) rack(i int, best *offer) {
 	v := w.space.view
 	c := &v.upper[0][i]
@@ -88,7 +88,7 @@ func (w *chooser) rack(i int, best *offer) {
 	best.cost, best.nodes = cost, w.take(c.lo, c.hi)
 }
 
-// take returns the first idle nodes of a range.
+// take returns the first idle nodes of a range of nodes, as many as wanted.
 func (w *chooser) take(lo, hi int32) []int32 {
 	v := w.space.view
 	size := int32(v.leaves[v.node])
@@ -111,7 +111,7 @@ func (w *chooser) cleanest(level int) int {
 	return w.clean[level]
 }
 
-// cleanest returns the number of idle nodes of the best free cell of a level.
+// cleanest returns the number of idle nodes in the best free cell of a level.
 func (m *mapper) cleanest(level int) int {
 	most := 0
 	for i, c := range m.counts[level-m.node-1] {
@@ -125,7 +125,7 @@ func (m *mapper) cleanest(level int) int {
 	return most
 }
 
-// standalone offers nodes that the virtual cluster owns individually.
+// standalone offers idle nodes that the virtual cluster owns individually, outside racks.
 func (w *chooser) standalone(best *offer) {
 	v := w.space.view
 	lo := int32(0)
@@ -151,7 +151,7 @@ func (w *chooser) standalone(best *offer) {
 	}
 }
 
-// killsIn returns the weight of the gangs that must be evicted for n free nodes of a cell above the node.
+// killsIn returns the weight of the gangs that must be evicted for n free nodes of a cell above the node level.
 func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	if m.cleanIn(up) >= n {
 		return 0
@@ -160,7 +160,7 @@ func (m *mapper) killsIn(up *pcell, n int) uint64 {
 	return m.killsFor(m.cells[m.node][up.lo/per:up.hi/per], n, func(c *pcell) bool { return c.wasFree && m.open(c) })
 }
 
-// killsFor returns the weight of the gangs that must be evicted for n of the nodes, taking the cheapest one after the other.
+// killsFor returns the weight of the gangs that must be evicted for n of the nodes. It takes the cheapest node repeatedly.
 func (m *mapper) killsFor(nodes []*pcell, n int, usable func(*pcell) bool) uint64 {
 	m.s.stamp++
 	k := &killing{stamp: m.s.stamp, byNumber: m.kills.byNumber}

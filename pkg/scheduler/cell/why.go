@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// maxHolders is how many gangs an explanation names.
+// maxHolders is the maximum number of gangs that an explanation names.
 const maxHolders = 10
 
 // Why explains why a request doesn't start now. It changes nothing.
@@ -67,7 +67,7 @@ func (s *Scheduler) Why(r *Request) (e Explanation) {
 	return e
 }
 
-// inCPUCells moves the figures, which were counted as if all leaves were GPUs, to the fields for CPU cells.
+// inCPUCells moves the figures to the fields for CPU cells, because they were counted as if all leaves were GPUs.
 func (e *Explanation) inCPUCells() {
 	e.CPUCells, e.OwnedCPUCells, e.UsedCPUCells, e.FreeCPUCells = e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs
 	e.GPUs, e.OwnedGPUs, e.UsedGPUs, e.FreeGPUs = 0, 0, 0, 0
@@ -82,7 +82,7 @@ func (e *Explanation) inCPUCells() {
 	}
 }
 
-// keepMemory returns a function that restores the record of preemptions after a decision that must not change it.
+// keepMemory returns a function that restores the record of preemptions after a decision that must not change this record.
 func (s *Scheduler) keepMemory() func() {
 	before := make([]pressure, len(s.chains))
 	for i, ch := range s.chains {
@@ -95,7 +95,7 @@ func (s *Scheduler) keepMemory() func() {
 	}
 }
 
-// whyGang explains a gang that has its place.
+// whyGang explains the state of a gang that has its place or has reserved cells.
 func (s *Scheduler) whyGang(e *Explanation, g *gang) {
 	victims := s.victimsOf(g)
 	switch {
@@ -142,7 +142,7 @@ func nodesOf(g *gang) []string {
 	return names
 }
 
-// figures fills in the owned, used and free leaves as the request sees them.
+// figures sets the numbers of owned, used and free leaves for the priority of the request.
 func (s *Scheduler) figures(e *Explanation, r *Request, targets []target) {
 	for _, t := range targets {
 		e.OwnedGPUs += t.size()
@@ -160,7 +160,7 @@ func (s *Scheduler) figures(e *Explanation, r *Request, targets []target) {
 	e.UsedGPUs = e.OwnedGPUs - e.FreeGPUs - s.badIn(targets)
 }
 
-// badIn counts the unused leaves that are bad.
+// badIn returns the number of unused leaves in the targets that are bad.
 func (s *Scheduler) badIn(targets []target) int {
 	bad := 0
 	for _, t := range targets {
@@ -181,7 +181,7 @@ func (s *Scheduler) badIn(targets []target) int {
 	return bad
 }
 
-// whyWait explains a request that finds no place.
+// whyWait explains why a request finds no place.
 func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	where := "The cluster"
 	if r.Priority >= MinGuaranteed {
@@ -224,11 +224,11 @@ func (s *Scheduler) whyWait(e *Explanation, r *Request, targets []target) {
 	}
 }
 
-// promise ends the sentence of an explanation that has a Smaller.
+// promise is the end of the sentence in an explanation with a Smaller.
 const promise = " %s of %s would start now."
 
-// WithoutSmaller returns a text without the promise that a smaller gang would start. It applies to gangs that may run on all nodes:
-// only cells were considered.
+// WithoutSmaller returns a text without the promise that a smaller gang would start. The promise applies only to gangs that may run on all nodes,
+// because it considers only cells.
 func (e *Explanation) WithoutSmaller(text string) string {
 	if e.Smaller == nil {
 		return text
@@ -254,7 +254,7 @@ func levelsText(free []LevelCount) string {
 	return text + " idle"
 }
 
-// holders lists the gangs with the cells that the request can't take.
+// holders returns the gangs that use cells that the request can't take.
 func (s *Scheduler) holders(r *Request, targets []target) []Holder {
 	var out []Holder
 	for _, g := range s.gangs {
@@ -270,7 +270,7 @@ func (s *Scheduler) holders(r *Request, targets []target) []Holder {
 	return out[:min(len(out), maxHolders)]
 }
 
-// smaller finds the largest part of a gang of equal pods that would start now, or the largest single pod.
+// smaller returns the largest part of a gang with equal pods, or the largest single pod, that would start now.
 func (s *Scheduler) smaller(r *Request, targets []target) *Smaller {
 	sets := r.Sets()
 	if len(sets) != 1 || len(r.Root.Children) > 0 || r.Root.Within != "" {
@@ -324,7 +324,7 @@ func (s *Scheduler) fitsNow(targets []target, pods, gpus int) bool {
 	return false
 }
 
-// missing returns how many more cells of the lowest level that holds a pod the request needs.
+// missing returns how many more cells the request needs, in cells of the lowest level that can hold a pod.
 func missing(targets []target, e *Explanation) []LevelCount {
 	if len(targets) == 0 || len(targets[0].shape.sets) != 1 {
 		return nil
@@ -342,7 +342,7 @@ func missing(targets []target, e *Explanation) []LevelCount {
 	return []LevelCount{{CellType: t.chain.names[level], GPUs: t.chain.leaves[level], Count: set.count - have}}
 }
 
-// sentence capitalizes a reason, and ends it with a full stop.
+// sentence returns a reason as a sentence, with a capital letter and a full stop.
 func sentence(text string) string {
 	if text == "" {
 		return ""

@@ -5,24 +5,24 @@ import (
 	"strings"
 )
 
-// world plays the parts around a scheduler: controllers that make and end pods, an API server that keeps
-// annotations, nodes that fail. It believes the scheduler's decisions, and checks that they agree.
+// world simulates the parts around a scheduler: controllers that create and end pods, an API server that stores annotations, and nodes that fail. It
+// applies the scheduler's decisions, and checks that they are consistent.
 type world struct {
 	conf    Config
 	hw      *hardware
 	s       *Scheduler
 	gangs   []*wgang
 	byName  map[gangKey]*wgang
-	made    int // names given
+	made    int // number of names that were used
 	nodeOK  map[string]bool
 	broken  map[gpu]bool
 	using   map[gpu]*wgang
-	lifted  map[gpu]bool // of the slot that moves in the decision that is judged
-	inexact bool         // annotations of some gang don't tell its exact virtual cells
+	lifted  map[gpu]bool // leaves of the slot that moves in the decision that is judged
+	inexact bool         // whether the annotations of some gang don't contain its exact virtual cells
 	step    int
-	every   int  // expensive checks at every n-th step; 0 means each
-	fast    bool // leave the expensive checks out in this step
-	safety  int  // compare with virtual clusters alone at every n-th step; 0 means never
+	every   int  // the expensive checks run at every n-th step; 0 means at each step
+	fast    bool // whether to omit the expensive checks in this step
+	safety  int  // the comparison with single virtual clusters runs at every n-th step; 0 means never
 	trace   *strings.Builder
 	tally   map[string]int
 	persist Persist
@@ -30,17 +30,17 @@ type world struct {
 	record  func(Decision)
 }
 
-// wgang is the controller's state of a gang.
+// wgang is the controller's view of a gang.
 type wgang struct {
 	key        gangKey
 	pods       []*wpod
 	running    int
 	priority   int
-	guaranteed bool // the place by the decisions and reports
+	guaranteed bool // whether the gang has its guarantee, according to decisions and reports
 	place      []PodPlacement
 	refused    bool
 	chain      string
-	moved      bool // it survived a change of the configuration
+	moved      bool // whether the gang has survived a change of the configuration
 }
 
 type wpod struct {
@@ -48,12 +48,12 @@ type wpod struct {
 	gang    *wgang
 	request *Request
 	running bool
-	bind    *Decision // not accepted yet
+	bind    *Decision // nil if it was accepted
 	at      *Placement
 	slot    int
 }
 
-// violation is a broken promise.
+// violation is the panic value for a broken promise.
 type violation struct{ text string }
 
 func (w *world) fail(format string, args ...any) {
@@ -90,7 +90,7 @@ func (w *world) adopt(conf Config) {
 	w.oracle = newOracle(w.hw)
 }
 
-// clone copies a placement as annotations would.
+// clone returns a copy that contains only the parts of a placement that annotations contain.
 func (p *Placement) clone() *Placement {
 	out := &Placement{Chain: p.Chain, Order: p.Order, Moves: p.Moves, Downgraded: p.Downgraded, Pods: make([]PodPlacement, len(p.Pods))}
 	copy(out.Pods, p.Pods)
@@ -103,7 +103,7 @@ func (p *Placement) clone() *Placement {
 	return out
 }
 
-// newGang makes the pods of a gang.
+// newGang creates the pods of a gang.
 func (w *world) newGang(c *choices) *wgang {
 	w.made++
 	name := fmt.Sprintf("g%d", w.made)
@@ -135,7 +135,7 @@ func (w *world) newGang(c *choices) *wgang {
 	return g
 }
 
-// forget ends a gang's controller.
+// forget removes the controller of a gang.
 func (w *world) forget(g *wgang) {
 	for i := range w.gangs {
 		if w.gangs[i] == g {
@@ -167,7 +167,7 @@ func (w *world) allHealthy() bool {
 	return true
 }
 
-// offered is a random set of nodes, nil for all.
+// offered is a set of node names.
 type offered map[string]bool
 
 func (o offered) Has(name string) bool { return o[name] }
@@ -186,7 +186,7 @@ func (w *world) someNodes(c *choices, r *Request) Nodes {
 	return o
 }
 
-// victim gangs by the names in a decision.
+// podByID returns the pod with an id.
 func (w *world) podByID(id PodID) *wpod {
 	for _, g := range w.gangs {
 		for _, p := range g.pods {

@@ -1,6 +1,6 @@
-// Package claim reads and writes the ResourceClaim of a pod: the names of GPUs, the driver that may allocate them, and the GPUs
-// of the pod. The job controller names the claim, the scheduler makes it, and the agent of the machine reads it.
-// In: a pod and its place. Out: its claim, and back.
+// Package claim reads and writes the ResourceClaim of a pod: the names of GPUs, the driver that may allocate them, and the GPUs of the pod. The job
+// controller chooses the claim's name, the scheduler creates the claim, and the agent of the machine reads it. In: a pod and its place. Out: its
+// claim, and back.
 package claim
 
 import (
@@ -20,31 +20,30 @@ import (
 const (
 	// Driver is the name of the DRA driver of a machine's agent, which publishes the machine's GPUs and prepares them for pods.
 	Driver = "gpu.paictl.openpai.org"
-	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so that nothing else can fill them.
+	// Class is the DeviceClass of claims that the scheduler fills. It matches no device, so no other program can fill these claims.
 	Class = Driver
-	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The chart of the agent makes it.
+	// PodsClass is the DeviceClass of GPUs for ordinary pods, which any scheduler may allocate. The chart of the agent creates it.
 	PodsClass = "pods." + Driver
 	// ForPods is the attribute of a device that reports whether it is a GPU for ordinary pods.
 	ForPods = "forPods"
-	// Unhealthy is the key of the taint of a device that is sick.
+	// Unhealthy is the key of the taint on a sick device.
 	Unhealthy = Driver + "/unhealthy"
-	// DetailsKey is the annotation of a claim with changed details of its place, because an allocation can't be
-	// changed.
+	// DetailsKey is the annotation of a claim with details of the place that changed later. An allocation itself can't be changed.
 	DetailsKey = "paictl.openpai.org/placement"
 	// DoubtKey is the annotation of a claim that explains why the claim's pod may have other GPUs than the claim.
 	DoubtKey = "paictl.openpai.org/contradicted"
 	// Ref is the name of a pod's claim inside the pod, and of the claim's only request.
 	Ref = "gpus"
-	// suffix is the number of random characters at the end of a claim's name. A user who may make claims can't guess it.
+	// suffix is the number of random characters at the end of a claim's name. They prevent a user who may create claims from guessing the name.
 	suffix = 8
-	// prefix comes before the index of a GPU in the name of its device.
+	// prefix is the beginning of a device name. The GPU's index follows.
 	prefix = "gpu-"
 )
 
-// DeviceName returns the name of the device with an index, as NVML counts: "gpu-3". The pool is named after the node.
+// DeviceName returns the name of the device with an index, such as "gpu-3". The index counts like NVML. The pool has the same name as the node.
 func DeviceName(index int32) string { return prefix + strconv.Itoa(int(index)) }
 
-// DeviceIndex returns the index of the device that has this name from DeviceName, and false if it isn't such a name.
+// DeviceIndex returns the index of the device with a name that DeviceName made. It returns false for any other name.
 func DeviceIndex(name string) (int32, bool) {
 	text, ok := strings.CutPrefix(name, prefix)
 	index, err := strconv.ParseInt(text, 10, 32)
@@ -54,13 +53,13 @@ func DeviceIndex(name string) (int32, bool) {
 	return int32(index), true
 }
 
-// Name returns the name of the claim that provides a pod's GPUs, or false if the pod doesn't use a claim. It is the pod's name, a
-// dash and eight random characters, and changes whenever a pod of that name is made again: Kubernetes may take long to remove the
-// claim of a pod that has ended.
+// Name returns the name of the claim that provides a pod's GPUs, or false if the pod doesn't use a claim. The name is the pod's name, a dash and
+// eight random characters. It changes whenever a pod with the same name is created again, because Kubernetes may take long to remove the claim of a
+// pod that has ended.
 func Name(pod *corev1.Pod) (name string, ok bool) {
 	for _, c := range pod.Spec.ResourceClaims {
 		if c.Name == Ref && c.ResourceClaimName != nil {
-			// With this length it can't be the claim of another pod, such as NAME-1.
+			// A name of this length can't belong to the claim of another pod, such as NAME-1.
 			end, ok := strings.CutPrefix(*c.ResourceClaimName, pod.Name+"-")
 			return *c.ResourceClaimName, ok && len(end) == suffix
 		}
@@ -74,7 +73,7 @@ func Expected(pod *corev1.Pod) bool {
 	return ok
 }
 
-// Expect makes a pod expect its GPUs in a claim. The containers that has selects share it.
+// Expect makes a pod expect its GPUs in a claim. The containers for which has returns true share the claim.
 func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	name := pod.Name + "-" + rand.String(suffix)
 	pod.Spec.ResourceClaims = append(pod.Spec.ResourceClaims, corev1.PodResourceClaim{Name: Ref, ResourceClaimName: &name})
@@ -87,23 +86,23 @@ func Expect(pod *corev1.Pod, has func(*corev1.Container) bool) {
 	}
 }
 
-// Place holds the GPUs of a pod.
+// Place is the node and the GPUs of a pod.
 type Place struct {
 	Node string
-	// Indices are the indices of the devices, ascending.
+	// Indices are the indices of the devices, in ascending order.
 	Indices []int32
 	// Details are JSON that only the scheduler reads.
 	Details []byte
-	// Doubt explains why the pod may have others; "" if there is no doubt.
+	// Doubt explains why the pod may have other devices than these. It is empty if there is no doubt.
 	Doubt string
 }
 
-// Same reports whether two places are the same.
+// Same reports whether two places are the same. It ignores Doubt.
 func (p Place) Same(other Place) bool {
 	return p.Node == other.Node && slices.Equal(p.Indices, other.Indices) && string(p.Details) == string(other.Details)
 }
 
-// New returns the claim of a pod that expects one, without a place. It is deleted with the pod.
+// New returns the claim of a pod that expects a claim, without a place. Kubernetes deletes the claim together with the pod.
 func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	yes := true
 	name, _ := Name(pod)
@@ -111,7 +110,7 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: name,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &yes}},
-			// Without it, a claim that is deleted while its pod runs would be gone at once.
+			// Without this finalizer, a claim that is deleted while its pod runs would disappear at once.
 			Finalizers: []string{resourceapi.Finalizer},
 		},
 		Spec: resourceapi.ResourceClaimSpec{Devices: resourceapi.DeviceClaim{Requests: []resourceapi.DeviceRequest{{
@@ -120,8 +119,8 @@ func New(pod *corev1.Pod, gpus int) *resourceapi.ResourceClaim {
 	}
 }
 
-// Of reports whether a claim was made for a pod. The pod owns it, or, if that owner was removed (as when the pod is deleted with
-// --cascade=orphan), the claim is reserved for that pod alone. Only the scheduler can write that reservation.
+// Of reports whether a claim was created for a pod. This means that the pod owns the claim, or, if the owner was removed (for example because the pod
+// was deleted with --cascade=orphan), that the claim is reserved for only that pod. Only the scheduler can write that reservation.
 func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOf(c)
 	owned := owner != nil && owner.UID == pod
@@ -135,7 +134,7 @@ func Of(c *resourceapi.ResourceClaim, pod types.UID) bool {
 // Asks returns the number of GPUs that the claim of a pod requests. This number can't be changed.
 func Asks(c *resourceapi.ResourceClaim) int64 { return c.Spec.Devices.Requests[0].Exactly.Count }
 
-// Status returns the status of a claim whose pod has a place. now is the time of the allocation.
+// Status returns the status of the claim of a pod that has a place. now is the time of the allocation.
 func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClaimStatus {
 	results := make([]resourceapi.DeviceRequestAllocationResult, len(at.Indices))
 	for i, index := range at.Indices {
@@ -158,7 +157,7 @@ func Status(pod *corev1.Pod, at Place, now metav1.Time) resourceapi.ResourceClai
 	}
 }
 
-// Read returns the place on a claim, and the pod that has it. The error explains why the claim has no place.
+// Read returns the place on a claim, and the UID of the pod that has this place. The error explains why the claim has no place.
 func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 	if c.Status.Allocation == nil {
 		return "", Place{}, fmt.Errorf("claim %s/%s is not allocated", c.Namespace, c.Name)
@@ -170,7 +169,7 @@ func Read(c *resourceapi.ResourceClaim) (pod types.UID, at Place, err error) {
 		index, ok := DeviceIndex(r.Device)
 		switch {
 		case r.Driver != Driver:
-			continue // it belongs to another driver, and the agent ignores it, too
+			continue // the device belongs to another driver, and the agent ignores it, too
 		case !ok:
 			return "", Place{}, fmt.Errorf("claim %s/%s has the device %s of %s, which is not a GPU", c.Namespace, c.Name, r.Device, r.Driver)
 		case at.Node != "" && at.Node != r.Pool:

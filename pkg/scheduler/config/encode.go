@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// The ConfigMap with the configuration of the running scheduler, in the namespace of the platform, and its key there.
+// ConfigMap is the name of the ConfigMap with the configuration of the running scheduler, in the platform's namespace. ConfigMapKey is the key of the
+// configuration in this ConfigMap.
 const (
 	ConfigMap    = "scheduler-configuration"
 	ConfigMapKey = "hivedscheduler.yaml"
@@ -38,7 +39,7 @@ type encodedCell struct {
 	Count int    `yaml:"cellNumber"`
 }
 
-// encodedSKU describes a CPU cell as OpenPAI does: no GPU, one processor.
+// encodedSKU describes a CPU cell in OpenPAI's form: no GPU, one processor.
 type encodedSKU struct {
 	CPU int `yaml:"cpu"`
 }
@@ -54,8 +55,8 @@ type encodedQuota struct {
 	Groups   map[string]int `yaml:"groups,omitempty"`
 }
 
-// Encode writes a configuration in HiveD's format. Parse returns the same configuration, its
-// virtual clusters in order of their names.
+// Encode writes a configuration in HiveD's format. If Parse reads the result, it returns the same configuration, with the virtual clusters in order
+// of their names.
 func Encode(c cell.Config) ([]byte, error) {
 	types, vcs := mapping(), mapping()
 	for _, t := range c.Types {
@@ -102,7 +103,7 @@ func Encode(c cell.Config) ([]byte, error) {
 
 func mapping() *yaml.Node { return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"} }
 
-// put adds an entry to a mapping, after the existing entries.
+// put adds an entry to the end of a mapping.
 func put(m *yaml.Node, key string, value any) error {
 	k, err := strictyaml.Node(key)
 	if err != nil {

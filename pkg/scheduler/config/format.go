@@ -9,12 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// fileFormat is HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no
-// effect.
+// fileFormat is the structure of HiveD's configuration. Keys that only HiveD's own process reads are accepted and have no effect.
 type fileFormat struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
-	// Reserve isn't part of HiveD's format; see cell.Config.
+	// Reserve isn't part of HiveD's format. See cell.Config.
 	Reserve bool `yaml:"reserveGPUMachines"`
 
 	KubeAPIServerAddress strictyaml.Ignored `yaml:"kubeApiServerAddress"`
@@ -28,7 +27,7 @@ type fileFormat struct {
 type physicalCluster struct {
 	Types map[string]cellType `yaml:"cellTypes"`
 	Cells []physicalCell      `yaml:"physicalCells"`
-	// SKUTypes determine what a leaf is. GPUTypes of early releases are for OpenPAI's REST server.
+	// SKUTypes determine whether a leaf is a GPU or a CPU cell. GPUTypes, from early releases, are for OpenPAI's REST server.
 	SKUTypes skuTypes           `yaml:"skuTypes"`
 	GPUTypes strictyaml.Ignored `yaml:"gpuTypes"`
 	Rest     unknownKeys        `yaml:",inline"`
@@ -52,9 +51,9 @@ type physicalCell struct {
 type virtualCluster struct {
 	Cells  []virtualCell `yaml:"virtualCells"`
 	Pinned []pinnedCell  `yaml:"pinnedCells"`
-	// Quota isn't part of HiveD's format: the GPUs that a user, or a group of users, may hold with guarantee at a time.
+	// Quota isn't part of HiveD's format. It limits the GPUs that each user, or each group of users, may hold with guarantee at a time.
 	Quota quota `yaml:"quota"`
-	// Policy isn't part of HiveD's format: the name of one of cell.Policies.
+	// Policy isn't part of HiveD's format. It is one of the names in cell.Policies.
 	Policy string      `yaml:"policy"`
 	Rest   unknownKeys `yaml:",inline"`
 }
@@ -78,11 +77,11 @@ type quota struct {
 	Rest     unknownKeys    `yaml:",inline"`
 }
 
-// skuTypes are the leaf types that OpenPAI describes without GPUs: units of processors and memory. The
-// others, and their resources, are for OpenPAI's REST server.
+// skuTypes are the leaf types that OpenPAI describes without GPUs, as units of processors and memory. Other types, and the resources of all types,
+// are for OpenPAI's REST server.
 type skuTypes []string
 
-// DecodeNode implements strictyaml.NodeDecoder. It ignores types that it can't parse: they describe no CPU cells.
+// DecodeNode implements strictyaml.NodeDecoder. It ignores types that it can't parse, because such types don't describe CPU cells.
 func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	var types map[string]struct {
 		GPU *float64 `yaml:"gpu"`
@@ -98,5 +97,5 @@ func (s *skuTypes) DecodeNode(_ *strictyaml.Decoder, n *yaml.Node, _ strictyaml.
 	}
 }
 
-// unknownKeys collects keys that the format doesn't have. HiveD ignores them, so they only cause warnings.
+// unknownKeys collects keys that aren't part of the format. HiveD ignores such keys, so they only cause warnings.
 type unknownKeys map[string]strictyaml.Ignored

@@ -10,8 +10,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// checkGPUsForPods reports handwritten cells with GPUs that the layout gives to ordinary pods: gangs and ordinary pods
-// would get the same GPUs.
+// checkGPUsForPods reports handwritten cells that contain GPUs that the layout gives to ordinary pods. Otherwise gangs and ordinary pods would get
+// the same GPUs.
 func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	w := givenWalk{reader: r, node: map[string]bool{}, given: map[string][]int{}}
 	for _, m := range l.MachineList {
@@ -26,7 +26,7 @@ func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	for _, t := range c.Types {
 		w.node[t.Name] = t.Node
 		if t.Node && slices.Contains(c.Processors, t.Child) {
-			w.node[t.Name] = false // it has no GPUs
+			w.node[t.Name] = false // CPU cells have no GPUs
 		}
 	}
 	for i := range cells {
@@ -34,14 +34,14 @@ func (r *reader) checkGPUsForPods(l layout.Layout, c cell.Config) {
 	}
 }
 
-// givenWalk finds the GPUs, by node, that are given to ordinary pods.
+// givenWalk walks the cells to find GPUs that the layout gives to ordinary pods. given contains these GPUs by node.
 type givenWalk struct {
 	*reader
 	node  map[string]bool
 	given map[string][]int
 }
 
-// cell walks a cell. written is its text in the file, at path, or nil if the file doesn't have it.
+// cell walks a cell. written is the part of the file at path that defines the cell, or nil if the file doesn't contain it.
 func (w *givenWalk) cell(e *cell.Expanded, written *cell.Physical, path strictyaml.Path) {
 	if w.node[e.Type] {
 		w.leaves(e, e.Address, path)
@@ -56,7 +56,7 @@ func (w *givenWalk) cell(e *cell.Expanded, written *cell.Physical, path strictya
 	}
 }
 
-// leaves reports the GPUs below a cell of a node, all at the node's place.
+// leaves reports the GPUs below a cell of a node. All findings have the node's position in the file.
 func (w *givenWalk) leaves(e *cell.Expanded, node string, path strictyaml.Path) {
 	var both []int
 	var walk func(e *cell.Expanded)

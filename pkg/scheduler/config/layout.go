@@ -12,31 +12,30 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// DefaultVirtualCluster owns all cells if the configuration has no virtual clusters.
+// DefaultVirtualCluster is the name of the virtual cluster that owns all cells if the configuration defines no virtual clusters.
 const DefaultVirtualCluster = "default"
 
-// ProcessorType is the leaf type of machines without GPUs: a CPU cell is one processor with its share of
-// the memory.
+// ProcessorType is the leaf type of machines without GPUs. Such a leaf, a CPU cell, is one processor with its share of the memory.
 const ProcessorType = "CPU"
 
-// The processors of a machine without GPUs that are reserved for the programs that run on each machine, and those reserved in
-// addition on a master.
+// systemProcessors is how many processors of a machine without GPUs are reserved for the programs that run on each machine. masterProcessors is how
+// many are reserved in addition on a master.
 const (
 	systemProcessors = 1
 	masterProcessors = 2
 )
 
-// rackLabels returns the labels of machines that name their rack, in order of preference.
+// rackLabels returns the keys of the labels that name the rack of a machine, in order of preference.
 func rackLabels() []string { return []string{"rack", "topology.kubernetes.io/rack"} }
 
-// hardware returns the physical part of the configuration for a layout: per SKU the type SKU-NODE, whose GPUs are cells named after their
-// model, or, if it has no GPUs, whose processors are cells of ProcessorType; machines whose labels name a rack are in cells of the type
-// SKU-RACK-n, n the number of their machines, since a cell type has one number of children. Machines that are only masters are left out. So
-// are machines without GPUs that aren't workers, or that the control plane fills. A machine that gives GPUs to ordinary pods is a separate
-// cell outside of its rack, of the type SKU-NODE-n, where n is the number of its other GPUs.
+// hardware returns the physical part of the configuration for a layout. Each SKU becomes a cell type SKU-NODE. Its leaves are the GPUs, whose type is
+// named after their model, or, on machines without GPUs, processors of ProcessorType. Machines whose labels name a rack are in cells of the type
+// SKU-RACK-n. n is the number of machines in the rack, because all cells of a type have the same number of children. hardware leaves out machines
+// that are only masters, machines without GPUs that aren't workers, and machines without GPUs that the control plane fills. A machine that gives GPUs
+// to ordinary pods is a separate cell outside of its rack. Its type is SKU-NODE-n, where n is the number of its other GPUs.
 //
-// A layout doesn't describe the connections between the GPUs inside a machine: they are one level. If GPUs are split, a GPU is a cell of the type
-// SKU-GPU, and its parts or instances are the leaves, named after the model and their number or profile.
+// A layout doesn't describe the connections between the GPUs of a machine, so the GPUs form one level. If GPUs are split, a GPU is a cell of the type
+// SKU-GPU. Its parts or instances are the leaves, whose type is named after the model and the number of parts or the profile of the instances.
 func hardware(l layout.Layout) cell.Config {
 	var c cell.Config
 	for _, sku := range slices.Sorted(maps.Keys(l.MachineSKU)) {
@@ -79,7 +78,8 @@ func hardware(l layout.Layout) cell.Config {
 	return c
 }
 
-// partialNodes returns the cells of the machines of a SKU that give some of their GPUs to ordinary pods. A machine that gives all of them has no cell.
+// partialNodes returns the cells of the machines of a SKU that give some of their GPUs to ordinary pods. A machine that gives all its GPUs to
+// ordinary pods has no cell.
 func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	for _, m := range l.MachineList {
 		jobs := l.GPUsForJobs(m)
@@ -96,13 +96,13 @@ func partialNodes(l layout.Layout, sku string) (out []cell.Physical) {
 	return out
 }
 
-// hasCells reports whether jobs may run on a machine, independent of its GPUs and processors.
+// hasCells reports whether jobs may run on a machine, regardless of its GPUs and processors.
 func hasCells(m layout.Machine) bool {
 	return m.Hostname != "" && (!m.HasRole(layout.RoleMaster) || len(m.Roles) != 1)
 }
 
-// leavesOf returns the type and number of leaves of a machine of a SKU: its GPUs, or the number of processors that every one of
-// its machines can give to jobs.
+// leavesOf returns the type and number of leaves of a machine of a SKU. The leaves are the machine's GPUs, or else as many processors as each of the
+// SKU's machines can give to jobs.
 func leavesOf(l layout.Layout, sku string) (leaf string, n int) {
 	s := l.MachineSKU[sku]
 	if hasGPUs(s) {
@@ -138,8 +138,8 @@ func isBoth(m layout.Machine) bool {
 	return m.HasRole(layout.RoleMaster) && m.HasRole(layout.RoleWorker)
 }
 
-// isFull reports whether the control plane uses all of a machine without GPUs. No pod would fit into such a cell, and
-// pods that get it would wait.
+// isFull reports whether the control plane uses all processors of a machine without GPUs. No pod would fit into a cell of such a machine, so pods
+// that got the cell would wait.
 func isFull(l layout.Layout, m layout.Machine) bool {
 	s := l.MachineSKU[m.SKU]
 	return !hasGPUs(s) && isBoth(m) && s.CPU.VCore <= systemProcessors+masterProcessors
@@ -161,8 +161,8 @@ type rack struct {
 	nodes []string
 }
 
-// machinesOf returns the machines of a SKU that are whole cells by rack, racks in order of their names, and those without a
-// rack; machines are in order of their names, so that moving lines of layout.yaml changes nothing.
+// machinesOf returns the machines of a SKU that are whole cells: the racks in order of their names, and the machines without a rack. Machines are in
+// order of their names, so the order of lines in layout.yaml has no effect.
 func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 	byName := map[string][]string{}
 	for _, m := range l.MachineList {
@@ -170,7 +170,7 @@ func machinesOf(l layout.Layout, sku string) (racks []rack, loose []string) {
 			continue
 		}
 		if !hasGPUs(l.MachineSKU[sku]) && !m.HasRole(layout.RoleWorker) || isFull(l, m) {
-			continue // machines of other roles offer their GPUs, not their processors
+			continue // machines with other roles provide GPUs, but not processors
 		}
 		if name := rackOf(m); name != "" {
 			byName[name] = append(byName[name], m.Hostname)
@@ -195,13 +195,13 @@ func rackOf(m layout.Machine) string {
 	return ""
 }
 
-// typeName makes a name that is valid in a dotted path of cell types.
+// typeName returns a name that is valid in a dotted path of cell types.
 func typeName(s string) string { return strings.NewReplacer(".", "-", " ", "-", "/", "-").Replace(s) }
 
-// address makes a name that can be a component of a cell's address.
+// address returns a name that can be a component of a cell's address.
 func address(s string) string { return strings.NewReplacer("/", "-", " ", "-").Replace(s) }
 
-// ownEverything returns the virtual cluster of a configuration that defines none: it owns all cells.
+// ownEverything returns the virtual cluster of a configuration that defines no virtual clusters. It owns all cells.
 func ownEverything(c cell.Config) []cell.VirtualCluster {
 	vc := cell.VirtualCluster{Name: DefaultVirtualCluster}
 	at := map[string]int{}

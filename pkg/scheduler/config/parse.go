@@ -11,14 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Parse reads a configuration and checks it. It returns all findings, the problems of
-// cell.Config.Validate included, in order of lines; an error among the findings means that the
-// returned configuration can't be used.
+// Parse reads a configuration and checks it. It returns all findings in order of lines, including the problems that cell.Config.Validate finds. If a
+// finding is an error, the returned configuration can't be used.
 func Parse(name string, data []byte) (cell.Config, strictyaml.Findings) {
 	return ParseWithin(name, data, 0)
 }
 
-// ParseWithin rejects a configuration with more cells than a limit before it checks them; 0 is the general limit.
+// ParseWithin is like Parse, but rejects a configuration with more cells than the limit before it checks the cells. 0 means the general limit.
 func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.Findings) {
 	var f fileFormat
 	doc, findings := strictyaml.Decode(name, data, &f)
@@ -47,10 +46,10 @@ func ParseWithin(name string, data []byte, cells int) (cell.Config, strictyaml.F
 	return c, r.findings
 }
 
-// reader turns a decoded file into a configuration and collects findings.
+// reader converts a decoded file to a configuration, and collects findings.
 type reader struct {
 	doc      *strictyaml.Document
-	base     strictyaml.Path // where in the document the configuration begins
+	base     strictyaml.Path // the path at which the configuration begins in the document
 	findings strictyaml.Findings
 }
 
@@ -114,7 +113,7 @@ func virtual(vcs map[string]virtualCluster) []cell.VirtualCluster {
 	return out
 }
 
-// check applies the core's rules, and adds warnings about settings that are allowed but questionable.
+// check applies the core's rules. It adds warnings about settings that are allowed but questionable.
 func (r *reader) check(c cell.Config) {
 	problems := c.Validate()
 	for _, p := range problems {
@@ -132,7 +131,7 @@ func (r *reader) check(c cell.Config) {
 	r.findings.Sort()
 }
 
-// warnNoCells finds entries that don't give cells to a virtual cluster. HiveD accepts them.
+// warnNoCells warns about entries that don't give cells to a virtual cluster. HiveD accepts such entries.
 func (r *reader) warnNoCells(c cell.Config) {
 	for _, vc := range c.VirtualClusters {
 		for i, one := range vc.Cells {
@@ -144,14 +143,14 @@ func (r *reader) warnNoCells(c cell.Config) {
 	}
 }
 
-// warnUnusedTypes finds types that no physical cell has: a misspelt child type leaves the intended one unused.
+// warnUnusedTypes warns about types without physical cells. If the type of a child is misspelled, for example, the intended type is unused.
 func (r *reader) warnUnusedTypes(c cell.Config) {
 	used, types := map[string]bool{}, c.Hierarchy()
 	for _, p := range c.Physical {
 		if used[p.Type] {
 			continue
 		}
-		levels, _ := types.Levels(p.Type) // the configuration is valid
+		levels, _ := types.Levels(p.Type) // types.Levels can't fail, because the configuration is valid
 		for _, l := range levels {
 			used[l.Type] = true
 		}
@@ -164,7 +163,7 @@ func (r *reader) warnUnusedTypes(c cell.Config) {
 	}
 }
 
-// warnHardware finds invented names of nodes, and pinned cells that no virtual cluster has.
+// warnHardware warns about nodes without an address in the configuration, and about pinned cells that no virtual cluster owns.
 func (r *reader) warnHardware(c cell.Config) {
 	w := hardwareWalk{reader: r, node: map[string]bool{}, child: map[string]string{}, owned: map[string]bool{}}
 	for _, t := range c.Types {
@@ -185,7 +184,7 @@ type hardwareWalk struct {
 	node  map[string]bool
 	child map[string]string
 	owned map[string]bool
-	named bool // the warning about nodes without a name was added
+	named bool // whether the warning about nodes without a name was added
 }
 
 func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.Path) {
@@ -209,7 +208,7 @@ func (w *hardwareWalk) cell(p *cell.Physical, typeName string, path strictyaml.P
 	}
 }
 
-// aboveNode reports whether a type holds nodes.
+// aboveNode reports whether cells of a type contain nodes.
 func (w *hardwareWalk) aboveNode(typeName string) bool {
 	for t := w.child[typeName]; t != ""; t = w.child[t] {
 		if w.node[t] {
@@ -219,7 +218,7 @@ func (w *hardwareWalk) aboveNode(typeName string) bool {
 	return false
 }
 
-// warnUnknown reports the unknown keys of all structs of the format.
+// warnUnknown warns about the unknown keys of all structs of the format.
 func (r *reader) warnUnknown(v reflect.Value, path strictyaml.Path) {
 	switch v.Kind() {
 	case reflect.Slice:

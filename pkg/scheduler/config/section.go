@@ -14,15 +14,15 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// services are the sections of services-configuration.yaml that concern the scheduler:
-// our own, and the original's, which has HiveD's file as text.
+// services contains the sections of services-configuration.yaml that concern the scheduler: our own section, and OpenPAI's section, which contains
+// HiveD's file as text.
 type services struct {
 	Scheduler section     `yaml:"scheduler"`
 	Hived     section     `yaml:"hivedscheduler"`
 	Rest      unknownKeys `yaml:",inline"`
 }
 
-// section may also have the settings of the chart, which are not read here.
+// section is the part of a section that this package reads. The section may also contain settings of the chart.
 type section struct {
 	Physical physicalCluster           `yaml:"physicalCluster"`
 	Virtual  map[string]virtualCluster `yaml:"virtualClusters"`
@@ -31,10 +31,10 @@ type section struct {
 	Rest     unknownKeys               `yaml:",inline"`
 }
 
-// textBlock is a text that is itself YAML, and its position.
+// textBlock is a text in the file that is itself YAML, with its position.
 type textBlock struct {
 	text string
-	line int // the number of the text's first line in the file; 0 if it isn't a block of lines
+	line int // the number of the text's first line in the file; 0 if the text isn't a block of lines
 }
 
 // DecodeNode implements strictyaml.NodeDecoder.
@@ -45,10 +45,10 @@ func (b *textBlock) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// FromCluster makes the configuration of a layout and of services-configuration.yaml, whose section scheduler may have
-// physicalCluster and virtualClusters, or config, HiveD's file as text; the original's hivedscheduler.config is read if
-// the section scheduler doesn't divide the hardware. Without physicalCluster, the layout defines the hardware. Without
-// virtualClusters, a virtual cluster called default owns all cells. Findings have places in servicesFile.
+// FromCluster makes the configuration from a layout and services-configuration.yaml. The section scheduler may contain physicalCluster and
+// virtualClusters, or config, which is HiveD's file as text. If the section scheduler contains none of these, FromCluster reads OpenPAI's
+// hivedscheduler.config. Without physicalCluster, the layout defines the hardware. Without virtualClusters, a virtual cluster called default owns all
+// cells. The findings have positions in servicesFile.
 func FromCluster(l layout.Layout, servicesFile string, servicesText []byte) (cell.Config, strictyaml.Findings) {
 	var s services
 	doc, findings := strictyaml.Parse(servicesFile, servicesText)
@@ -89,12 +89,12 @@ func isEmptyFile(findings strictyaml.Findings) bool {
 	return len(findings) == 1 && findings[0].Rule == "yaml/empty"
 }
 
-// says reports whether there is a text. OpenPAI treats a single character as an empty text.
+// says reports whether the block contains a text. OpenPAI treats a single character as an empty text.
 func (b textBlock) says() bool { return len(strings.TrimSpace(b.text)) > 1 }
 
 func (p physicalCluster) empty() bool { return len(p.Types) == 0 && len(p.Cells) == 0 }
 
-// complete adds the missing parts, and checks the result.
+// complete adds the missing parts of a configuration, and checks the result.
 func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]virtualCluster) cell.Config {
 	c := r.config(p, vcs)
 	made := p.empty()
@@ -113,7 +113,7 @@ func (r *reader) complete(l layout.Layout, p physicalCluster, vcs map[string]vir
 	return c
 }
 
-// warnLayout reports effects of a layout on the scheduler that its author may not expect.
+// warnLayout warns about effects of a layout on the scheduler that an administrator may not expect.
 func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	if len(c.Physical) == 0 {
 		r.add(strictyaml.Warning, nil, "scheduler/no-gpu", "no machine of the layout has GPUs, or is a worker whose processors are known", "")
@@ -136,7 +136,7 @@ func (r *reader) warnLayout(l layout.Layout, c cell.Config) {
 	slices.SortFunc(r.findings, func(a, b strictyaml.Finding) int { return strings.Compare(a.Message, b.Message) })
 }
 
-// warnUnknownNodes reports handwritten nodes that aren't machines of the layout.
+// warnUnknownNodes warns about handwritten nodes that aren't machines of the layout.
 func (r *reader) warnUnknownNodes(l layout.Layout, c cell.Config) {
 	const shown = 5
 	cells, err := c.Expand()

@@ -74,7 +74,7 @@ func TestFromClusterOfALayout(t *testing.T) {
 	}
 }
 
-// splitting returns the layout of plain, and its own copy of a machine type's GPUs.
+// splitting returns the layout of plain, and a pointer to the GPU of its machine type, which tests may change.
 func splitting() (layout.Layout, *layout.GPU) {
 	l := plain()
 	sku := l.MachineSKU["8x-a100"]
@@ -115,7 +115,7 @@ func TestFromClusterWhereGPUsAreSplitIntoInstances(t *testing.T) {
 	assert.Len(t, s.Devices("a1"), 24)
 	assert.Equal(t, []int32{3, 4, 5}, s.Cells("a1")["8x-a100-GPU"][1])
 
-	gpu.MIG = "7g.80gb" // one instance is all of the GPU, and still not the GPU
+	gpu.MIG = "7g.80gb" // this instance is the whole GPU, but still an instance
 	got, findings = FromCluster(l, "services.yaml", nil)
 	require.Empty(t, text(findings))
 	assert.Equal(t, cell.Type{Name: "8x-a100-NODE", Child: "NVIDIA-A100-SXM4-80GB-MIG-7G-80GB", Children: 8, Node: true}, got.Types[1])
@@ -188,7 +188,7 @@ func TestFromClusterWithoutGPUs(t *testing.T) {
 	assert.Empty(t, got.Physical)
 }
 
-// withCPUs returns a layout of GPU machines, and of machines whose processors are known.
+// withCPUs returns a layout with GPU machines and with machines whose number of processors is known.
 func withCPUs(machines ...layout.Machine) layout.Layout {
 	l := twoSKUs(append([]layout.Machine{machine("a1", "8x-a100")}, machines...)...)
 	l.MachineSKU["cpu"] = layout.SKU{CPU: layout.CPU{VCore: 16}}

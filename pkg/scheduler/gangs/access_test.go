@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// guardedOptions have secrets, as in a cluster.
+// guardedOptions returns options with files for the token and the password, as in a cluster.
 func guardedOptions(t *testing.T) Options {
 	t.Helper()
 	opts, dir := testOptions, t.TempDir()
@@ -85,7 +85,7 @@ func TestTheStandbyShowsTheLeaderItsOwnToken(t *testing.T) {
 	assert.Len(t, queue.Items, 1)
 }
 
-// huge returns a cluster of a given number of GPUs in a few lines.
+// huge returns a short configuration of a cluster with a given number of GPUs.
 func huge(gpus int) string {
 	return fmt.Sprintf("physicalCluster:\n  cellTypes:\n    N: {childCellType: G, childCellNumber: %d, isNodeLevel: true}\n  physicalCells: [{cellType: N, cellAddress: n}]\n", gpus)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// nodeSet is a set of nodes; nil holds all.
+// nodeSet is a set of nodes. nil contains all nodes.
 type nodeSet map[string]bool
 
 // Has implements cell.Nodes.
 func (n nodeSet) Has(name string) bool { return n[name] }
 
-// constraints determine the nodes that may run a pod. They are fields of the pod and of nodes.
+// constraints determine the nodes that may run a pod. The first three fields come from a pod, and the other two from a node.
 type constraints struct {
 	Selector    map[string]string    `json:",omitempty"`
 	Affinity    *corev1.NodeAffinity `json:",omitempty"`
@@ -27,11 +27,11 @@ type constraints struct {
 	Taints []corev1.Taint    `json:",omitempty"`
 }
 
-// text identifies constraints.
+// text returns a text that is equal for equal constraints.
 func (c constraints) text() string {
 	data, err := json.Marshal(c)
 	if err != nil {
-		return "" // strings and lists of them have no errors
+		return "" // Marshal can't fail for strings and lists of strings
 	}
 	return string(data)
 }
@@ -43,7 +43,7 @@ func constraintsOf(n *corev1.Node) string {
 	return constraints{Labels: n.Labels, Taints: n.Spec.Taints}.text()
 }
 
-// limitsOf returns a pod's part of the constraints.
+// limitsOf returns the constraints that come from a pod.
 func limitsOf(p *corev1.Pod) constraints {
 	c := constraints{Selector: p.Spec.NodeSelector, Tolerations: p.Spec.Tolerations}
 	if p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil {
@@ -52,9 +52,9 @@ func limitsOf(p *corev1.Pod) constraints {
 	return c
 }
 
-// nodesFor returns the nodes that may run all of some pods, and that didn't reject these pods; nil means all nodes. If the pods
-// have no node in common, it returns the nodes of any of them: kube-scheduler then rejects the other pods. The set is empty if
-// one of the pods has no node.
+// nodesFor returns the nodes that may run all of some pods and that didn't reject them. nil means all nodes. If no node may run all of the pods,
+// nodesFor returns the nodes that may run any of them, and kube-scheduler then rejects the other pods. If no node may run one of the pods, the result
+// is empty.
 func (s *state) nodesFor(g *gang, pods []*pod) cell.Nodes {
 	var common nodeSet
 	either, all, nowhere := nodeSet{}, false, false
@@ -110,10 +110,10 @@ func (n nodeSet) and(other nodeSet) nodeSet {
 	return out
 }
 
-// mostAdmitted bounds the number of constraints whose nodes are remembered; a job may have its own.
+// mostAdmitted limits the number of constraints whose nodes are cached, because each job may have different constraints.
 const mostAdmitted = 256
 
-// admits returns the nodes of the configuration whose labels and taints let a pod run there; nil is all.
+// admits returns the nodes of the configuration whose labels and taints allow a pod. nil means all nodes.
 func (s *state) admits(p *pod) nodeSet {
 	if set, known := s.admitted[p.limits]; known {
 		return set
@@ -122,7 +122,7 @@ func (s *state) admits(p *pod) nodeSet {
 	set := nodeSet{}
 	for name, n := range s.nodes {
 		if n.object == nil || admits(p.object, n.object, required) {
-			set[name] = true // a missing node is not healthy, which the core explains better
+			set[name] = true // a missing node is also unhealthy, which the core explains better
 		}
 	}
 	if len(set) == len(s.nodes) {
@@ -145,13 +145,14 @@ func admits(p *corev1.Pod, n *corev1.Node, required nodeaffinity.RequiredNodeAff
 	return match && err == nil
 }
 
-// keepsOut reports whether a taint keeps pods out. The core already treats a cordoned node as not healthy.
+// keepsOut reports whether a taint keeps pods off a node. It ignores the taint of a cordoned node, because the core already treats such a node as
+// unhealthy.
 func keepsOut(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoExecute || t.Effect == corev1.TaintEffectNoSchedule && t.Key != corev1.TaintNodeUnschedulable
 }
 
-// tolerates reports whether a toleration is one of a taint. kube-scheduler evaluates operators other than these two itself: the
-// function for it differs between releases.
+// tolerates reports whether a toleration matches a taint. It compares values only for the operator Equal. Every other operator counts as a match, so
+// that kube-scheduler evaluates it, because kube-scheduler's function differs between releases.
 func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 	if o.Effect != "" && o.Effect != t.Effect || o.Key != "" && o.Key != t.Key {
 		return false

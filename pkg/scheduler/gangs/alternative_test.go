@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// orGPUs returns a request for CPU cells, or for the share of some GPUs: gang and gpus are GANG:PODS:CELLS.
+// orGPUs returns a request for CPU cells, with a share of GPUs as the alternative. gang and gpus are GANG:PODS:CELLS.
 func orGPUs(vc string, priority int, gang, gpus string) string {
 	part := strings.Split(gpus, ":")
 	return onCPU(spec(vc, priority, gang)) + "orElse:\n  leafCellNumber: " + part[2] + "\n  affinityGroup:\n    name: " + part[0] +
@@ -40,7 +40,7 @@ func TestTasksWithoutGPUsTakeGPUsIfNoCPUCellsAreFree(t *testing.T) {
 		c.get(api.PathVirtualClusters, &vcs)
 		assert.Equal(t, []int{2, 1, 4}, []int{vcs.Items[0].Guaranteed, vcs.Items[0].Used, vcs.Items[0].CPU.Used}, "A owns what it owned")
 
-		c.start(testOptions) // a new leader, which only reads annotations
+		c.start(testOptions) // a new leader, which reads only annotations
 		require.NoError(t, c.b.Lead(t.Context()))
 		c.wait(p, api.Bound)
 	}
@@ -59,12 +59,12 @@ func TestTasksWithoutGPUsRunOnCPUCellsIfTheyCan(t *testing.T) {
 	assert.Equal(t, "it has 2 CPU cells on 1 node", why.Sentence)
 }
 
-// A single machine without GPUs must not keep a task from the machine with its storage.
+// A single machine without GPUs must not keep a task from the machine that has its storage.
 func TestATaskWhoseStorageIsOnAMachineWithGPUsRunsThere(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	p := c.create(prep("p", orGPUs("A", 5, "p:1:2", "p:1:1")))
 	var at string
-	for range 4 { // only kube-scheduler knows about volumes
+	for range 4 { // only kube-scheduler checks volumes
 		if at = c.place(p); at == "a1" {
 			break
 		}
@@ -128,7 +128,7 @@ func TestATaskWithoutGPUsIsToldOfBoth(t *testing.T) {
 	assert.Contains(t, []string{"b0", "b1"}, c.place(p))
 }
 
-// With the operator's setting, tasks without GPUs wait only for CPU cells.
+// If the operator reserves the machines with GPUs, tasks without GPUs wait only for CPU cells.
 func TestMachinesWithGPUsCanBeReserved(t *testing.T) {
 	c := newCluster(t, withCPUs+"reserveGPUMachines: true\n")
 	c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))
@@ -174,7 +174,7 @@ func TestGuaranteedGPUsReplaceOpportunisticTasksWithoutGPUs(t *testing.T) {
 	c.eventually(func() bool { return len(deleted()) == 1 })
 }
 
-// A gang starts on free cells before it preempts another, as with several types of GPUs.
+// A gang starts on free cells before it preempts another gang, as with several types of GPUs.
 func TestNothingEndsForCPUCellsIfGPUsAreFree(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	c.run(prep("o0", onCPU(spec("B", -1, "o0:1:4"))))
@@ -185,7 +185,7 @@ func TestNothingEndsForCPUCellsIfGPUsAreFree(t *testing.T) {
 	assert.Empty(t, deleted())
 }
 
-// Pods that are created later or again use the request for which their gang has or has reserved cells.
+// Pods that are created later or again use the request for which their gang already has or reserves cells.
 func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	full := c.run(prep("full", onCPU(spec("A", 5, "full:1:4"))))
@@ -195,7 +195,7 @@ func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	c.decide(p0)
 	assert.Equal(t, api.Preempting, c.state(p0))
 	p1 := c.create(prep("p1", orGPUs("A", 5, "p:2:2", "p:2:1")))
-	c.delete(full) // its CPU cells would do now, but the gang has reserved GPUs
+	c.delete(full) // its CPU cells would now be enough, but the gang has reserved GPUs
 	c.eventually(func() bool { node, _ := c.decide(p0); return node != "" })
 	c.bind(p0, c.place(p0))
 	c.bind(p1, c.place(p1))
@@ -208,7 +208,7 @@ func TestAllPodsOfAGangTakeTheSame(t *testing.T) {
 	assert.Contains(t, []string{"a0", "a1"}, c.place(again), "where its gang is")
 }
 
-// A node that is gone has a taint, too, and its cells are counted as bad.
+// A node that has disappeared also has a taint, and its cells count as bad.
 func TestADeadNodeLeavesTheOfferOfASmallerGang(t *testing.T) {
 	c := newCluster(t, withCPUs)
 	node := readyNode("a1")

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares a text with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
@@ -97,7 +97,7 @@ func TestWhyFindsGangsByTheirNames(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.create(newPod("one", spec("A", 1, "same:1:1")))
 	c.create(newPod("two", spec("B", 1, "same:1:1")))
-	c.create(newPod("three", "virtualCluster: A\nleafCellType: G\nleafCellNumber: 1\n")) // named by its pod
+	c.create(newPod("three", "virtualCluster: A\nleafCellType: G\nleafCellNumber: 1\n")) // a gang with the name of its pod
 	for name, tt := range map[string]struct {
 		path string
 		code int

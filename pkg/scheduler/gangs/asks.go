@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// asks sums up the request of a gang.
+// asks summarizes the request of a gang.
 func (s *state) asks(g *gang) api.Asks {
 	p := g.first()
 	if p.request == nil {
@@ -42,7 +42,7 @@ func (s *state) asks(g *gang) api.Asks {
 	return out
 }
 
-// shareReason explains why pods without GPUs take GPUs.
+// shareReason explains why pods that see no GPUs occupy GPUs.
 func (s *state) shareReason(g *gang) string {
 	r, beside := g.first().request, slices.ContainsFunc(g.pods, func(p *pod) bool { return !annotation.SeesNoGPU(p.object) })
 	owns := slices.ContainsFunc(s.core.Stats().VirtualClusters, func(v cell.VCStats) bool { return v.Name == g.vc && v.CPU.Guaranteed > 0 })

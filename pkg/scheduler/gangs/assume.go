@@ -9,33 +9,33 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// placeAtOnce is how many pods of a gang get their places before others may have the lock.
+// placeAtOnce is how many pods of a gang get their places before other requests may have the lock.
 const placeAtOnce = 1000
 
-// placing gives pods of one class of a gang their places in memory, before Kubernetes has them.
+// placing gives pods of one class of a gang their places in memory, before the places are written to Kubernetes.
 type placing struct {
 	gang *gang
 	left []*pod
-	// nodes are the nodes that may run all of these pods. apart means that the pods may be placed one by one, because the
-	// gang already runs: a pod that finds no place doesn't keep another pod from its place.
+	// nodes are the nodes that may run all of these pods. apart means that the pods may be placed one by one, because the gang already runs. A pod
+	// that finds no place then doesn't keep the other pods from their places.
 	nodes cell.Nodes
 	apart bool
-	first *cell.Decision // about the first pod
+	first *cell.Decision // the decision about the first pod
 	// failed means that at least one pod has found no place.
 	failed bool
-	// lost explains why a pod finds no place, although all had one when the first got its place: something has changed since.
+	// lost explains why a pod finds no place although all pods had one when the first pod got its place, because something has changed since.
 	lost string
 }
 
-// place gives the first of the pods their places, and leaves the rest for later. It returns the pods that have a place now. Its
-// result for the gang is valid if the other pods get their places.
+// place gives the first placeAtOnce pods their places, and leaves the others for later. It returns the pods that have a place now. Its result for the
+// gang is valid only if the other pods also get their places.
 func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 	part := r.left[:min(placeAtOnce, len(r.left))]
 	r.left = r.left[len(part):]
 	if len(r.left) > 0 {
 		s.leave(r.gang, func() (queue.Attempt, []*corev1.Pod) {
 			if !r.gang.runs(r.left[0].class) {
-				return queue.Unfit, nil // it has lost its places since: the next pass begins again from the start
+				return queue.Unfit, nil // the gang has lost its places since; the next pass begins again from the start
 			}
 			return s.place(r)
 		})
@@ -52,7 +52,7 @@ func (s *state) place(r *placing) (queue.Attempt, []*corev1.Pod) {
 		}
 	}
 	if len(r.left) == 0 && r.lost != "" {
-		s.takeBack(r.gang, r.lost) // it starts with all its pods, or not at all
+		s.takeBack(r.gang, r.lost) // the gang starts with all its pods, or not at all
 		return queue.Unfit, nil
 	}
 	if r.failed {
@@ -90,7 +90,7 @@ func (s *state) placeOne(r *placing, p *pod) bool {
 	return ok
 }
 
-// give gives a pod the place that was decided, if it is one, and reports whether it has it.
+// give gives a pod the place in a decision, if the decision is to bind. It reports whether the pod has the place now.
 func (s *state) give(p *pod, d *cell.Decision) bool {
 	if d.Result != cell.Bind {
 		s.wait(p, d.Reason)
@@ -106,7 +106,7 @@ func (s *state) give(p *pod, d *cell.Decision) bool {
 	return true
 }
 
-// hold records the place that the core has given a pod, so that kube-scheduler binds the pod there.
+// hold records the place that the core has given to a pod, so that kube-scheduler binds the pod to its node.
 func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 	p.state, p.reason, p.assumed = api.Binding, "", s.now()
 	p.node, p.indices, p.slot = d.Node, d.Indices, d.Slot
@@ -116,7 +116,7 @@ func (s *state) hold(p *pod, d *cell.Decision, downgrades []cell.Downgrade) {
 		p.bound = annotation.Write(p.request, d)
 	}
 	if s.core.WantsCPU(p.request) {
-		p.bound.Isolation = "" // containers would take the numbers of CPU cells for numbers of GPUs, which may belong to other pods
+		p.bound.Isolation = "" // containers would mistake the numbers of CPU cells for numbers of GPUs, which may belong to other pods
 	}
 	p.trial, p.could = "", ""
 	s.comes(p, p.node)

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// bindTimeout bounds one request that only a leader may make.
+	// bindTimeout limits the time of one request that only a leader may make.
 	bindTimeout = 3 * time.Second
-	// bindsAtOnce is the number of simultaneous bindings for a virtual cluster. With all pods of a large gang at once, each would take longer than
-	// it may, and with one limit for all virtual clusters, the large gang of one would keep the others from starting.
+	// bindsAtOnce is the number of simultaneous bindings for a virtual cluster. If all pods of a large gang were bound at once, each binding would
+	// exceed its time limit. With one number for all virtual clusters, a large gang of one virtual cluster would delay the others.
 	bindsAtOnce = 32
 )
 
-// turns bounds the number of simultaneous bindings of each virtual cluster. The zero value is ready to use.
+// turns limits the number of simultaneous bindings for each virtual cluster. The zero value is ready to use.
 type turns struct {
 	mu sync.Mutex
 	of map[string]chan struct{}
 }
 
-// take waits for a turn, which ends with the function that it returns.
+// take waits for a turn. The function end ends the turn.
 func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
 	t.mu.Lock()
 	if t.of == nil {
@@ -50,7 +50,7 @@ func (t *turns) take(ctx context.Context, vc string) (end func(), err error) {
 	}
 }
 
-// Bind writes the node of a pod and its cells there to Kubernetes.
+// Bind writes the node of a pod and its cells on that node to Kubernetes.
 func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
 	var vc string
 	b.locked(func(s *state) {
@@ -103,7 +103,7 @@ func (b *Store) Bind(ctx context.Context, uid types.UID, node string) error {
 	return err
 }
 
-// giveUp releases the places of a pod and its gang if the API server rejects the pod or its claim: the same request fails again until an
+// giveUp releases the places of a pod and its gang if the API server rejects the pod or its claim, because the same request would fail again until an
 // administrator changes a policy or a right. No cells are held for the gang until it is retried.
 func (b *Store) giveUp(uid types.UID, node string, err error) {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
@@ -126,7 +126,7 @@ func (b *Store) giveUp(uid types.UID, node string, err error) {
 	b.signal()
 }
 
-// unclaimed notifies a pod that its claim could not be written.
+// unclaimed reports to a pod that its claim couldn't be written.
 func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	b.locked(func(s *state) {
 		if p := s.pods[obj.UID]; p != nil {
@@ -136,8 +136,8 @@ func (b *Store) unclaimed(obj *corev1.Pod, err error) {
 	})
 }
 
-// toClaim returns a pod that expects its GPUs in a claim, and its place. It returns nil if the pod expects no claim, or if it is
-// already bound.
+// toClaim returns a pod that expects its GPUs in a claim, and the pod's place. It returns nil if the pod expects no claim, or if the pod is already
+// bound.
 func (b *Store) toClaim(uid types.UID, node string) (obj *corev1.Pod, at claim.Place, err error) {
 	leading := b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.node == node && Claims(p.object) {
@@ -198,8 +198,8 @@ func (p *pod) binding() *corev1.Binding {
 	}
 }
 
-// post sends a binding. The place and its annotations are written in one request, or not at all. known is false if the
-// outcome can't be read: the informer will report it.
+// post sends a binding. The API server writes the place and its annotations in one request, or not at all. known is false if the outcome can't be
+// read. The informer reports the outcome later.
 func (b *Store) post(ctx context.Context, binding *corev1.Binding) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
@@ -209,7 +209,7 @@ func (b *Store) post(ctx context.Context, binding *corev1.Binding) (known bool, 
 	if err != nil {
 		var bound bool
 		if bound, known = b.outcome(ctx, binding); bound {
-			err = nil // an earlier request whose answer was lost
+			err = nil // an earlier request, whose response was lost, has bound the pod
 		}
 	}
 	b.count.bound(err, b.now().Sub(start))

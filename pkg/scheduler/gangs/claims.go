@@ -18,10 +18,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// Claims reports whether a pod's GPUs are written on a claim, which only the scheduler may fill. Its annotations are only informative then.
+// Claims reports whether a pod's GPUs are written on a claim, which only the scheduler may fill. The pod's annotations are then only informative.
 func Claims(obj *corev1.Pod) bool { return Wants(obj) && claim.Expected(obj) }
 
-// listClaims returns the places on claims, by the pods that have them. A cluster before Kubernetes 1.34 has no claims.
+// listClaims returns the places on claims by the UID of the pod. A cluster before Kubernetes 1.34 has no claims.
 func (b *Store) listClaims(ctx context.Context, pods []*corev1.Pod) (map[types.UID]claim.Place, error) {
 	expected := map[string]types.UID{}
 	for _, p := range pods {
@@ -65,12 +65,12 @@ func (s *state) claimed(p *pod) (*cell.Placement, int, error) {
 	return annotation.ReadOwn(p.request, at.Node, at.Indices, at.Details)
 }
 
-// claim returns the place to write on the claim of a pod.
+// claim returns the place that has to be written on the claim of a pod.
 func (p *pod) claim() claim.Place {
 	return claim.Place{Node: p.node, Indices: p.indices, Details: p.details}
 }
 
-// unclaimable explains why a pod that expects its GPUs in a claim can't have a place, "" if it can.
+// unclaimable explains why a pod that expects its GPUs in a claim can't have a place. It returns "" if the pod can have a place.
 func (s *state) unclaimable(p *pod) string {
 	switch {
 	case !Claims(p.object):
@@ -83,7 +83,7 @@ func (s *state) unclaimable(p *pod) string {
 	return ""
 }
 
-// writeClaim makes the claim of a pod, with its place. If it already exists, an earlier attempt made it.
+// writeClaim creates the claim of a pod and writes the pod's place to it. If the claim already exists, an earlier attempt created it.
 func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place) error {
 	claims := b.client.ResourceV1().ResourceClaims(pod.Namespace)
 	name, _ := claim.Name(pod)
@@ -119,7 +119,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 		})
 	}
 	if c.DeletionTimestamp != nil {
-		// It isn't removed while it is reserved for an existing pod. The pod gets a new one then.
+		// Kubernetes doesn't remove the claim while it is reserved for an existing pod. After the removal, the pod gets a new claim.
 		if len(c.Status.ReservedFor) > 0 || c.Status.Allocation != nil {
 			err = update(resourceapi.ResourceClaimStatus{})
 		}
@@ -140,7 +140,7 @@ func (b *Store) writeClaim(ctx context.Context, pod *corev1.Pod, at claim.Place)
 	return nil
 }
 
-// stillAt reports whether a pod still has the place that should be written on its claim.
+// stillAt reports whether a pod still has the place that is about to be written on its claim.
 func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -150,23 +150,23 @@ func (b *Store) stillAt(uid types.UID, at claim.Place) (still bool) {
 }
 
 const (
-	// gatherLimit is how long the claim of a pod waits for the claims of the gang's other pods, after the last of these was written.
+	// gatherLimit is how long a pod whose claim is written waits for the claims of its gang's other pods, after the last of these claims was written.
 	gatherLimit = 30 * time.Second
-	// gatherMost is how long it waits overall: enough for ten thousand pods on an API server that needs half a second for a response.
+	// gatherMost limits the whole wait. It is enough for ten thousand pods on an API server that needs half a second for a response.
 	gatherMost = 10 * time.Minute
-	// gatherLook is how often it checks whether that time has expired.
+	// gatherLook is how often the pod checks whether this time has expired.
 	gatherLook = time.Second
 )
 
-// gather records that the claim of a pod is written, if the pod expects a claim, and waits until all claims of its gang are written. Only
-// then is the first pod bound, so that a new leader that takes over when some are bound finds the places of all.
+// gather records that the claim of a pod is written, if the pod expects a claim. It then waits until all claims of the pod's gang are written. The
+// first pod is bound only after that, so that a new leader that takes over between the bindings finds the places of all pods.
 func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error {
 	var all chan struct{}
 	var key string
 	b.locked(func(s *state) {
 		p := s.pods[uid]
 		if p == nil || p.state != api.Binding || Claims(p.object) && !at.Same(p.claim()) {
-			return // it has lost its place, and may have another one
+			return // the pod has lost its place, and may have another one
 		}
 		g := p.gang
 		if Claims(p.object) {
@@ -176,7 +176,7 @@ func (b *Store) gather(ctx context.Context, uid types.UID, at claim.Place) error
 			return
 		}
 		if !p.wrote {
-			p.wrote, g.moved = true, s.now() // once for each place: pods that are retried don't keep others waiting
+			p.wrote, g.moved = true, s.now() // only once for each place, so that pods that are retried don't extend the wait of other pods
 		}
 		key = p.key
 		if g.gathered == nil {
@@ -215,19 +215,19 @@ func (p *pod) gathers(now time.Time) bool {
 	return now.Sub(p.gang.moved) < gatherLimit && now.Sub(p.assumed) < gatherMost
 }
 
-// gather lets the pods of a gang be bound once all of their claims are written.
+// gather ends the wait of a gang's pods if all their claims are written.
 func (g *gang) gather() {
 	if g.gathered != nil && g.written() {
 		g.ungather()
 	}
 }
 
-// written reports whether the claims of all pods of a gang that are to be bound are written.
+// written reports whether the claims of all pods that are about to be bound are written.
 func (g *gang) written() bool {
 	return g.all(&g.unwritten, func(p *pod) bool { return p.state != api.Binding || p.claimed || p.sent || !Claims(p.object) })
 }
 
-// ungather ends the wait of pods for the claims of other pods.
+// ungather ends the wait of a gang's pods for the claims of other pods.
 func (g *gang) ungather() {
 	if g.gathered != nil {
 		close(g.gathered)
@@ -235,8 +235,7 @@ func (g *gang) ungather() {
 	}
 }
 
-// resume gives a pod the place that the former leader has written on its claim, if that leader has already bound other pods of its
-// gang, which run.
+// resume gives a pod the place that the former leader wrote on its claim, if other pods of its gang already run because that leader bound them.
 func (s *state) resume(p *pod) {
 	at, ok := s.claims[p.uid]
 	if !ok || at.Doubt != "" || p.gang == nil || p.state != api.Waiting || !p.gang.runs(p.class) || p.object.DeletionTimestamp != nil || len(p.object.Spec.SchedulingGates) > 0 {
@@ -248,12 +247,12 @@ func (s *state) resume(p *pod) {
 	}
 	downgrades, err := s.core.Allocate(cell.PodID(p.uid), p.request, placement, slot)
 	if err != nil {
-		return // it gets another place
+		return // the pod gets another place
 	}
 	s.hold(p, &cell.Decision{Result: cell.Bind, Node: at.Node, Indices: at.Indices, Chain: placement.Chain, Placement: placement, Slot: slot}, downgrades)
 }
 
-// leading makes a request that only a leader may make.
+// leading makes a request that only a leader may make, with a time limit.
 func (b *Store) leading(ctx context.Context, request func(context.Context) error) error {
 	done, ok := b.opts.Election.Begin(bindTimeout)
 	if !ok {

@@ -48,7 +48,7 @@ func (c *cluster) devices(p *corev1.Pod) string {
 	return at.Node + ":" + annotation.Isolation(at.Indices)
 }
 
-// bindGang binds all pods of a gang at the same time, as kube-scheduler does.
+// bindGang places the pods of a gang and binds all of them at the same time, as kube-scheduler does.
 func (c *cluster) bindGang(pods ...*corev1.Pod) {
 	c.t.Helper()
 	var all errgroup.Group
@@ -97,7 +97,7 @@ func TestClaimsAreEnoughForARestart(t *testing.T) {
 	require.Len(t, after.Items, 3)
 }
 
-// A new leader keeps the place of a pod of a gang that is away: the claims of the others contain it.
+// A new leader keeps the place of a pod that doesn't exist at the moment, because the claims of the gang's other pods contain it.
 func TestAPlaceIsKeptForAPodThatIsAwayDuringARestart(t *testing.T) {
 	for name, stayed := range map[string]int{"the first is away": 1, "the second is away": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestAPlaceIsKeptForAPodThatIsAwayDuringARestart(t *testing.T) {
 	}
 }
 
-// A leader dies after it has bound one pod of a gang.
+// A leader stops after it has bound one pod of a gang.
 func TestAGangThatIsHalfBoundGetsTheRestOfItsPlace(t *testing.T) {
 	var large strings.Builder
 	var nodes []runtime.Object
@@ -178,7 +178,7 @@ func (c *cluster) bindAlone(p *corev1.Pod, node string) {
 	c.wait(p, api.Bound)
 }
 
-// placeOf returns the place that is to be written on a pod's claim.
+// placeOf returns the place that has to be written on a pod's claim.
 func (c *cluster) placeOf(p *corev1.Pod) claim.Place {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *cluster) number(p *corev1.Pod) uint64 {
 	return at.Number
 }
 
-// An allocation can't be changed, so that new details are an annotation beside it.
+// An allocation can't be changed, so new details are written to an annotation of the claim.
 func TestAGangWithAClaimThatLostItsGuaranteeHasNoneAfterARestart(t *testing.T) {
 	c := newCluster(t, twoTeams) // B owns one node
 	lazy := c.run(claiming(newPod("lazy", spec("B", 1, "lazy:1:2", "lazyPreemptionEnable: true\n"))))
@@ -213,7 +213,7 @@ func TestAGangWithAClaimThatLostItsGuaranteeHasNoneAfterARestart(t *testing.T) {
 	same()
 }
 
-// A pod's author may have written its annotations.
+// The author of a pod may have written its annotations.
 func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -231,10 +231,10 @@ func TestAnnotationsOfAPodWithAClaimAreNotBelieved(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 	assert.Equal(t, of, c.devices(victim))
 	w := c.create(claiming(newPod("w", spec("A", 5, "w:1:2"))))
-	c.waits(w) // three GPUs of four are taken, independent of the annotations
+	c.waits(w) // three of four GPUs are taken, regardless of the annotations
 }
 
-// A pod without its claim may still use GPUs: its claim was deleted while it ran.
+// A pod whose claim was deleted while it ran may still use GPUs.
 func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -246,7 +246,7 @@ func TestWhatAPodWithoutItsClaimMayUseIsGivenToNoOne(t *testing.T) {
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 }
 
-// Any user can make a claim that names GPUs. It doesn't count unless the scheduler made it for its pod.
+// Any user can create a claim that names GPUs. It has no effect unless the scheduler created it for its pod.
 func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -261,7 +261,7 @@ func TestAClaimOfAnotherSaysNothing(t *testing.T) {
 	assert.Equal(t, at, c.devices(p))
 }
 
-// The claim of a pod that has ended takes some time to be removed. Another pod of the same name doesn't wait for the removal.
+// The removal of the claim of a pod that has ended takes some time. Another pod with the same name doesn't wait for the removal.
 func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	first := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -276,7 +276,7 @@ func TestAPodOfTheSameNameHasAClaimOfItsOwn(t *testing.T) {
 	assert.Equal(t, api.Bound, c.state(again))
 }
 
-// A user who may make claims has seen the name that a pod expects.
+// A user who may create claims has seen the name of the claim that a pod expects.
 func TestAClaimThatIsInTheWayKeepsItsPodWaitingAndOthersGetItsPlace(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:2"))))
@@ -315,7 +315,7 @@ func TestAClaimThatIsBeingDeletedIsGivenUp(t *testing.T) {
 	c.wait(p, api.Bound)
 }
 
-// The API server has bound a pod, but the response was lost, and the place was released.
+// The API server has bound a pod, but its response was lost, and the scheduler released the place.
 func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -334,7 +334,8 @@ func TestAPodThatIsBoundAfterAllHasWhatItsClaimSays(t *testing.T) {
 	assert.NotEqual(t, c.devices(p), c.devices(q))
 }
 
-// The leader before had filled its claim and requested its binding, which is carried out only now. It may get another place this time.
+// The former leader filled the pod's claim and requested its binding, which takes effect only now. The new leader may have given the pod another
+// place in the meantime.
 func TestAPodThatTheLeaderBeforeHasBoundHasWhatItsClaimSays(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -383,7 +384,7 @@ func TestNoPodIsBoundBeforeTheClaimsOfItsGangAreWritten(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
-// A gang was started before its pods had claims: the pods that are made again have claims.
+// A gang was started before its pods had claims. Pods that are created again have claims.
 func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
@@ -403,7 +404,7 @@ func TestAPodWithoutAClaimWaitsForTheClaimsOfItsGang(t *testing.T) {
 	c.wait(b, api.Bound)
 }
 
-// Its gang lost its place while it waited, and got one on the same node again.
+// The pod's gang lost its place while the pod waited, and then got a place on the same node again.
 func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	plain := c.create(newPod("p1", spec("A", 5, "g:2:2")))
@@ -428,7 +429,7 @@ func TestAPodWithoutAClaimThatHasANewPlaceWaitsAgain(t *testing.T) {
 	assert.Empty(t, c.pod(plain).Spec.NodeName)
 }
 
-// Other pods have waited for its claim.
+// Other pods have waited for the claim of the pod.
 func TestAPodThatSomeoneElseBindsKeepsItsGangFromWaiting(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -464,7 +465,7 @@ func TestAGangIsBoundWithoutAPodThatGoesMeanwhile(t *testing.T) {
 	require.NoError(t, <-first)
 }
 
-// The place was released after the claim was written, before the pod was bound.
+// The place was released after the claim was written and before the pod was bound.
 func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.create(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -483,7 +484,7 @@ func TestAClaimIsFilledAnewWithAnotherPlace(t *testing.T) {
 	assert.Equal(t, gpus(c.pod(p)), c.devices(p))
 }
 
-// Details on a claim count for the pod it was made for, and for no later claim of that name.
+// Details on a claim apply to the pod for which the claim was created, and not to a later claim with the same name.
 func TestDetailsAreWrittenToThePodsOwnClaimOnly(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -512,7 +513,7 @@ func TestAClaimThatAsksForAnotherNumberOfGPUsIsNotFilled(t *testing.T) {
 	assert.Nil(t, c.claim(p).Status.Allocation)
 }
 
-// Its gang lost its place while it waited for the claims of the others, and got the same one again.
+// The pod's gang lost its place while the pod waited for the claims of the other pods, and then got the same place again.
 func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	a := c.create(claiming(newPod("p1", spec("A", 5, "g:2:2"))))
@@ -538,7 +539,7 @@ func TestAPodThatHasItsPlaceAgainWaitsForTheClaimsOfItsGangAgain(t *testing.T) {
 	_, err := c.b.toBind(a.UID, node, c.placeOf(a), c.number(a))
 	require.ErrorContains(t, err, "has lost its placement in the meantime")
 
-	// It has another place when its claim is written.
+	// The pod has another place when its claim is written.
 	at.Indices = []int32{7}
 	require.NoError(t, c.b.gather(t.Context(), a.UID, at))
 	c.b.locked(func(s *state) { assert.False(t, s.pods[a.UID].claimed) })
@@ -553,7 +554,7 @@ func TestWhyAClaimCouldNotBeWrittenIsForgottenOnceItIs(t *testing.T) {
 	c.b.locked(func(s *state) { assert.Empty(t, s.pods[p.UID].claimError) })
 }
 
-// A gang whose claims are written one after the other takes some time.
+// If the claims of a gang are written one after the other, the gang waits for some time.
 func TestAGangWaitsForItsClaimsAsLongAsOneIsWrittenNowAndThen(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	var pods []*corev1.Pod

@@ -12,25 +12,25 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// configuration is an accepted configuration.
+// configuration is a configuration that the scheduler has accepted.
 type configuration struct {
 	text       string
 	cells      cell.Config
 	generation int64
 }
 
-// parseConfiguration reads HiveD's YAML. The result is usable if the findings have no errors.
+// parseConfiguration parses a configuration in HiveD's YAML. The result is usable if no finding is an error.
 func parseConfiguration(file, text string) (*configuration, strictyaml.Findings) {
 	return parseWithin(file, text, 0)
 }
 
-// parseWithin rejects a configuration with more cells than most; 0 means unlimited.
+// parseWithin is like parseConfiguration, but rejects a configuration with more cells than most. 0 means unlimited.
 func parseWithin(file, text string, most int) (*configuration, strictyaml.Findings) {
 	cells, findings := config.ParseWithin(file, []byte(text), most)
 	return &configuration{text: text, cells: cells}, findings
 }
 
-// configChanged applies the current ConfigMap.
+// configChanged applies the current ConfigMap to the state.
 func (b *Store) configChanged(string) {
 	obj := b.configObject()
 	if obj == nil {
@@ -67,7 +67,7 @@ func (b *Store) configChanged(string) {
 	}
 }
 
-// applyConfig uses a text, or returns the reason why it doesn't.
+// applyConfig uses the configuration in a text. If it can't be used, applyConfig returns the reason.
 func (b *Store) applyConfig(text string) string {
 	next, findings := parseConfiguration(b.opts.ConfigKey, text)
 	if errs := findings.Errors(); len(errs) > 0 {
@@ -105,7 +105,7 @@ func (b *Store) configObject() *corev1.ConfigMap {
 	return c
 }
 
-// short cuts a text to the length that an event may hold.
+// short cuts a text to a length that fits in an event.
 func short(text string) string {
 	const most = 1000
 	if len(text) > most {

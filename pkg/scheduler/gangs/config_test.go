@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// swapped gives B the rack and A the node.
+// swapped is twoTeams, but B owns the rack and A owns the node.
 var swapped = strings.NewReplacer("  A:", "  B:", "  B:", "  A:").Replace(twoTeams)
 
 func TestAChangeOfTheConfigurationTakesEffectAtOnce(t *testing.T) {
@@ -31,7 +31,7 @@ func TestAChangeOfTheConfigurationTakesEffectAtOnce(t *testing.T) {
 	assert.Equal(t, int64(2), got.Generation)
 	assert.Equal(t, 4, got.Items[1].Guaranteed)
 	c.eventually(func() bool {
-		return strings.Contains(c.pod(first).Annotations[annotation.PlacementKey], "true") // downgraded
+		return strings.Contains(c.pod(first).Annotations[annotation.PlacementKey], "true") // the gang is downgraded
 	})
 	assert.Equal(t, api.Bound, c.state(first), "it keeps running")
 	c.hears("Downgraded", "ConfigurationApplied")
@@ -208,7 +208,7 @@ func TestOnlyTheGPUsThatANodeReallyHasAreUsed(t *testing.T) {
 		assert.Contains(t, []string{"b0", "b1"}, pods.Items[i].Spec.NodeName)
 	}
 
-	// A pod that waits for them gets the problem as its reason.
+	// Pods that wait for these pods get the problem as their reason.
 	for i := range pods.Items {
 		c.delete(&pods.Items[i])
 	}

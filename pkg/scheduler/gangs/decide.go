@@ -18,22 +18,21 @@ import (
 )
 
 const (
-	// gangGrace is how long a gang waits for pods that don't exist yet, after its last pod was created.
+	// gangGrace is how long after the creation of its last pod a gang waits for pods that don't exist yet.
 	gangGrace = 10 * time.Second
-	// placeLimit is how long a gang keeps a place that kube-scheduler doesn't bind.
+	// placeLimit is how long a gang keeps a place to which kube-scheduler doesn't bind the pod.
 	placeLimit = 2 * time.Minute
-	// refusedFor is how long a node isn't chosen for a gang that couldn't run there.
+	// refusedFor is how long a gang avoids a node that couldn't run one of its pods.
 	refusedFor = 30 * time.Second
-	// mostRefused is the longest such time: it doubles while the gang can't run on any node.
+	// mostRefused is the maximum of this time, which doubles each time another node can't run the gang.
 	mostRefused = 10 * time.Minute
-	// firstPause is how long a gang gets no place after it wasn't bound to its last place. It doubles up to mostRefused.
+	// firstPause is how long a pod that wasn't bound to its place gets no new place. It doubles up to mostRefused.
 	firstPause = 10 * time.Second
-	// refreshEvery is how often a place is searched for all gangs even without a change, because some gangs are held
-	// back only for a time.
+	// refreshEvery is how often places are searched for all gangs even without a change, because some gangs are held back only for a time.
 	refreshEvery = 10 * time.Second
 )
 
-// expire releases places that kube-scheduler doesn't bind, and retries all gangs from time to time.
+// expire releases places to which kube-scheduler doesn't bind the pods, and retries all gangs from time to time.
 func (s *state) expire() {
 	now := s.now()
 	if now.Sub(s.refreshed) >= refreshEvery {
@@ -47,7 +46,7 @@ func (s *state) expire() {
 		}
 		if p.trial != "" && now.Sub(p.assumed) >= placeLimit {
 			if p.object.DeletionTimestamp != nil {
-				s.forgetTrial(p) // kube-scheduler no longer tries it; its gang continues without it
+				s.forgetTrial(p) // kube-scheduler no longer tries this pod, and its gang continues without it
 			} else {
 				s.unanswered(p)
 			}
@@ -57,7 +56,7 @@ func (s *state) expire() {
 			s.todo(task{ask, p.uid})
 		}
 		if p.state != api.Binding || p.sent || now.Sub(p.assumed) < placeLimit || now.Sub(p.assumed) < 2*gatherMost && now.Sub(p.gang.moved) < placeLimit {
-			continue // or its gang is large, and being bound
+			continue // or the pod's gang is large and still being bound
 		}
 		s.log.Warn("a placement is released: kube-scheduler didn't bind the pod", "pod", p.key, "node", p.node)
 		g := p.gang
@@ -69,8 +68,8 @@ func (s *state) expire() {
 	}
 }
 
-// unbound releases the place of a pod that kube-scheduler didn't bind, and also the places of its gang unless the gang already runs.
-// Other gangs may use the cells for a while. It returns the pods that lost their place.
+// unbound releases the place of a pod that kube-scheduler didn't bind. It also releases the places of the pod's gang, unless the gang already runs.
+// Other gangs may then use the cells for a while. It returns the pods that lost their place.
 func (s *state) unbound(p *pod) []*pod {
 	g, reason := p.gang, p.gang.refusal
 	with := []*pod{p}
@@ -86,7 +85,7 @@ func (s *state) unbound(p *pod) []*pod {
 	return with
 }
 
-// paused returns a pod that may not get a place yet.
+// paused returns one of the pods that may not get a place yet, or nil.
 func (s *state) paused(pods []*pod) *pod {
 	i := slices.IndexFunc(pods, func(p *pod) bool { return p.state == api.Waiting && s.now().Before(p.pause) })
 	if i < 0 {
@@ -95,16 +94,16 @@ func (s *state) paused(pods []*pod) *pod {
 	return pods[i]
 }
 
-// mostHeld is how often a gang may fail to be bound before its cells are no longer held for it while it pauses.
+// mostHeld is how often a gang's binding may fail before cells are no longer held for the gang during its pauses.
 const mostHeld = 3
 
-// alike reports whether all pods of a gang belong to it, not only by name, and may run on the same nodes.
+// alike reports whether all pods that name a gang have the same class and may run on the same nodes.
 func (g *gang) alike() bool {
 	first := g.pods[0]
 	return !slices.ContainsFunc(g.pods, func(p *pod) bool { return p.class != first.class || p.limits != first.limits })
 }
 
-// ready returns the pods of a class that wait and can run as soon as they have a place.
+// ready returns the waiting pods of a class that can run as soon as they have a place.
 func (g *gang) ready(class string) []*pod {
 	var out []*pod
 	for _, p := range g.pods {
@@ -119,7 +118,7 @@ func (p *pod) ready() bool {
 	return p.request != nil && (p.state == api.Waiting || p.state == api.Preempting) && p.object.DeletionTimestamp == nil && len(p.object.Spec.SchedulingGates) == 0
 }
 
-// try searches for a place for a gang. If it finds a place, pods are the pods that now have a place.
+// try searches places for a gang's pods. If it finds places, pods are the pods that now have one.
 func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 	g.held = false
 	attempt = queue.Unfit
@@ -131,16 +130,16 @@ func (s *state) try(g *gang) (attempt queue.Attempt, pods []*corev1.Pod) {
 		classes = append(classes, p.class)
 		a, found := s.tryClass(g, p)
 		pods = append(pods, found...)
-		attempt = min(attempt, a) // Starts is the least
+		attempt = min(attempt, a) // Starts is the lowest value
 	}
 	g.searched, g.attempt = s.epoch, attempt
-	if len(pods) > 0 || s.paused(g.pods) != nil { // a pause ends without a change
+	if len(pods) > 0 || s.paused(g.pods) != nil { // a pause ends without a change of the epoch
 		g.searched = 0
 	}
 	return attempt, pods
 }
 
-// tryClass is like try, for the pods of a gang that are equivalent to a given one.
+// tryClass is like try, but only for the pods of a gang in the same class as a given pod.
 func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(like.class)
 	if reason := s.incomplete(g, like, ready); reason != "" {
@@ -160,7 +159,7 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 			q.reason = pausing(p)
 		}
 		if p.unbound <= mostHeld {
-			return queue.Waits, nil // cells that have become free for it stay reserved
+			return queue.Waits, nil // cells that have become free for the gang stay reserved
 		}
 		return queue.Unfit, nil
 	}
@@ -169,28 +168,28 @@ func (s *state) tryClass(g *gang, like *pod) (queue.Attempt, []*corev1.Pod) {
 	d := s.searchBoth(ready, nodes)
 	s.count.decisions.WithLabelValues(string(d.Result)).Inc()
 	if d.Result == cell.Preempt {
-		// Other requests may hold the lock before the cells are reserved: for a whole cluster, both steps take long.
+		// Other requests may have the lock before the cells are reserved, because for a whole cluster both steps take long.
 		s.leave(g, func() (queue.Attempt, []*corev1.Pod) { return s.reserve(g, p, nodes, d) })
 		return queue.Waits, nil
 	}
 	return s.carryOut(g, ready, nodes, d)
 }
 
-// reserve reserves the cells that were found for a pod's gang. If the state has changed since, the core searches again.
+// reserve reserves the cells that were found for a gang. If the state has changed since, the core searches again.
 func (s *state) reserve(g *gang, p *pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	ready := g.ready(p.class)
 	if s.pods[p.uid] != p || p.gang != g || !p.ready() || s.incomplete(g, p, ready) != "" {
 		return queue.Unfit, nil // the next pass begins again from the start
 	}
 	if p.preferred.Alternative != nil {
-		useAll(ready, p.request == p.preferred.Alternative) // some may have been added since
+		useAll(ready, p.request == p.preferred.Alternative) // some pods may have been added since
 	}
-	i := slices.Index(ready, p) // the decision is about this pod
+	i := slices.Index(ready, p) // the decision is about the pod p
 	ready[0], ready[i] = ready[i], ready[0]
 	return s.carryOut(g, ready, nodes, s.taken(p, nodes, d))
 }
 
-// carryOut carries out the decision about the first pod of a gang. A Preempt is reserved.
+// carryOut carries out a decision about the first ready pod of a gang. For a Preempt, the cells must be reserved.
 func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decision) (queue.Attempt, []*corev1.Pod) {
 	switch d.Result {
 	case cell.Bind:
@@ -214,7 +213,7 @@ func (s *state) carryOut(g *gang, ready []*pod, nodes cell.Nodes, d cell.Decisio
 	return s.waitsFor(g, ready[0]), nil
 }
 
-// pausing explains until when a pod and its gang get no place.
+// pausing explains why a pod and its gang get no place now, and when they can get one again.
 func pausing(p *pod) string {
 	return fmt.Sprintf("%s; it gets a new placement at %s", p.gang.refusal, p.pause.UTC().Format(time.RFC3339))
 }
@@ -226,15 +225,15 @@ func (s *state) refused(p *pod, reason string) {
 	s.tell(p, corev1.EventTypeWarning, api.ReasonRefused, reason)
 }
 
-// runs reports whether pods of a gang have their places.
+// runs reports whether at least one pod of a class in the gang has its place.
 func (g *gang) runs(class string) bool {
 	return slices.ContainsFunc(g.pods, func(p *pod) bool {
 		return p.class == class && (p.state == api.Binding || p.state == api.Bound)
 	})
 }
 
-// waitsFor returns Unfit if a gang has waited long enough for free cells to be held for it, and holding them wouldn't help.
-// Otherwise it returns Waits.
+// waitsFor returns Unfit if a gang has waited so long that free cells would be held for it, but holding cells wouldn't help it. Otherwise it returns
+// Waits.
 func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	if s.reserves < 0 || s.now().Sub(g.since()) < s.reserves {
 		return queue.Waits
@@ -248,7 +247,7 @@ func (s *state) waitsFor(g *gang, p *pod) queue.Attempt {
 	return queue.Unfit
 }
 
-// incomplete names the missing parts of a gang before the search for a place begins, or returns "".
+// incomplete describes the missing parts of a gang before the search for a place begins. It returns "" if no part is missing.
 func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	want, there, gated := 0, 0, 0
 	for _, set := range like.request.Sets() {
@@ -274,7 +273,7 @@ func (s *state) incomplete(g *gang, like *pod, ready []*pod) string {
 	return ""
 }
 
-// schedule requests a decision from the core, and reserves cells that have to be vacated first.
+// schedule requests a decision from the core, and reserves the cells of a Preempt, which other gangs have to vacate first.
 func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	d := because(p, s.search(p, nodes))
 	if d.Result == cell.Preempt {
@@ -283,7 +282,7 @@ func (s *state) schedule(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// search requests a decision from the core, which only changes a reservation that has become useless. The caller uses because to
+// search requests a decision from the core. The core changes nothing, except that it may release a useless reservation. The caller uses because to
 // add the reasons why nodes rejected the pod.
 func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	start := time.Now()
@@ -298,7 +297,7 @@ func (s *state) search(p *pod, nodes cell.Nodes) cell.Decision {
 	return d
 }
 
-// taken reserves the cells of a Preempt, and returns the decision.
+// taken reserves the cells of a Preempt, and returns the decision of the reservation.
 func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	start := time.Now()
 	defer func() { s.count.decided.Observe(time.Since(start).Seconds()) }()
@@ -311,7 +310,7 @@ func (s *state) taken(p *pod, nodes cell.Nodes, d cell.Decision) cell.Decision {
 	return because(p, s.possible(p, d))
 }
 
-// requestOn returns a pod's request with its possible nodes; nil means all nodes.
+// requestOn returns a pod's request, restricted to the given nodes. nil means all nodes.
 func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	if nodes == nil {
 		return p.request
@@ -321,17 +320,17 @@ func requestOn(p *pod, nodes cell.Nodes) *cell.Request {
 	return &only
 }
 
-// possible changes a decision to Refuse if its place couldn't be written.
+// possible changes a decision to Refuse if the place in it can't be written to Kubernetes.
 func (s *state) possible(p *pod, d cell.Decision) cell.Decision {
 	reason := cmp.Or(s.unclaimable(p), tooLong(p, &d))
 	if reason == "" {
 		return d
 	}
-	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // cells that it could reserve under an earlier configuration
+	s.apply(s.core.DeleteUnallocated(cell.PodID(p.uid), p.request)) // the gang may have reserved cells under an earlier configuration
 	return cell.Decision{Result: cell.Refuse, Reason: reason}
 }
 
-// because adds the reasons why a waiting gang can't run on some nodes.
+// because adds the reason why some nodes can't run a waiting gang.
 func because(p *pod, d cell.Decision) cell.Decision {
 	if d.Result == cell.Wait && len(p.gang.refused) > 0 && !strings.Contains(d.Reason, p.gang.refusal) {
 		d.Reason += "; " + p.gang.refusal
@@ -339,9 +338,9 @@ func because(p *pod, d cell.Decision) cell.Decision {
 	return d
 }
 
-// tooLong explains why a gang can't have a place: the annotations of each of its pods would have the places of all, and Kubernetes
-// would then reject every update of such a pod, even by its kubelet or by a client that deletes it. The text is empty if the gang
-// can have the place.
+// tooLong explains why a gang can't have a place because its annotations would be too long. The annotations of each pod contain the places of all
+// pods of the gang. Above the limit, Kubernetes would reject every update of such a pod, even an update from its kubelet or from a client that
+// deletes it. The result is "" if the gang can have the place.
 func tooLong(p *pod, d *cell.Decision) string {
 	if d.Placement == nil || Claims(p.object) {
 		return ""
@@ -354,7 +353,7 @@ func tooLong(p *pod, d *cell.Decision) string {
 		p.request.Gang, len(d.Placement.Pods), size>>10, annotation.MaxSize>>10)
 }
 
-// ownSize returns the size of a pod's annotations without its place, in bytes.
+// ownSize returns the size of a pod's own annotations in bytes.
 func ownSize(p *pod) int {
 	n := 0
 	for key, value := range p.object.Annotations {
@@ -363,25 +362,25 @@ func ownSize(p *pod) int {
 	return n
 }
 
-// longAnnotations is the size above which a pod's own annotations may make its gang too large, in bytes.
+// longAnnotations is the size of a pod's own annotations, in bytes, above which they may make its gang too large.
 const longAnnotations = 16 << 10
 
-// wait keeps a pod waiting.
+// wait sets a pod to Waiting with a reason.
 func (s *state) wait(p *pod, reason string) {
 	p.state, p.reason = api.Waiting, reason
 	s.tell(p, corev1.EventTypeNormal, api.ReasonWaiting, reason)
 }
 
-// refuse releases the places of a gang because a pod can't run on its node, and returns the pods that had a place.
+// refuse releases the places of a gang because a pod can't run on its node. It returns the pods that had a place.
 func (s *state) refuse(p *pod, reason string) []types.UID {
 	refused := s.avoid(p, p.node, reason)
-	// The gang may have evicted others without result, and must not do so on one node after the other. A node that refused the gang
-	// stays refused for longer than this pause, so that the gang then tries another node.
+	// The gang may have evicted other gangs without success, and must not do so on one node after the other. The node stays refused for longer than
+	// this pause, so that the gang then tries another node.
 	p.gang.calm = s.now().Add(refused * 5 / 6)
 	return s.takeBack(p.gang, cantRun(p, p.node, reason))
 }
 
-// avoid keeps a gang from a node that can't run one of its pods, and returns for how long: the more nodes failed, the longer.
+// avoid keeps a gang off a node that can't run one of its pods. It returns for how long. This time increases with the number of nodes that failed.
 func (s *state) avoid(p *pod, node, reason string) time.Duration {
 	g := p.gang
 	if g.refused == nil {
@@ -398,7 +397,7 @@ func cantRun(p *pod, node, reason string) string {
 	return fmt.Sprintf("%s can't run %s: %s", node, p.key, reason)
 }
 
-// takeBack releases the places of a gang that isn't bound yet, and returns the pods that had one.
+// takeBack releases the places of a gang's pods that aren't bound yet, and returns these pods.
 func (s *state) takeBack(g *gang, reason string) []types.UID {
 	var out []types.UID
 	for _, p := range g.pods {

@@ -39,7 +39,7 @@ func TestAPodGetsAPlaceAndIsBoundWithAnnotations(t *testing.T) {
 	assert.Equal(t, "0,1", bound.Annotations[annotation.IsolationKey])
 	assert.Contains(t, bound.Annotations[annotation.BindInfoKey], "affinityGroupBindInfo")
 	assert.NotEmpty(t, bound.Annotations[annotation.PlacementKey])
-	c.bind(p, node) // again, which changes nothing
+	c.bind(p, node) // a second binding changes nothing
 	_, has := c.b.Place(p.UID)
 	assert.False(t, has, "kube-scheduler has nothing to do for it any more")
 }
@@ -124,7 +124,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	one, two := c.run(newPod("one", spec("A", 5, "one:1:2"))), c.run(newPod("two", spec("A", 5, "two:1:2")))
 	over := newPod("over", spec("A", 9, "over:1:2"))
 	over.Labels = map[string]string{api.UserLabel: "mallory"}
-	c.create(over) // ahead of all, but its quota never lets it start
+	c.create(over) // it comes before the other gangs, but its quota never allows it to start
 	large := c.create(newPod("large", spec("A", 5, "large:2:2")))
 	c.create(newPod("large2", spec("A", 5, "large:2:2")))
 	c.waits(large)
@@ -145,7 +145,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 		assert.Equal(t, q.Group == "large", strings.Contains(q.Reason, held+"it"), q.Reason)
 	}
 	urgent := c.create(newPod("urgent", spec("A", 6, "urgent:1:1")))
-	c.place(urgent) // it would be before it anyway
+	c.place(urgent) // it would come before the large gang anyway
 	c.delete(urgent)
 	other := c.create(newPod("other", spec("B", 5, "other:1:2")))
 	c.place(other)
@@ -153,7 +153,7 @@ func TestWhatBecomesFreeIsHeldForAGangThatHasWaitedLong(t *testing.T) {
 	c.place(large)
 }
 
-// lasting returns a pod that ends after a few seconds at the latest.
+// lasting returns a pod that ends after the given number of seconds at the latest.
 func lasting(p *corev1.Pod, seconds int64) *corev1.Pod {
 	p.Spec.ActiveDeadlineSeconds = &seconds
 	return p
@@ -184,8 +184,8 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full1", spec("A", 9, "full1:1:2")))
 	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
-	c.b.share = 1      // one search for each
-	for i := range 4 { // no two are alike, and none finds a place
+	c.b.share = 1      // enough for one search in each pass
+	for i := range 4 { // no two of these gangs are equivalent, and none finds a place
 		p := newPod(fmt.Sprintf("a%d", i), spec("A", 5, fmt.Sprintf("a%d:1:2", i)))
 		p.Labels = map[string]string{api.UserLabel: p.Name}
 		c.create(p)
@@ -206,7 +206,7 @@ func TestVirtualClustersHaveTheirShareOfTheScheduler(t *testing.T) {
 	assert.True(t, ok, "the gangs of A don't keep it waiting")
 	assert.Equal(t, 1, searched())
 	c.b.mu.Lock()
-	c.b.state.epoch++ // events come all the time
+	c.b.state.epoch++ // changes happen all the time
 	c.b.mu.Unlock()
 	c.b.Decide()
 	assert.Equal(t, 2, searched(), "it goes on with the next, not with the first again")
@@ -358,7 +358,7 @@ func TestABindingWhoseAnswerWasLostIsDone(t *testing.T) {
 	node := c.place(p)
 	binding, err := c.b.toBind(p.UID, node, claim.Place{}, c.number(p))
 	require.NoError(t, err)
-	for range 2 { // the second finds it bound
+	for range 2 { // the second attempt finds that the pod is already bound
 		known, err := c.b.post(t.Context(), binding)
 		require.NoError(t, err)
 		assert.True(t, known)
@@ -424,7 +424,7 @@ func TestAPodRunsWhereItsLabelsAndTaintsLetIt(t *testing.T) {
 	assert.Equal(t, "b1", c.place(large))
 	none := selects("none", func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"disk": "none"} })
 	assert.Contains(t, c.waits(none), "doesn't suggest")
-	for i := range 2 { // the other GPU of b1, and then none that isn't tainted
+	for i := range 2 { // the first gets the other GPU of b1, and the second finds only nodes with a taint
 		p := c.create(newPod(fmt.Sprintf("rest%d", i), spec("B", -1, fmt.Sprintf("rest%d:4:2", i))))
 		c.waits(p)
 	}
@@ -534,7 +534,7 @@ func TestWhatIsHeldForAGangIsHeldWhileItPauses(t *testing.T) {
 		c.clock.add(pause)
 		pause *= 2
 	}
-	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // cells aren't held forever for a gang that can't be bound
+	c.place(c.create(newPod("other", spec("A", 5, "other:1:1")))) // cells aren't held forever for a gang whose binding fails
 }
 
 func TestNothingIsHeldForAGangThatTheAPIServerRefuses(t *testing.T) {

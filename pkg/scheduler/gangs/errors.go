@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// userError is a mistake of the caller. All other errors are errors of the platform. HiveD distinguishes them by the
-// status code and by the beginning of the text.
+// userError is an error that the caller made. All other errors are errors of the platform. HiveD distinguishes the two by the status code and by the
+// beginning of the text.
 type userError struct {
 	code int
 	text string
@@ -24,13 +24,13 @@ func notFound(format string, args ...any) error {
 	return &userError{http.StatusNotFound, fmt.Sprintf(format, args...)}
 }
 
-// errNotLeading is returned while another replica leads, or no replica leads yet.
+// errNotLeading is the error while another replica or no replica is the leader.
 var errNotLeading = errors.New("this replica isn't the leader")
 
-// errBug is returned if a panic ended the request.
+// errBug is the error if a panic ended the request.
 var errBug = errors.New("a bug of the scheduler, which its log shows")
 
-// envelope returns the status code and the text of an error, as HiveD writes them.
+// envelope returns the status code and the text of an error in HiveD's form.
 func envelope(err error) (code int, text string) {
 	var user *userError
 	switch {
@@ -57,5 +57,5 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(data, '\n')) // an error means that the caller is gone
+	_, _ = w.Write(append(data, '\n')) // an error means that the client has disconnected
 }

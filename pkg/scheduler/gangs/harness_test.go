@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// twoTeams is four nodes of two GPUs in two racks; A owns one rack, B a node.
+// twoTeams is a configuration of four nodes with two GPUs each, in two racks. A owns a rack, and B owns a node.
 const twoTeams = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -47,7 +47,7 @@ virtualClusters:
     virtualCells: [{cellType: RACK.NODE, cellNumber: 1}]
 `
 
-// clock is a clock that a test moves.
+// clock is a clock that a test controls.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -65,7 +65,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// cluster holds state on an API server in memory. It does kube-scheduler's part, and sends requests to the state and to the API server.
+// cluster contains a Store and an API server in memory. It acts as kube-scheduler, and sends requests to the Store and to the API server.
 type cluster struct {
 	t      *testing.T
 	client *fake.Clientset
@@ -74,14 +74,14 @@ type cluster struct {
 	queue  *testQueue
 	clock  *clock
 	cancel context.CancelFunc
-	n      int // of pods
-	// refusing are nodes that can't run the pods tried there, with the reason.
+	n      int // the number of pods so far
+	// refusing contains the nodes that can't run pods on trial, with the reasons.
 	refusing map[string]string
 }
 
 var testOptions = Options{Namespace: "pai-system", ConfigMap: "scheduler-configuration", ConfigKey: "hivedscheduler.yaml", Port: "9096", Claims: true}
 
-// testQueue notes the calls to kube-scheduler's queue.
+// testQueue records the calls to kube-scheduler's queue.
 type testQueue struct {
 	mu        sync.Mutex
 	activated []string
@@ -102,8 +102,8 @@ func (q *testQueue) Reject(pods []types.UID, _ string) {
 	q.rejected = append(q.rejected, pods...)
 }
 
-// newCluster starts state that lead, with the nodes of twoTeams. They decide when they are asked to; gangs don't wait for missing
-// pods.
+// newCluster starts a Store that is the leader, with the nodes of twoTeams. It makes decisions only when a test asks for them. Gangs don't wait for
+// missing pods.
 func newCluster(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	t.Helper()
 	c := prepare(t, yaml, objects...)
@@ -123,7 +123,7 @@ func prepare(t *testing.T, yaml string, objects ...runtime.Object) *cluster {
 	return c
 }
 
-// start makes new state and abandons former states, as if their machine was gone.
+// start creates a new Store and abandons the former one, as if its machine had failed.
 func (c *cluster) start(opts Options) {
 	c.t.Helper()
 	if c.cancel != nil {
@@ -140,7 +140,7 @@ func (c *cluster) start(opts Options) {
 	shared.Start(ctx.Done())
 	go c.b.config.RunWithContext(ctx)
 	c.b.work.run(ctx)
-	c.eventually(c.b.synced) // cache.WaitForCacheSync would look each 100 ms
+	c.eventually(c.b.synced) // cache.WaitForCacheSync would check only every 100 ms
 	c.eventually(func() bool {
 		c.b.mu.Lock()
 		defer c.b.mu.Unlock()
@@ -148,10 +148,10 @@ func (c *cluster) start(opts Options) {
 	})
 }
 
-// testLog shows the log of a test that failed. It drops messages that come after the end of the test.
+// testLog prints the log of a failed test. It drops messages that arrive after the end of the test.
 type testLog struct {
 	mu sync.Mutex
-	t  *testing.T // nil after its end
+	t  *testing.T // nil after the end of the test
 }
 
 func newTestLog(t *testing.T) *testLog {
@@ -173,7 +173,7 @@ func (l *testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reactBind binds as the API server does.
+// reactBind handles a binding like the API server.
 func (c *cluster) reactBind(action clienttesting.Action) (bool, runtime.Object, error) {
 	b := action.(clienttesting.CreateAction).GetObject().(*corev1.Binding)
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
@@ -207,7 +207,7 @@ func configMap(yaml string) *corev1.ConfigMap {
 		Data: map[string]string{"hivedscheduler.yaml": yaml}}
 }
 
-// spec returns a request; gang is GANG:PODS:GPUS.
+// spec returns the text of a request. gang is GANG:PODS:GPUS.
 func spec(vc string, priority int, gang string, extra ...string) string {
 	part := strings.Split(gang, ":")
 	text := fmt.Sprintf("virtualCluster: %s\npriority: %d\nleafCellType: G\nleafCellNumber: %s\naffinityGroup:\n  name: %s\n  members: [{podNumber: %s, leafCellNumber: %s}]\n",
@@ -224,7 +224,7 @@ func newPod(name, spec string) *corev1.Pod {
 	}
 }
 
-// create makes a pod and waits until the state knows it.
+// create creates a pod and waits until the state contains it.
 func (c *cluster) create(p *corev1.Pod) *corev1.Pod {
 	c.t.Helper()
 	c.n++
@@ -235,7 +235,7 @@ func (c *cluster) create(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// state returns the state of a pod in the state, or "" if they don't know it.
+// state returns the state of a pod in the Store, or "" if the Store doesn't know the pod.
 func (c *cluster) state(p *corev1.Pod) string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -291,7 +291,7 @@ func (c *cluster) get(path string, into any) {
 	require.NoError(c.t, json.Unmarshal([]byte(text), into))
 }
 
-// decide lets the state decide once, and returns a pod's place, or the reason why it waits.
+// decide makes the Store decide once. It returns the node of a pod's place, or the reason why the pod waits.
 func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	c.t.Helper()
 	c.b.Decide()
@@ -307,8 +307,8 @@ func (c *cluster) decide(p *corev1.Pod) (node, reason string) {
 	return at.Node, reason
 }
 
-// answer reports that pods on trial could run, as kube-scheduler does, except pods on a node of c.refusing. It reports
-// whether any pods were on trial.
+// answer reports to the Store that pods on trial could run, as kube-scheduler does, except on the nodes in c.refusing. It reports whether any pods
+// were on trial.
 func (c *cluster) answer() bool {
 	c.b.mu.Lock()
 	trials := map[types.UID]string{}
@@ -325,7 +325,7 @@ func (c *cluster) answer() bool {
 	return len(trials) > 0
 }
 
-// place is decide for a pod that must have a place.
+// place is like decide, but the pod must get a place.
 func (c *cluster) place(p *corev1.Pod) string {
 	c.t.Helper()
 	node, reason := c.decide(p)
@@ -333,7 +333,7 @@ func (c *cluster) place(p *corev1.Pod) string {
 	return node
 }
 
-// waits is decide for a pod that must not get a place.
+// waits is like decide, but the pod must not get a place.
 func (c *cluster) waits(p *corev1.Pod) string {
 	c.t.Helper()
 	node, reason := c.decide(p)
@@ -342,7 +342,7 @@ func (c *cluster) waits(p *corev1.Pod) string {
 	return reason
 }
 
-// bind does the plugin's part for a pod that has its place.
+// bind binds a pod that has its place, as the plugin does.
 func (c *cluster) bind(p *corev1.Pod, node string) {
 	c.t.Helper()
 	require.NoError(c.t, c.b.Bind(c.t.Context(), p.UID, node))
@@ -357,7 +357,7 @@ func (c *cluster) run(p *corev1.Pod) *corev1.Pod {
 	return c.pod(p)
 }
 
-// reconfigure replaces the configuration and waits until the state has checked it.
+// reconfigure replaces the configuration and waits until the Store has checked it.
 func (c *cluster) reconfigure(yaml string) {
 	c.t.Helper()
 	_, err := c.client.CoreV1().ConfigMaps("pai-system").Update(c.t.Context(), configMap(yaml), metav1.UpdateOptions{})
@@ -369,7 +369,7 @@ func (c *cluster) reconfigure(yaml string) {
 	})
 }
 
-// said returns the events until now.
+// said returns the events that have arrived until now.
 func (c *cluster) said() []string {
 	var out []string
 	for {
@@ -382,8 +382,8 @@ func (c *cluster) said() []string {
 	}
 }
 
-// hears waits for events with these texts, and returns all events that came until then, one a line. Events are written after the lock
-// is released, by the goroutine that held it.
+// hears waits for events with these texts. It returns all events that arrived until then, one on each line. Events are written after the lock is
+// released, by the goroutine that held the lock.
 func (c *cluster) hears(texts ...string) string {
 	c.t.Helper()
 	var all []string
@@ -394,12 +394,12 @@ func (c *cluster) hears(texts ...string) string {
 	return strings.Join(all, "\n")
 }
 
-// gpus returns where a bound pod runs: node and indices.
+// gpus returns the node and the device indices of a bound pod.
 func gpus(p *corev1.Pod) string {
 	return p.Spec.NodeName + ":" + p.Annotations[annotation.IsolationKey]
 }
 
-// noDoubleUse fails if two pods have one GPU, by their annotations.
+// noDoubleUse fails the test if the annotations of two pods contain the same GPU.
 func noDoubleUse(t *testing.T, pods []corev1.Pod) {
 	t.Helper()
 	users := map[string]string{}

@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// freeRecorder notes whether the lock was free when an event was recorded.
+// freeRecorder records whether the lock was free at each event.
 type freeRecorder struct {
 	record.EventRecorder
 	b    *Store
@@ -93,7 +93,7 @@ func TestAPodOnTrialIsBesideThoseThatComeToItsNode(t *testing.T) {
 	assert.Empty(t, c.b.Beside(pods[1].UID))
 }
 
-// Between two parts of an eviction others have the lock.
+// Other requests have the lock between two parts of an eviction.
 func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 	const nodes, all = 320, 2560
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestAnEvictionInPartsGoesOnWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// swapped replaces the configuration with a different text that has the same cells.
+// swapped replaces the configuration with a different text that contains the same cells.
 func (c *benchCluster) swapped() {
 	c.b.mu.Lock()
 	defer c.b.unlock()
@@ -149,7 +149,7 @@ func (c *benchCluster) inState(state string) (n int) {
 	return n
 }
 
-// Between two parts of giving places others have the lock.
+// Other requests have the lock between two parts of the placement.
 func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
 	const all = placeAtOnce + 280
 	for name, tt := range map[string]struct {
@@ -194,13 +194,13 @@ func TestPlacesThatAreGivenInPartsGoOnWithWhatIsThere(t *testing.T) {
 	}
 }
 
-// Between the search and the reservation others have the lock.
+// Other requests have the lock between the search and the reservation.
 func TestWhatWasFoundIsReservedOnlyIfItIsStillSo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		between func(c *benchCluster)
 		then    queue.Attempt
 		trial   bool
-		later   string // state of the gang's pods
+		later   string // the final state of the gang's pods
 	}{
 		"nothing happens":               {func(*benchCluster) {}, queue.Waits, true, api.Waiting},
 		"one of it is deleted":          {func(c *benchCluster) { c.b.locked(func(s *state) { s.gone(c.large[3].UID) }) }, queue.Waits, true, api.Waiting},
@@ -290,7 +290,7 @@ func TestPartsEndWithTheLead(t *testing.T) {
 	seen := 0
 	assert.False(t, inParts(c.b, make([]int, 2*partOf), func(*state, int) {
 		seen++
-		c.b.state = nil // another replica leads now
+		c.b.state = nil // another replica is the leader now
 	}))
 	assert.Equal(t, partOf, seen)
 }

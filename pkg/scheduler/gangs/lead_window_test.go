@@ -17,10 +17,10 @@ import (
 func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	ended := c.run(newPod("ended", spec("B", 1, "ended:1:2")))
-	c.start(testOptions) // another replica becomes the leader
+	c.start(testOptions) // another replica has become the leader
 	between := newPod("between", spec("A", 1, "between:1:2"))
 	var listed bool
-	if c.b.claims != nil { // its own list would still be asking
+	if c.b.claims != nil { // the initial list of claims could still be in progress
 		require.True(t, cache.WaitForCacheSync(t.Context().Done(), c.b.claims.HasSynced))
 	}
 	c.client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -31,7 +31,7 @@ func TestWhatHappensWhileALeaderListsPodsIsKnown(t *testing.T) {
 		gvr := action.GetResource()
 		list, err := c.client.Tracker().List(gvr, corev1.SchemeGroupVersion.WithKind("Pod"), "")
 		require.NoError(t, err)
-		// The response is being sent.
+		// The API server is sending its response now.
 		require.NoError(t, c.client.Tracker().Create(gvr, between, between.Namespace))
 		done := ended.DeepCopy()
 		done.Status.Phase = corev1.PodSucceeded

@@ -18,16 +18,16 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// The place of a running pod is on its claim, and otherwise only in this leader's memory. A claim that is lost while its pod runs is written
-// again: the kubelet and the agent know claims by their UIDs, and don't give the GPUs of the first claim to a second one, so no pod
-// gets a GPU through it, and the next leader finds the place. A claim with another place may have given the pod other GPUs: no GPU of
-// its node is allocated then.
+// The place of a running pod is stored on the pod's claim. If the claim is lost, only this leader's memory contains the place. The leader then writes
+// the claim again, so that the next leader finds the place. No pod gets a GPU through the new claim, because the kubelet and the agent identify
+// claims by their UIDs, and don't give the GPUs of the first claim to a second one. If a claim contains another place than the state, the pod may
+// have other GPUs. In this case no GPU of its node is allocated.
 
 // claimsEvery is how often the state is compared with the informer's claims.
 const claimsEvery = 5 * time.Second
 
-// checkClaims schedules a check of the claims of running pods that differ from the state. stored returns a claim of the informer, which may
-// be outdated: a claim must be wrong twice.
+// checkClaims schedules tasks for the claims of running pods that differ from the state. stored returns a claim of the informer. The informer may be
+// outdated, so a claim must be wrong in two checks.
 func (b *Store) checkClaims(stored func(key string) *resourceapi.ResourceClaim) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -54,12 +54,12 @@ func (b *Store) checkClaims(stored func(key string) *resourceapi.ResourceClaim) 
 
 // claimObject returns the informer's copy of a claim.
 func (b *Store) claimObject(key string) *resourceapi.ResourceClaim {
-	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store has no errors
+	obj, _, _ := b.claims.GetStore().GetByKey(key) // the store of an informer returns no errors
 	c, _ := obj.(*resourceapi.ResourceClaim)
 	return c
 }
 
-// reclaim writes the claim of a running pod again if it is lost, and ignores the pod if the claim has another place.
+// reclaim writes the claim of a running pod again if the claim is lost. If the claim contains another place, it ignores the pod.
 func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	var pod *corev1.Pod
 	var at claim.Place
@@ -78,7 +78,7 @@ func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	case err != nil:
 		return fmt.Errorf("check whether %s exists: %w", podKey(pod), err)
 	case now.UID != pod.UID || completed(now):
-		return nil // Kubernetes removes its claim
+		return nil // Kubernetes removes the pod's claim
 	}
 	name, _ := claim.Name(pod)
 	c, err := b.client.ResourceV1().ResourceClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -91,7 +91,7 @@ func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 			case err != nil || has != pod.UID:
 				lost = "no longer has GPUs"
 			case sameGPUs(there, at) && there.Doubt == "":
-				return nil // the informer was behind
+				return nil // the informer's copy was outdated
 			default:
 				b.contradicted(pod, at, there)
 				return nil
@@ -113,28 +113,28 @@ func (b *Store) reclaim(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// lost records the loss of a claim once, even if the state tries repeatedly to write it again.
+// lost records the loss of a claim once, even if several attempts to write the claim follow.
 func (b *Store) lost(pod *corev1.Pod, what string) {
 	b.locked(func(s *state) {
 		p := s.pods[pod.UID]
 		if p == nil || p.lost {
 			return
 		}
-		p.lost, p.told = true, "" // this may be the second time
+		p.lost, p.told = true, "" // the pod may have lost its claim before, so report it again
 		b.count.lost.Inc()
 		s.log.Warn("a claim was lost", "pod", p.key, "what", what)
 		s.tell(p, corev1.EventTypeWarning, api.ReasonClaimLost, what)
 	})
 }
 
-// contradicted ignores a pod whose claim has a different place than the state, and withholds the devices of its node. It also records
-// that on the claim, so that the next leader, which rebuilds the state from claims, does the same.
+// contradicted ignores a pod whose claim contains a different place than the state, and withholds the devices of the pod's node. It also records the
+// contradiction on the claim, so that the next leader, which rebuilds the state from claims, does the same.
 func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 	var rejected []types.UID
 	var why string
 	b.locked(func(s *state) {
 		if p := s.pods[pod.UID]; p != nil && p.state == api.Bound {
-			delete(s.claims, p.uid) // it may have the GPUs of the claim, or those of the state
+			delete(s.claims, p.uid) // the pod may have the GPUs of the claim or those of the state
 			if p.doubt = there.Doubt; p.doubt == "" {
 				p.doubt = fmt.Sprintf("its claim has GPUs %s of %s, but it was allocated %s of %s",
 					annotation.Isolation(there.Indices), there.Node, annotation.Isolation(at.Indices), at.Node)
@@ -142,7 +142,7 @@ func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 			s.ignore(p, p.doubt)
 			s.todo(task{doubt, p.uid})
 			for _, uid := range s.places.uids() {
-				// Other pods may have their place on this node, and not be bound yet.
+				// Other pods may have their place on this node without being bound yet.
 				if q := s.pods[uid]; q != nil && q.gang != nil && q.state == api.Binding && !q.sent && q.node == p.node {
 					reason := fmt.Sprintf("%s is closed: %s", p.node, p.reason)
 					rejected, why = append(rejected, s.takeBack(q.gang, reason)...), reason
@@ -156,7 +156,7 @@ func (b *Store) contradicted(pod *corev1.Pod, at, there claim.Place) {
 
 func sameGPUs(a, b claim.Place) bool { return a.Node == b.Node && slices.Equal(a.Indices, b.Indices) }
 
-// hasClaim reports whether a claim gives a pod the GPUs that it has in the state.
+// hasClaim reports whether a claim gives a pod the same GPUs as the state.
 func (p *pod) hasClaim(c *resourceapi.ResourceClaim) bool {
 	has, there, err := claim.Read(c)
 	return err == nil && has == p.uid && claim.Of(c, p.uid) && sameGPUs(there, p.claim()) && there.Doubt == ""

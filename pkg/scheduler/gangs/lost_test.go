@@ -20,7 +20,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// checkClaims makes the state check claims often enough to believe the result.
+// checkClaims makes the Store check claims often enough to accept the result.
 func (c *cluster) checkClaims() {
 	c.t.Helper()
 	for range 2 {
@@ -68,7 +68,7 @@ func TestAClaimThatIsLostUnderARunningPodIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// Kubernetes removes the claims of ended pods, which the informer of claims may report first.
+// Kubernetes removes the claims of pods that have ended. The informer of claims may report that first.
 func TestTheClaimOfAPodThatHasEndedIsNotWrittenAgain(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -77,7 +77,7 @@ func TestTheClaimOfAPodThatHasEndedIsNotWrittenAgain(t *testing.T) {
 	var known *pod
 	c.b.locked(func(s *state) { known = s.pods[p.UID] })
 	c.finish(p, corev1.PodSucceeded)
-	c.b.locked(func(s *state) { s.pods[p.UID] = known; known.state = api.Bound }) // its end isn't known yet
+	c.b.locked(func(s *state) { s.pods[p.UID] = known; known.state = api.Bound }) // the state doesn't know yet that the pod has ended
 	require.NoError(t, c.b.reclaim(t.Context(), p.UID))
 	c.b.locked(func(s *state) { delete(s.pods, p.UID) })
 	list, err := c.client.ResourceV1().ResourceClaims("jobs").List(t.Context(), metav1.ListOptions{})
@@ -103,7 +103,7 @@ func TestNobodyGetsANodeWhereAClaimContradictsTheBooks(t *testing.T) {
 	q := c.run(claiming(newPod("q", spec("A", 5, "q:1:1"))))
 	assert.NotEqual(t, p.Spec.NodeName, q.Spec.NodeName)
 
-	// Only this leader knew the allocated GPUs.
+	// Only this leader's memory contained the allocated GPUs.
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 	c.restart()
 	c.wait(p, api.Ignored)
@@ -130,7 +130,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 			require.ErrorContains(t, c.b.reclaim(t.Context(), p.UID), "etcd is unavailable")
 		}
 		said := c.hears("Warning ClaimLost", "etcd is unavailable")
-		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said) // the second time as well
+		assert.Equal(t, 1, strings.Count(said, "Warning ClaimLost"), "%d: %s", i, said) // also the second time
 		assert.Equal(t, 1, strings.Count(said, "etcd is unavailable"), "%d: %s", i, said)
 		_, metrics := c.ask(http.MethodGet, "/metrics", nil)
 		assert.Contains(t, metrics, lost)
@@ -140,7 +140,7 @@ func TestALostClaimIsToldOnceHoweverLongItTakesToWriteItAgain(t *testing.T) {
 	}
 }
 
-// Another pod with a place there might get the GPUs of the pod whose claim was changed.
+// Another pod with a place on the node might get the GPUs of the pod whose claim was changed.
 func TestNothingIsBoundToANodeThatAContradictionHasClosed(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -169,7 +169,7 @@ func TestAContradictionIsWrittenAlsoWhereSomeoneElseWritesAtTheSameTime(t *testi
 	c.eventually(func() bool { return c.claim(p).Annotations[claim.DoubtKey] != "" })
 }
 
-// The agent allocates its own devices, even if a claim has others, too.
+// The agent uses only its own devices on a claim, even if the claim also contains other devices.
 func TestDevicesOfOtherDriversHideNoContradiction(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -185,7 +185,7 @@ func TestDevicesOfOtherDriversHideNoContradiction(t *testing.T) {
 	c.wait(p, api.Ignored)
 }
 
-// contradict changes the claim of a pod with one of two GPUs to the other GPU.
+// contradict changes the claim of a pod with one of a node's two GPUs to the other GPU.
 func (c *cluster) contradict(p *corev1.Pod) {
 	c.t.Helper()
 	forged := c.claim(p).DeepCopy()

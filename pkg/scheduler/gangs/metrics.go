@@ -63,7 +63,7 @@ func (c *counters) bound(err error, took time.Duration) {
 	c.binding.Observe(took.Seconds())
 }
 
-// preempt counts a gang whose pod is evicted; only its first pod counts.
+// preempt counts the preemption of a gang. It counts only the first evicted pod of the gang.
 func (c *counters) preempt(g *gang) {
 	if g != nil && !g.preempted {
 		g.preempted = true
@@ -88,7 +88,7 @@ func (b *Store) registry() *prometheus.Registry {
 	return r
 }
 
-// gauges read the state when they are collected.
+// gauges collects figures from the state when the metrics are read.
 type gauges struct{ b *Store }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -132,7 +132,7 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. The reader of the figures may be slow: they are sent without the lock.
+// Collect implements prometheus.Collector. It sends the figures without the lock, because their reader may be slow.
 func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	b := g.b
 	var out []prometheus.Metric
@@ -243,7 +243,7 @@ func (b *Store) collectPods(send func(*prometheus.Desc, float64, ...string), pod
 	}
 }
 
-// byType adds up counts of the same type, because several chains may have cells of one type.
+// byType sums the counts of each type, because several chains may contain cells of the same type.
 func byType(levels []cell.LevelCount) []cell.LevelCount {
 	var out []cell.LevelCount
 next:

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// fourNodes is a configuration with four nodes. One virtual cluster owns each node separately.
+// fourNodes is a configuration with four nodes. A virtual cluster owns them as separate nodes.
 const fourNodes = `physicalCluster:
   cellTypes:
     NODE: {childCellType: G, childCellNumber: 2, isNodeLevel: true}
@@ -27,7 +27,7 @@ virtualClusters:
 // avoiding returns a pod that must not run on some nodes.
 func avoiding(p *corev1.Pod, nodes ...string) *corev1.Pod {
 	var not []corev1.NodeSelectorRequirement
-	for _, name := range nodes { // Kubernetes accepts one name each
+	for _, name := range nodes { // Kubernetes accepts one name in each requirement
 		not = append(not, corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}})
 	}
 	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{

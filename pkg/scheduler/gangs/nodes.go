@@ -13,17 +13,17 @@ import (
 type node struct {
 	healthy bool
 	reason  string
-	devices string // the annotation
-	seen    bool   // the core knows the fields above
+	devices string // the node's DevicesAnnotation
+	seen    bool   // whether the core knows the fields above
 	report  api.Node
-	// blocked are the devices that pods whose cells aren't known may use.
+	// blocked contains, by pod, the devices that pods whose cells aren't known may use.
 	blocked map[types.UID][]int32
 	// constraints are the fields of the node that determine which pods may run there.
 	constraints string
 	object      *corev1.Node
 }
 
-// reconcileNode passes the health and devices of a node to the core; obj is nil if Kubernetes has no node of that name.
+// reconcileNode passes the health and devices of a node to the core. obj is nil if Kubernetes has no node with this name.
 func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	configured := s.core.Devices(name)
 	if configured == nil {
@@ -62,7 +62,7 @@ func (s *state) reconcileNode(name string, obj *corev1.Node) {
 	}
 }
 
-// setDevices passes the devices of a node that can be allocated to the core.
+// setDevices reports to the core which devices of a node can be allocated.
 func (s *state) setDevices(name string, n *node) {
 	bad := append(slices.Clone(n.report.Missing), n.report.Unhealthy...)
 	for _, indices := range n.blocked {
@@ -74,7 +74,7 @@ func (s *state) setDevices(name string, n *node) {
 	s.epoch++
 }
 
-// nodeHealth reports whether pods can run on a node, and if not, why.
+// nodeHealth reports whether pods can run on a node, and explains why if they can't.
 func nodeHealth(obj *corev1.Node) (healthy bool, reason string) {
 	if obj == nil {
 		return false, "Kubernetes has no such node"

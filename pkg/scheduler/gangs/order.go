@@ -16,9 +16,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// waiting returns the queue of gangs that wait. It is read in parts, each in its state at that time. The resources of virtual clusters are
-// counted last: a gang that ends in between may count twice, but is never omitted. Therefore the queue never estimates the time at which
-// GPUs become free too late.
+// waiting returns the queue of waiting gangs. It reads the gangs in parts, and the state may change between two parts. It counts the resources of
+// virtual clusters last. A gang that ends in between may count twice, but is never omitted, so the queue never estimates a time at which GPUs become
+// free that is too late.
 func (b *Store) waiting() (q queue.Queue, leading bool) {
 	var gangs []*gang
 	b.locked(func(s *state) { gangs = slices.Collect(maps.Values(s.gangs)) })
@@ -32,7 +32,7 @@ func (b *Store) waiting() (q queue.Queue, leading bool) {
 	return q, b.locked(func(s *state) { s.running(&q) })
 }
 
-// enqueue appends a gang to waiting if it waits, and records when it ends if it runs.
+// enqueue appends a gang to waiting if it waits. If the gang runs, enqueue records when it ends.
 func (s *state) enqueue(q *queue.Queue, waiting []*queue.Gang, g *gang) []*queue.Gang {
 	if g.waiting() > 0 {
 		waiting = append(waiting, s.queued(g))
@@ -51,7 +51,7 @@ func enter(q *queue.Queue, waiting []*queue.Gang) {
 	}
 }
 
-// running counts the resources that virtual clusters have and use.
+// running adds the resources that virtual clusters own and use to a queue.
 func (s *state) running(q *queue.Queue) {
 	q.Reservations = queue.After(s.reserves, time.Nanosecond)
 	used := s.core.Used()
@@ -63,8 +63,8 @@ func (s *state) running(q *queue.Queue) {
 	}
 }
 
-// endsBy returns when the last running pod of a gang has to end, in nanoseconds; 0 if no pod does, or one may run forever. A pod that
-// hasn't begun counts as beginning now, so the time is never too late.
+// endsBy returns when the last running pod of a gang has to end, in nanoseconds. It returns 0 if no pod runs, or if one of them may run forever. For
+// a pod that hasn't begun, the time counts from now, so the result is never too late.
 func (g *gang) endsBy(now time.Time) (at int64) {
 	for _, p := range g.pods {
 		if p.state != api.Binding && p.state != api.Bound {
@@ -83,7 +83,7 @@ func (g *gang) endsBy(now time.Time) (at int64) {
 	return at
 }
 
-// lasts returns how long a gang runs at most, in nanoseconds; 0 if that isn't known.
+// lasts returns the maximum run time of a gang in nanoseconds, or 0 if it isn't known.
 func (g *gang) lasts() (most int64) {
 	for _, p := range g.pods {
 		of := lasts(p.object)
@@ -95,7 +95,7 @@ func (g *gang) lasts() (most int64) {
 	return most
 }
 
-// lasts returns how long a pod runs at most, and takes to end; 0 if that isn't known.
+// lasts returns the maximum run time of a pod including its grace period, or 0 if it isn't known.
 func lasts(p *corev1.Pod) time.Duration {
 	limit, grace := p.Spec.ActiveDeadlineSeconds, p.Spec.TerminationGracePeriodSeconds
 	if limit == nil {
@@ -108,17 +108,17 @@ func lasts(p *corev1.Pod) time.Duration {
 	return out
 }
 
-// queued returns a gang in the form that the queue needs.
+// queued converts a gang to the form that the queue needs.
 func (s *state) queued(g *gang) *queue.Gang {
 	p := g.first()
 	out := &queue.Gang{VC: g.vc, Name: g.name, Priority: p.request.Priority, Since: g.since().UnixNano(), GPUs: s.leavesOf(p), Lasts: g.lasts(), CPU: s.core.WantsCPU(p.request), Class: [2]string{p.class, p.limits}}
 	if _, has := s.core.Brief(g.vc, g.name); has || s.paused(g.pods) != nil || len(g.refused) > 0 || !g.alike() || ownSize(p) > longAnnotations || s.incomplete(g, p, g.ready(p.class)) != "" {
-		out.Class = g // the answer for it doesn't apply to others
+		out.Class = g // the result for this gang doesn't apply to others
 	}
 	return out
 }
 
-// queueQuery reads the parameters of a request for the queue.
+// queueQuery parses the parameters of a request for the queue.
 func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	q = api.QueueQuery{VC: v.Get("vc"), Prefixes: v["prefix"]}
 	if text := v.Get("limit"); text != "" {
@@ -129,8 +129,8 @@ func queueQuery(v url.Values) (q api.QueueQuery, err error) {
 	return q, nil
 }
 
-// listQueue returns the queue for people, in the expected order of the gangs' starts. Gangs that aren't selected are skipped, and gangs
-// beyond the limit are only counted.
+// listQueue returns the queue for users, in the expected order of the gangs' starts. It skips gangs that the query doesn't select, and only counts
+// the gangs beyond the limit.
 func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	out := api.Queue{Items: []api.Queued{}}
 	if !s.anyWaits(&q) {
@@ -156,7 +156,7 @@ func (s *state) listQueue(q api.QueueQuery) api.Queue {
 	return out
 }
 
-// anyWaits reports whether a waiting gang is selected by a query. If not, the order needn't be computed.
+// anyWaits reports whether a query selects at least one waiting gang. If it doesn't, the order needn't be computed.
 func (s *state) anyWaits(q *api.QueueQuery) bool {
 	for key, g := range s.gangs {
 		if q.Selects(key.vc, key.name) && g.waiting() > 0 {
@@ -166,7 +166,7 @@ func (s *state) anyWaits(q *api.QueueQuery) bool {
 	return false
 }
 
-// holding adds to a reason that free cells are held for the gang, because it has waited long enough.
+// holding returns a reason. If the scheduler holds free cells for the gang because it has waited long enough, holding adds that to the reason.
 func (s *state) holding(g *gang, reason string) string {
 	if !s.reserving[g.gangKey] {
 		return reason
@@ -174,7 +174,7 @@ func (s *state) holding(g *gang, reason string) string {
 	return fmt.Sprintf("%s; free cells of virtual cluster %s are reserved for it", strings.TrimSuffix(reason, "."), g.vc)
 }
 
-// shortly formats a duration without zero units: 24h.
+// shortly formats a duration without units that are zero, such as 24h.
 func shortly(d time.Duration) string {
 	text := d.Round(time.Second).String()
 	if strings.HasSuffix(text, "m0s") {
@@ -186,8 +186,8 @@ func shortly(d time.Duration) string {
 	return text
 }
 
-// order returns the current queue. It holds the lock throughout, and fills only those fields of the gangs that the order depends on. more
-// are gangs that don't exist.
+// order returns the waiting gangs in the order of the queue. It holds the lock throughout, and sets only the fields of the gangs that the order
+// depends on. more are additional gangs that don't exist.
 func (s *state) order(more ...*queue.Gang) []*queue.Gang {
 	var q queue.Queue
 	waiting := more

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// own makes a pod that isn't like any other.
+// own returns a pod that isn't equivalent to any other pod.
 func own(p *corev1.Pod) *corev1.Pod {
 	p.Labels = map[string]string{api.UserLabel: p.Name}
 	return p
@@ -26,10 +26,10 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	c.run(newPod("full2", spec("A", 9, "full2:1:2")))
 	c.b.share = 1
 	var x []*corev1.Pod
-	for i := range 3 { // they wait, and no two are alike; the third keeps the round from ending
+	for i := range 3 { // they wait, and no two are equivalent; the third keeps the round from ending
 		x = append(x, c.create(own(newPod(fmt.Sprintf("x%d", i), spec("A", 1, fmt.Sprintf("x%d:1:2", i))))))
 	}
-	c.b.Decide() // x0 is searched for, x1 and x2 are left
+	c.b.Decide() // a place is searched for x0, but not for x1 and x2
 	deleted := c.holdDeletes()
 	a1 := c.create(own(newPod("a1", spec("A", 8, "a1:2:2")))) // too large
 	c.create(own(newPod("a1b", spec("A", 8, "a1:2:2"))))
@@ -53,7 +53,7 @@ func TestALowerPriorityDoesNotOvertakeOneThatWasNotLookedAt(t *testing.T) {
 	assert.Empty(t, unique(deleted()), "and is ended at once for it")
 }
 
-// While a large gang waits for its victims to end, each check of the gang takes longer than its virtual cluster's share of a pass.
+// While a large gang waits until its victims have ended, each check of the gang takes longer than the share of its virtual cluster in a pass.
 func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	c := newBenchCluster(t, 4, 1)
 	c.step("fill")
@@ -84,14 +84,14 @@ func TestALargePreemptionKeepsNoOthersOfItsVirtualClusterWaiting(t *testing.T) {
 	assert.True(t, ok && !at.Trial, c.b.state.pods[x.UID].reason)
 }
 
-// Guaranteed gangs that a pass hasn't reached yet would evict an opportunistic one that was started on their cells.
+// Guaranteed gangs that a pass hasn't reached yet would evict an opportunistic gang that was started on their cells.
 func TestOpportunisticGangsWaitUntilGuaranteedOnesWereLookedAt(t *testing.T) {
 	c := newCluster(t, fourNodes)
 	for i := range 3 {
 		c.run(newPod(fmt.Sprintf("full%d", i), spec("A", 9, fmt.Sprintf("full%d:1:2", i))))
 	}
 	c.b.share = 1
-	for i := range 3 { // too large for the free cells
+	for i := range 3 { // these gangs are too large for the free cells
 		for k := range 2 {
 			p := newPod(fmt.Sprintf("x%d-%d", i, k), spec("A", 5, fmt.Sprintf("x%d:2:2", i)))
 			p.Labels = map[string]string{api.UserLabel: fmt.Sprint("x", i)}
@@ -113,7 +113,7 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 	c := newCluster(t, twoTeams)
 	c.b.share = 1
 	for _, vc := range []string{"A", "B"} {
-		for i := range map[string]int{"A": 2, "B": 3}[vc] { // rounds of the two never end in the same pass for long; none fits its virtual cluster
+		for i := range map[string]int{"A": 2, "B": 3}[vc] { // the rounds of the two virtual clusters seldom end in the same pass; no gang fits in its virtual cluster
 			name := fmt.Sprint(vc, i)
 			p := own(newPod(name, spec(vc, 5, name+":1:2")))
 			p.Spec.NodeSelector = map[string]string{"no": "node"}
@@ -127,12 +127,12 @@ func TestOpportunisticGangsStartThoughGuaranteedOnesAreLookedAtAllTheTime(t *tes
 			t.Logf("after %d passes", i+1)
 			return
 		}
-		c.b.locked(func(s *state) { s.epoch++ }) // events come all the time
+		c.b.locked(func(s *state) { s.epoch++ }) // changes happen all the time
 	}
 	assert.Fail(t, "it never starts")
 }
 
-// Each pass brings a new gang that differs from all others, so there are more gangs than a pass tries.
+// Each pass adds a new gang that isn't equivalent to any other gang, so there are more gangs than a pass tries.
 func TestOpportunisticGangsStartThoughGuaranteedOnesComeFasterThanTheyAreLookedAt(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.run(newPod("full", spec("A", 9, "full:1:2")))

@@ -14,21 +14,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// The gangs of a job that isn't submitted are tried on the current state, which doesn't change.
+// An outlook tries the gangs of a job that isn't submitted on the current state, and doesn't change the state.
 
 const (
-	// maxOutlook bounds a query, in bytes, and maxKinds bounds the kinds of pods in the query.
+	// maxOutlook limits the size of a query in bytes, and maxKinds limits the number of kinds of pods in a query.
 	maxOutlook = 1 << 20
 	maxKinds   = 1000
-	// mostTried is how many gangs of one query are tried. trialTime is how long a query tries more than one gang of a kind, because other
+	// mostTried is the maximum number of gangs that a query tries. trialTime is how long a query tries more than one gang of a kind, because other
 	// requests wait for the lock.
 	mostTried = 256
 	trialTime = 50 * time.Millisecond
-	// fewKinds is how many kinds are tried in any case. More kinds are tried for kindsTime after trialTime.
+	// fewKinds is the number of kinds that are always tried. More kinds are tried until kindsTime after trialTime.
 	fewKinds  = 16
 	kindsTime = 200 * time.Millisecond
-	// trials is how many queries run at the same time; other queries wait for trialsWait at most. trialRest is the time
-	// between two queries, as a multiple of the time that the last query took.
+	// trials is how many queries run at the same time. Other queries wait for at most trialsWait. trialRest is the pause between two queries, as a
+	// multiple of the time that the last query took.
 	trials     = 1
 	trialsWait = 2 * time.Second
 	trialRest  = 3
@@ -51,7 +51,7 @@ func (b *Store) serveOutlook(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// outlook returns the predictions for the gangs of a job. It changes nothing.
+// outlook returns the predictions for the gangs of a query. It changes nothing.
 func (b *Store) outlook(ctx context.Context, q *api.OutlookQuery) (out *api.Outlook, err error) {
 	gangs, err := newGangs(q)
 	if err != nil {
@@ -72,7 +72,7 @@ func (b *Store) outlook(ctx context.Context, q *api.OutlookQuery) (out *api.Outl
 	return out, err
 }
 
-// newGang is a gang that doesn't exist, with one pod of each kind; or count gangs of one pod.
+// newGang is a gang that doesn't exist, with one pod of each kind. If count is set, it represents count gangs of one pod each.
 type newGang struct {
 	gang
 	count int
@@ -100,7 +100,7 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 			byKey[key] = g
 			out = append(out, g)
 		}
-		if key.name == p.key { // it names no gang
+		if key.name == p.key { // the request has no name for the gang
 			g.count = q.Pods[i].Count
 		}
 		p.gang, g.pods = &g.gang, append(g.pods, p)
@@ -108,7 +108,7 @@ func newGangs(q *api.OutlookQuery) ([]*newGang, error) {
 	return out, nil
 }
 
-// outlook tries gangs, and more than one of a kind until a time. If there are many kinds, the error may be a timeout.
+// outlook tries each gang, and until the given time more than one gang of a kind. If there are many kinds, it may return a timeout error.
 func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error) {
 	out := &api.Outlook{Gangs: make([]api.NewGang, len(gangs))}
 	t := s.core.Trial()
@@ -124,7 +124,7 @@ func (s *state) outlook(gangs []*newGang, until time.Time) (*api.Outlook, error)
 	return out, nil
 }
 
-// tryNew tries a new gang, or several equivalent gangs.
+// tryNew returns the prediction for a new gang, or for several equivalent gangs.
 func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) api.NewGang {
 	requests, nodes := s.requests(g.pods[0]), s.nodesFor(&g.gang, g.pods)
 	out := api.NewGang{VC: g.vc, Count: g.count}
@@ -159,7 +159,7 @@ func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) ap
 	if out.Starting == tried {
 		out.Result = api.Starts
 		if out.Largest != nil {
-			out.Largest.Pods = max(out.Largest.Pods, out.Pods) // its search isn't complete
+			out.Largest.Pods = max(out.Largest.Pods, out.Pods) // the search for the largest gang isn't exhaustive
 		}
 		return out
 	}
@@ -167,7 +167,7 @@ func (s *state) tryNew(t *cell.Trial, g *newGang, left *int, until time.Time) ap
 	return out
 }
 
-// startNew tries the n-th of equivalent gangs by its requests, in the order of preference.
+// startNew tries to start the n-th of several equivalent gangs with each request, in order of preference.
 func startNew(t *cell.Trial, requests []*cell.Request, n int, nodes cell.Nodes) (on []string, starts bool) {
 	for _, r := range requests {
 		if on, starts = t.Start(unused(r, n), nodes); starts {
@@ -177,14 +177,14 @@ func startNew(t *cell.Trial, requests []*cell.Request, n int, nodes cell.Nodes) 
 	return on, starts
 }
 
-// unused returns a request whose gang has a name that no other gang has: a job that runs may have the name.
+// unused returns a request whose gang has an unused name, because a running job may have the gang's name.
 func unused(r *cell.Request, n int) *cell.Request {
 	one := *r
 	one.Gang = fmt.Sprintf("%s (new %d)", r.Gang, n)
 	return &one
 }
 
-// explainNew explains why a gang doesn't start.
+// explainNew sets the reason why a gang doesn't start.
 func (s *state) explainNew(t *cell.Trial, requests []*cell.Request, nodes cell.Nodes, out *api.NewGang) {
 	var all []*cell.Explanation
 	for _, r := range requests {
@@ -203,7 +203,7 @@ func (s *state) explainNew(t *cell.Trial, requests []*cell.Request, nodes cell.N
 	case !refused(all[1]):
 		or = all[1]
 	}
-	if or != nil && or.Code == cell.Preemption && e.Code != cell.Preemption { // as searchBoth
+	if or != nil && or.Code == cell.Preemption && e.Code != cell.Preemption { // as in searchBoth
 		e, or = or, nil
 	}
 	out.Code = e.Code
@@ -220,7 +220,7 @@ func (s *state) explainNew(t *cell.Trial, requests []*cell.Request, nodes cell.N
 	}
 }
 
-// gangsOf counts the gangs of victims.
+// gangsOf returns the number of gangs that the victims belong to.
 func gangsOf(victims []cell.Victim) int {
 	gangs := map[gangKey]bool{}
 	for _, v := range victims {
@@ -229,8 +229,8 @@ func gangsOf(victims []cell.Victim) int {
 	return len(gangs)
 }
 
-// largest returns the largest gang of a request's shape that would start now; nil if none would, if the shape has several sizes, or if the
-// search for large gangs takes longer than until a time.
+// largest returns the largest gang of a request's shape that would start now. It returns nil if no such gang would start, if the shape has pods of
+// several sizes, or if the search for large gangs takes longer than until.
 func (s *state) largest(t *cell.Trial, r *cell.Request, nodes cell.Nodes, until time.Time) *cell.Smaller {
 	n := t.Largest(r, nodes, func() bool { return !time.Now().Before(until) })
 	if n == 0 {
@@ -250,7 +250,7 @@ func (s *state) wouldQueue(g *newGang) *queue.Gang {
 	return &queue.Gang{VC: g.vc, Name: g.name, Priority: r.Priority, Since: s.now().UnixNano(), GPUs: s.leaves(r), Lasts: g.lasts(), CPU: s.core.WantsCPU(r)}
 }
 
-// placeNew sets the places in the queue of the gangs that would wait.
+// placeNew sets the positions in the queue of the gangs that would wait.
 func (s *state) placeNew(gangs []*newGang, out []api.NewGang) {
 	var more []*queue.Gang
 	index := map[*queue.Gang]int{}
@@ -268,7 +268,7 @@ func (s *state) placeNew(gangs []*newGang, out []api.NewGang) {
 		place[w.VC]++
 		if i, is := index[w]; is {
 			out[i].PositionInVC = place[w.VC]
-			place[w.VC] += out[i].Count - out[i].Starting - 1 // similar ones follow it
+			place[w.VC] += out[i].Count - out[i].Starting - 1 // equivalent gangs follow it in the queue
 		}
 	}
 	for _, i := range index {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// A change between two parts keeps the rest of a gang from its places.
+// A change between two parts of the placement keeps the rest of a gang from getting its places.
 func TestAGangThatLosesAPlaceBetweenTwoPartsStartsWithAllOrNone(t *testing.T) {
 	for name, between := range map[string]func(c *benchCluster){
 		"a node fails": func(c *benchCluster) {
@@ -27,7 +27,7 @@ func TestAGangThatLosesAPlaceBetweenTwoPartsStartsWithAllOrNone(t *testing.T) {
 			}
 			c.b.locked(func(s *state) {
 				for _, name := range s.core.Nodes() {
-					if used[name] == 0 { // the rest is to run there
+					if used[name] == 0 { // the rest of the gang would run on this node
 						n := readyNode(name)
 						n.Status.Conditions[0].Status = corev1.ConditionFalse
 						s.reconcileNode(name, n)
@@ -96,7 +96,7 @@ func TestTheFirstPartOfAGangIsNotBoundAlone(t *testing.T) {
 	assert.False(t, together, "%d of %d pods are told to be bound, as if they were the whole gang", n, all)
 }
 
-// The gang has another first pod when the cells are to be reserved.
+// Another pod is the gang's first pod when the cells are about to be reserved.
 func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	text := func(own int) string {
@@ -105,7 +105,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	at := c.fill()
 	p := c.create(newPod("z-two", text(2)))
 	c.b.locked(func(s *state) { s.try(s.pods[p.UID].gang) })
-	// The others end, and the state see the other pod of the gang, which is as old.
+	// The other gangs end, and the state contains the other pod of the gang, which has the same age.
 	for name := range at {
 		o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: name}}
 		c.vanishes(c.pod(o))
@@ -121,7 +121,7 @@ func TestWhatWasFoundForOnePodIsNotGivenToAnother(t *testing.T) {
 	})
 }
 
-// If the policy of the chart is on, it keeps requests unchanged.
+// The policy of the chart, if it is installed, prevents changes of requests.
 func TestARequestThatChangesBeforeTheReservation(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()

@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Decide gives places to gangs that wait, in their order, and lets kube-scheduler bind their pods. Between two gangs,
-// others may have the lock.
+// Decide gives places to waiting gangs, in their order, and makes kube-scheduler bind their pods. Other requests may have the lock between two gangs.
 func (b *Store) Decide() {
 	b.sweep(b.podObject, b.pods.LastSyncResourceVersion())
 	if b.claims != nil && b.claims.HasSynced() {
@@ -31,7 +30,7 @@ func (b *Store) Decide() {
 	start := time.Now()
 	defer func() { b.count.pass.Observe(time.Since(start).Seconds()) }()
 	var found []*corev1.Pod
-	// try returns no errors.
+	// The function never returns an error.
 	_ = q.Pass(b.now().UnixNano(), func(w *queue.Gang) (attempt queue.Attempt, err error) {
 		attempt = queue.Unfit
 		of := turn{w.VC, w.Priority >= cell.MinGuaranteed}
@@ -70,33 +69,33 @@ func (b *Store) Decide() {
 	b.queue.Activate(found)
 }
 
-// turn identifies the gangs that share a turn: all guaranteed or all opportunistic gangs of a virtual cluster.
+// turn identifies the gangs that share a turn: all guaranteed gangs or all opportunistic gangs of a virtual cluster.
 type turn struct {
 	vc         string
 	guaranteed bool
 }
 
-// turnShare is how long one pass searches for places for the gangs of one turn. Then the others have their turn, including gangs that
-// have arrived in that time. The next pass continues where this one stopped.
+// turnShare is how long one pass searches places for the gangs of one turn. After that, the other turns follow, including gangs that have arrived in
+// the meantime. The next pass continues where this pass stopped.
 const turnShare = 20 * time.Millisecond
 
-// heads is the number of gangs, from the first of a turn, that each pass tries, even if the round has reached others: they are the
-// first to get cells that become free in a long round.
+// heads is the number of gangs at the beginning of a turn that each pass tries, even if the round has already passed them. They are the first to get
+// cells that become free during a long round.
 const heads = 8
 
-// pass is one check of the waiting gangs.
+// pass is the state of one pass over the waiting gangs.
 type pass struct {
-	epoch  uint64 // when it began
+	epoch  uint64 // the epoch when the pass began
 	share  time.Duration
 	spent  map[turn]time.Duration
-	looked map[turn]int  // the number of gangs
-	left   map[turn]bool // turns in which some gangs were not checked
-	// second means that opportunistic gangs wait for the end of this round of guaranteed gangs. known means that second is set.
+	looked map[turn]int  // the number of gangs that the pass has reached
+	left   map[turn]bool // turns in which some gangs were not tried
+	// second means that opportunistic gangs wait for the end of this round of guaranteed gangs. known means that second is valid.
 	second, known bool
-	counts        bool // the check of the last gang counts as time of its turn
+	counts        bool // whether the time of the last gang counts as time of its turn
 }
 
-// look tries a gang, unless nothing has changed since it was tried last, or its turn has had its share.
+// look tries a gang, unless the state hasn't changed since the gang was last tried, or the gang's turn has used its share.
 func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	p.looked[of]++
 	p.counts = false
@@ -110,9 +109,9 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 		p.left[of] = true
 		return queue.Later, nil
 	case g.searched >= s.round[of] && p.left[of]:
-		return g.attempt, nil // an earlier gang hasn't been tried
+		return g.attempt, nil // an earlier gang of the turn hasn't been tried
 	case g.searched >= s.round[of]:
-		return s.try(g) // its time isn't counted, so that gangs that the round hasn't reached don't lose theirs
+		return s.try(g) // this time doesn't count, so that gangs that the round hasn't reached keep their share
 	case p.spent[of] >= p.share:
 		p.left[of] = true
 		return queue.Later, nil
@@ -123,13 +122,13 @@ func (s *state) look(p *pass, g *gang, of turn) (queue.Attempt, []*corev1.Pod) {
 	return s.try(g)
 }
 
-// mostSecond is the maximum number of consecutive passes that let opportunistic gangs wait for guaranteed gangs.
+// mostSecond is the maximum number of consecutive passes in which opportunistic gangs wait for guaranteed gangs.
 const mostSecond = 8
 
-// second reports whether opportunistic gangs have to wait in a pass: guaranteed gangs that the pass hasn't reached could start on the free
-// cells, and would otherwise evict the opportunistic gangs again. They wait until all guaranteed gangs of each virtual cluster were tried once
-// since the last turn of opportunistic gangs, which may take several passes. The number of passes is limited: if guaranteed gangs arrive
-// faster than they are tried, opportunistic gangs would wait forever.
+// second reports whether opportunistic gangs have to wait in a pass. They wait if guaranteed gangs that the pass hasn't reached could start on the
+// free cells, because these gangs would otherwise evict the opportunistic gangs again. The wait ends when all guaranteed gangs of each virtual
+// cluster have been tried once since the last turn of opportunistic gangs. This may take several passes. The number of passes is limited, because
+// opportunistic gangs would wait forever if guaranteed gangs arrive faster than they are tried.
 func (s *state) second(p *pass) bool {
 	if p.known {
 		return p.second
@@ -150,20 +149,19 @@ func (s *state) second(p *pass) bool {
 	return p.second
 }
 
-// remainder is the rest of the check of a gang, which is done after others could have the lock. It is dropped if the state is
-// rebuilt or gets a different configuration. Then the gang's next pass begins from the start.
+// remainder is the unfinished part of trying a gang, which continues after other requests could have the lock. It is dropped if the state is rebuilt
+// or gets a different configuration. The next pass then begins again from the start.
 type remainder struct {
 	gang *gang
 	do   func() (queue.Attempt, []*corev1.Pod)
 }
 
-// leave keeps the rest of a check of a gang for finish.
+// leave stores the unfinished part of trying a gang for finish.
 func (s *state) leave(g *gang, do func() (queue.Attempt, []*corev1.Pod)) {
 	s.unfinished = append(s.unfinished, remainder{g, do})
 }
 
-// dropUnfinished ends unfinished checks of gangs: the places that were found so far have cells of the former
-// configuration.
+// dropUnfinished drops the unfinished parts and releases the places of their gangs, because these places have cells of the former configuration.
 func (s *state) dropUnfinished(reason string) {
 	for _, r := range s.unfinished {
 		s.takeBack(r.gang, reason)
@@ -171,7 +169,7 @@ func (s *state) dropUnfinished(reason string) {
 	s.unfinished = nil
 }
 
-// next does the first unfinished part. Its result for the gang replaces the former one.
+// next runs the first unfinished part. Its result for the gang replaces the former result.
 func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	next := s.unfinished[0]
 	s.unfinished = s.unfinished[1:]
@@ -186,7 +184,7 @@ func (s *state) next() (attempt queue.Attempt, pods []*corev1.Pod) {
 	return attempt, pods
 }
 
-// finish completes the check of a gang. attempt is the result so far.
+// finish runs the unfinished parts of trying a gang. attempt is the result so far.
 func (b *Store) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.Pod) {
 	for more := true; more; {
 		more = false
@@ -200,7 +198,7 @@ func (b *Store) finish(attempt queue.Attempt) (_ queue.Attempt, pods []*corev1.P
 	return attempt, pods
 }
 
-// ended ends a pass. again means that more gangs have to be tried.
+// ended ends a pass. again means that another pass has to follow.
 func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	s.goesOn = p.left
 	s.reserving = map[gangKey]bool{}
@@ -209,18 +207,17 @@ func (s *state) ended(q *queue.Queue, p *pass) (again bool) {
 	}
 	s.reservation = q.Reservation
 	for of := range p.looked {
-		again = again || s.round[of] < p.epoch // the round has passed gangs for which the state has changed since it began
+		again = again || s.round[of] < p.epoch // the state has changed since the round began, and the round has passed some gangs
 	}
 	return again || len(p.left) > 0
 }
 
-// reservedFor returns the reason that free cells are held for another gang.
+// reservedFor explains that free cells are held for another gang.
 func (s *state) reservedFor(g *queue.Gang) string {
 	return fmt.Sprintf("free cells of virtual cluster %s are reserved for %s, which has waited for more than %s", g.VC, g.Name, shortly(s.reserves))
 }
 
-// passed writes the reason why a gang wasn't tried: it is equivalent to another one, or free cells are held for another
-// one.
+// passed sets the reason why a gang wasn't tried: either it is equivalent to the gang of cause, or free cells are held for that gang.
 func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	g, other := s.gangs[gangKey{w.VC, w.Name}], s.gangs[gangKey{cause.VC, cause.Name}]
 	if g == nil || other == nil {
@@ -232,7 +229,7 @@ func (s *state) passed(w, cause *queue.Gang, reserved bool) {
 	case reserved:
 		reason = s.reservedFor(cause)
 	case slices.ContainsFunc(other.pods, func(p *pod) bool { return p.trial != "" }):
-		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // the other gang's trial doesn't concern this one
+		reason = fmt.Sprintf("it waits behind %s/%s, which has the same request", cause.VC, cause.Name) // a trial of the other gang doesn't concern this gang
 	}
 	_, has := s.core.Brief(g.vc, g.name)
 	for _, p := range g.ready(g.first().class) {

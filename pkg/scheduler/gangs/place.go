@@ -11,21 +11,20 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Place is the place where a pod should run.
+// Place is the node on which a pod should run.
 type Place struct {
 	Node string
-	// Number grows with each pod that gets a place. kube-scheduler binds the pods in the order of their numbers.
+	// Number increases with each pod that gets a place. kube-scheduler binds the pods in the order of their numbers.
 	Number uint64
-	// Trial means that other gangs would have to be evicted first. Before they are, kube-scheduler checks whether the pod could
-	// run there.
+	// Trial means that other gangs would have to be evicted first. kube-scheduler checks whether the pod could run there before they are evicted.
 	Trial bool
 }
 
-// places are the places of pods that have a place, or are on trial, and that Kubernetes hasn't bound yet.
+// places contains the places of pods that have a place or are on trial, until Kubernetes has bound the pods.
 type places struct {
 	mu sync.RWMutex
 	of map[types.UID]Place
-	// number is the number of the last place.
+	// number is the number that was given last.
 	number uint64
 }
 
@@ -46,7 +45,7 @@ func (p *places) set(uid types.UID, node string, trial bool) {
 	p.of[uid] = Place{node, p.number, trial}
 }
 
-// uids returns the pods that have a place.
+// uids returns the UIDs of the pods that have a place.
 func (p *places) uids() []types.UID {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -65,11 +64,11 @@ func (p *places) clear() {
 	clear(p.of)
 }
 
-// Place returns the place of a pod; false until it has one. It doesn't wait for a decision.
+// Place returns the place of a pod, or false if the pod has no place. It doesn't wait for a decision in progress.
 func (b *Store) Place(pod types.UID) (Place, bool) { return b.places.get(pod) }
 
-// Permit records that kube-scheduler can bind a pod. If it can bind all placed pods of the gang, together is true, and pods are these pods.
-// has is false if the pod has lost its place.
+// Permit records that kube-scheduler can bind a pod. If kube-scheduler can bind all pods of the gang that have a place, together is true, and pods
+// are these pods. has is false if the pod has lost its place.
 func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -90,13 +89,13 @@ func (b *Store) Permit(uid types.UID) (pods []types.UID, together, has bool) {
 	return pods, together, has
 }
 
-// together reports whether kube-scheduler can bind all pods that have a place.
+// together reports whether kube-scheduler can bind all pods of a gang that have a place.
 func (g *gang) together() bool {
 	return g.all(&g.unpermitted, func(p *pod) bool { return p.state != api.Binding || p.permitted })
 }
 
-// all reports whether is returns true for all pods of a gang. It begins at from, which is the last pod for which is returned false,
-// because all is called for each pod of a large gang.
+// all reports whether is returns true for all pods of a gang. It begins at the index from, which is the pod for which is last returned false, because
+// all is called for each pod of a large gang.
 func (g *gang) all(from *int, is func(*pod) bool) bool {
 	for range g.pods {
 		if *from >= len(g.pods) {
@@ -110,7 +109,7 @@ func (g *gang) all(from *int, is func(*pod) bool) bool {
 	return true
 }
 
-// Withdraw undoes Permit: kube-scheduler couldn't bind the pod.
+// Withdraw undoes Permit, because kube-scheduler couldn't bind the pod.
 func (b *Store) Withdraw(uid types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil {
@@ -119,8 +118,8 @@ func (b *Store) Withdraw(uid types.UID) {
 	})
 }
 
-// Refuse releases a gang's places because one of its pods can't run on its node, for a reason outside of the state. The node is
-// not chosen for the gang for a while.
+// Refuse releases a gang's places because one of its pods can't run on its node, for a reason that the state doesn't contain. The gang avoids the
+// node for a while.
 func (b *Store) Refuse(uid types.UID, node, reason string) {
 	var pods []types.UID
 	b.locked(func(s *state) {
@@ -134,8 +133,8 @@ func (b *Store) Refuse(uid types.UID, node, reason string) {
 	b.signal()
 }
 
-// Lower returns a function that reports whether a pod's gang may evict the gang of another pod, and returns the name of that
-// gang. ok is false for pods that have no cells.
+// Lower returns a function that reports whether a pod's gang may evict the gang of another pod. The function also returns the name of the other gang.
+// ok is false for pods without cells.
 func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, ok bool) {
 	return func(other types.UID) (name string, lower, ok bool) {
 		b.locked(func(s *state) {
@@ -150,8 +149,8 @@ func (b *Store) Lower(uid types.UID) func(other types.UID) (gang string, lower, 
 	}
 }
 
-// Beside returns the pods that will run on a node where a pod is on trial: pods of any gang that has reserved cells on the
-// node, and pods that have their place on the node. kube-scheduler may already have some of these pods.
+// Beside returns the pods that will run on the node where a pod is on trial. These are pods of any gang that has reserved cells on the node, and pods
+// that have their place on the node. kube-scheduler may already count some of these pods.
 func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	b.locked(func(s *state) {
 		p := s.pods[uid]
@@ -167,18 +166,17 @@ func (b *Store) Beside(uid types.UID) (out []*corev1.Pod) {
 	return out
 }
 
-// isComing reports whether a pod will run on a node: it has its place there, or could run there after others have been
-// evicted.
+// isComing reports whether a pod has its place on a node, or could run on the node after others have been evicted.
 func (p *pod) isComing(node string) bool {
 	return p.could == node || p.state == api.Binding && p.node == node
 }
 
-// comes records that a pod is placed on a node. It drops the pods that are no longer coming there.
+// comes records that a pod will run on a node. It drops the recorded pods that will no longer run on the node.
 func (s *state) comes(p *pod, node string) {
 	s.coming[node] = append(slices.DeleteFunc(s.coming[node], func(q *pod) bool { return q == p || !q.isComing(node) }), p)
 }
 
-// Tried reports whether a pod that was on trial on a node could run there, and otherwise why not.
+// Tried receives the result of a pod's trial on a node: whether the pod could run there, and the reason if it couldn't.
 func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.gang != nil && p.trial == node {
@@ -188,7 +186,7 @@ func (b *Store) Tried(uid types.UID, node string, could bool, reason string) {
 	b.signal()
 }
 
-// Evict evicts the gangs of pods because another pod's node doesn't have enough of a resource other than cells.
+// Evict evicts the gangs of the victims because the pod's node doesn't have enough of a resource other than cells.
 func (b *Store) Evict(uid types.UID, victims []types.UID) {
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding {

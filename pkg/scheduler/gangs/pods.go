@@ -18,12 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// observe applies the state of a pod at some time. It may be older than the known state, and the pod may be gone.
+// observe applies a state of a pod that the API server reported. This state may be older than the known state, and the pod may no longer exist.
 func (s *state) observe(obj *corev1.Pod) {
 	known := s.pods[obj.UID]
 	switch {
 	case known == nil && upTo(obj.ResourceVersion, s.listed):
-		return // it was gone when the state was made
+		return // the pod was already gone when the state was built
 	case known != nil && obj.ResourceVersion != known.object.ResourceVersion && upTo(obj.ResourceVersion, known.object.ResourceVersion):
 		return
 	case completed(obj):
@@ -38,7 +38,7 @@ func (s *state) observe(obj *corev1.Pod) {
 	s.update(known, obj)
 }
 
-// gone records that a pod is gone. Another one of the same name isn't affected.
+// gone records that a pod no longer exists. Another pod with the same name isn't affected.
 func (s *state) gone(uid types.UID) {
 	if p := s.pods[uid]; p != nil {
 		s.log.Debug("pod is gone", "pod", p.key, "state", p.state)
@@ -46,8 +46,8 @@ func (s *state) gone(uid types.UID) {
 	}
 }
 
-// upTo reports whether a resource version is at most another. They are numbers, by KEP-5504. It returns false if they
-// aren't.
+// upTo reports whether resource version a is at most resource version b. Resource versions are numbers according to KEP-5504. upTo returns false if
+// they aren't.
 func upTo(a, b string) bool {
 	x, err := strconv.ParseUint(a, 10, 64)
 	if err != nil {
@@ -60,9 +60,9 @@ func upTo(a, b string) bool {
 // sweepEvery is how often the state is compared with the informer.
 const sweepEvery = 5 * time.Second
 
-// sweep forgets pods whose end the informer didn't report: if a pod was created and deleted between two lists, the informer may miss
-// it, although it was in the list for the state. stored returns a pod of the informer, and synced is the version up to which the
-// informer has received events. Because the informer may not have stored all events yet, a pod must be missing twice.
+// sweep forgets pods whose end the informer didn't report. If a pod was created and deleted between two lists, the informer may miss it, although the
+// pod was in the list for the state. stored returns a pod of the informer, and synced is the version up to which the informer has received events.
+// The informer may not have stored all events yet, so a pod must be missing in two sweeps.
 func (b *Store) sweep(stored func(key string) *corev1.Pod, synced string) {
 	var pods []*pod
 	b.locked(func(s *state) {
@@ -105,24 +105,24 @@ func (s *state) update(p *pod, obj *corev1.Pod) {
 	}
 }
 
-// hasItsPlace reports whether a pod that is bound to the node of its place has those cells. A former leader may have bound it with
-// others, which takes effect only now.
+// hasItsPlace reports whether a pod that is bound to the node of its place has the cells of this place. A former leader may have bound the pod with
+// other cells, in a request that takes effect only now.
 func (s *state) hasItsPlace(p *pod) bool {
 	if !Claims(p.object) {
 		return p.object.Annotations[annotation.IsolationKey] == p.bound.Isolation
 	}
 	at, ok := s.claims[p.uid]
-	return !ok || sameGPUs(at, p.claim()) // a pod without a claim can't run before it has the one that we write
+	return !ok || sameGPUs(at, p.claim()) // a pod without a claim can't run before this leader writes its claim
 }
 
-// updateUnbound applies a corrected request, and the removal of scheduling gates.
+// updateUnbound applies a corrected request, and the removal of scheduling gates, to a pod that isn't bound.
 func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	if limits := limitsOf(obj).text(); p.gang != nil && p.limits != limits {
-		p.limits, p.gang.searched = limits, 0 // tolerations can be added, and more while the pod has a gate
+		p.limits, p.gang.searched = limits, 0 // clients can add tolerations to any pod, and more constraints while the pod has a gate
 	}
 	if p.state != api.Waiting && p.state != api.Preempting {
 		p.object = latest(p.object, obj)
-		return // the informer is behind: a pod is never unbound
+		return // the informer is behind, because a pod is never unbound
 	}
 	old := p.object
 	p.object = obj
@@ -137,7 +137,7 @@ func (s *state) updateUnbound(p *pod, obj *corev1.Pod) {
 	s.parse(p)
 }
 
-// latest returns the newer object of an unbound pod, unless the known one is bound.
+// latest returns obj, the newer object of a pod, unless the known object is already bound.
 func latest(known, obj *corev1.Pod) *corev1.Pod {
 	if known.Spec.NodeName != "" {
 		return known
@@ -147,17 +147,17 @@ func latest(known, obj *corev1.Pod) *corev1.Pod {
 
 func (s *state) markBound(p *pod) {
 	p.state, p.reason, p.sent = api.Bound, "", false
-	p.gang.gather() // a former leader may have bound it, while others wait for its claim
+	p.gang.gather() // a former leader may have bound the pod while others wait for its claim
 	s.places.remove(p.uid)
 	p.gang.refusals, p.gang.calm, p.unbound = 0, time.Time{}, 0
 	if Claims(p.object) {
 		p.gang.moved = s.now()
 	}
 	if p.retold || !Claims(p.object) && p.bound.Placement != p.object.Annotations[annotation.PlacementKey] {
-		s.todo(task{annotate, p.uid}) // it was downgraded while it was being bound
+		s.todo(task{annotate, p.uid}) // the gang was downgraded while the pod was being bound
 	}
 	if p.told != "" {
-		// kube-scheduler reports that a pod is scheduled anyway; we report it only for pods with an event about waiting.
+		// kube-scheduler always reports that a pod is scheduled. An additional event is sent only to pods that have an event about waiting.
 		s.tell(p, corev1.EventTypeNormal, api.ReasonBound, fmt.Sprintf("runs on %s with %s", p.node, p.has()))
 	}
 }
@@ -170,15 +170,15 @@ func (p *pod) has() string {
 	return "GPUs " + p.bound.Isolation
 }
 
-// takeOver accepts the place of a pod that Kubernetes has bound already.
+// takeOver accepts the place of a pod that Kubernetes has already bound.
 func (s *state) takeOver(p *pod) {
 	if placement, slot, ok := s.read(p); ok {
 		s.accept(p, placement, slot)
 	}
 }
 
-// read returns the place of a bound pod from its claim, or, if it expects no claim, from its annotations. A pod whose place isn't known is
-// ignored.
+// read returns the place of a bound pod from its claim or, if the pod expects no claim, from its annotations. It ignores a pod whose place isn't
+// known.
 func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	if s.ignoreForeign(p) {
 		return nil, 0, false
@@ -198,7 +198,8 @@ func (s *state) read(p *pod) (*cell.Placement, int, bool) {
 	return placement, slot, err == nil
 }
 
-// ignoreForeign ignores a pod without our annotations or HiveD's.
+// ignoreForeign ignores a bound pod without a readable request, or without the annotations or the claim of our scheduler or HiveD. It reports whether
+// it ignored the pod.
 func (s *state) ignoreForeign(p *pod) bool {
 	switch {
 	case p.request == nil:
@@ -235,7 +236,7 @@ func (s *state) accept(p *pod, placement *cell.Placement, slot int) {
 	s.apply(downgrades)
 }
 
-// ignore keeps a pod whose cells aren't known out of all gangs, and its node's devices from others, until it ends.
+// ignore excludes a pod whose cells aren't known from all gangs, and withholds its devices from other pods until it ends.
 func (s *state) ignore(p *pod, why string) {
 	s.release(p)
 	p.state, p.node = api.Ignored, p.object.Spec.NodeName
@@ -246,7 +247,7 @@ func (s *state) ignore(p *pod, why string) {
 
 const untilItEnds = "; until it ends "
 
-// keep keeps the devices that an ignored pod may use from others, as far as the configuration has them now.
+// keep withholds the devices that an ignored pod may use from other pods, if the configuration contains these devices.
 func (s *state) keep(p *pod, why string) {
 	devices := s.core.Devices(p.node)
 	p.indices = s.isolated(p.object, devices)
@@ -254,7 +255,7 @@ func (s *state) keep(p *pod, why string) {
 	s.block(p)
 }
 
-// kept describes the devices that no other pods get.
+// kept describes the devices that are withheld from other pods.
 func kept(indices []int32, all int, node string) string {
 	switch len(indices) {
 	case 0:
@@ -265,7 +266,7 @@ func kept(indices []int32, all int, node string) string {
 	return fmt.Sprintf("%v of %s are not allocated to others", indices, node)
 }
 
-// isolated returns which of a node's devices a pod may use: the devices in its claim or its annotations, or all devices.
+// isolated returns the devices of a node that a pod may use: the devices in its claim or its annotations, or all devices if these don't contain any.
 func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	text := obj.Annotations[annotation.IsolationKey]
 	if Claims(obj) {
@@ -288,7 +289,7 @@ func (s *state) isolated(obj *corev1.Pod, devices []int32) []int32 {
 	return out
 }
 
-// block keeps a node's devices from others because of a pod whose cells aren't known; unblock ends that.
+// block withholds a node's devices from other pods because of a pod whose cells aren't known. unblock ends that.
 func (s *state) block(p *pod) {
 	n := s.nodes[p.node]
 	if n == nil || len(p.indices) == 0 {
@@ -308,8 +309,8 @@ func (s *state) unblock(p *pod) {
 	}
 }
 
-// replay rebuilds the state from all pods. Running pods come in the order in which their gangs were placed. Pods that
-// HiveD placed have no such order, so the oldest comes first.
+// replay rebuilds the state from all pods. It adds running pods in the order in which their gangs were placed. Pods that HiveD placed have no such
+// order, so replay adds them by age.
 func (s *state) replay(objects []*corev1.Pod) {
 	type running struct {
 		*pod
@@ -333,7 +334,7 @@ func (s *state) replay(objects []*corev1.Pod) {
 		}
 		order := at.Order
 		if Claims(obj) {
-			at = nil // each pod has one as large as the gang: it can be read again
+			at = nil // each pod has a placement as large as the gang, and it can be read again
 		}
 		start := obj.CreationTimestamp.Time
 		if obj.Status.StartTime != nil {

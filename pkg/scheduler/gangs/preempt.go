@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// evictAtOnce is how many pods are evicted before others may have the lock.
+	// evictAtOnce is how many pods are evicted before other requests may have the lock.
 	evictAtOnce = 2000
-	// evictAgain is how long after an eviction a victim that still exists is evicted again. It should have gone, or its task should have been
-	// retried.
+	// evictAgain is how long after its eviction a victim that still exists is evicted again. By then the victim should be gone, or its task should
+	// have been retried.
 	evictAgain = time.Minute
 )
 
-// eviction holds the victims for a gang that aren't evicted yet. Each reservation has its own eviction: if the gang has lost the
-// reservation or got a different one, no more pods are evicted.
+// eviction holds the victims of a gang that aren't evicted yet. It belongs to one reservation: if the gang has lost the reservation or got a
+// different one, no more of these pods are evicted.
 type eviction struct {
 	by    *gang
-	order uint64 // of the reservation
+	order uint64 // the order of the reservation
 	left  []cell.Victim
 }
 
-// preempt begins or continues to evict pods from the cells that a gang has reserved.
+// preempt begins or continues the eviction of pods from the cells that a gang has reserved.
 func (s *state) preempt(g *gang, ready []*pod) {
 	s.applyPostponed(g)
 	victims := s.core.VictimsOf(g.vc, g.name)
@@ -50,12 +50,12 @@ func (s *state) preempt(g *gang, ready []*pod) {
 	s.evictPart()
 }
 
-// evictPart evicts the next victims, and reports whether there are more.
+// evictPart evicts the next victims, and reports whether some are left.
 //
-// Between two parts, other requests have the lock, and everything may change. But no other decision is made, since Decide continues
-// with the next gang only after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the
-// configuration changed, the reservation no longer exists. Then the remaining victims keep running, even evicted victims that haven't
-// been deleted yet (mustGo). A state that is made again has no eviction: its next pass begins again from the start, with a trial.
+// Between two parts, other requests have the lock, and anything may change. Only decisions are excluded, because Decide continues with the next gang
+// after the last part. Pods that have ended are skipped. If the pod that needs the cells was deleted, or the configuration changed, the reservation
+// no longer exists. The remaining victims then keep running, even evicted victims that haven't been deleted yet (see mustGo). After the state is
+// rebuilt, no eviction is in progress, and the next pass begins again with a trial.
 func (s *state) evictPart() (more bool) {
 	e := &s.evicting
 	status, ok := s.core.Brief(e.by.vc, e.by.name)
@@ -82,7 +82,7 @@ func (b *Store) evictRest() {
 	}
 }
 
-// evict records that a victim must end for another pod, and deletes it.
+// evict records that a victim must end for pod p, and schedules the victim's deletion.
 func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	if victim.evicted.IsZero() {
 		s.count.preempt(victim.gang)
@@ -95,8 +95,8 @@ func (s *state) evict(victim, p *pod, preemptor types.UID) {
 	s.todo(task{evict, victim.uid})
 }
 
-// mayEnd reports whether a gang may evict another one: one that runs without a guarantee, or one of its virtual cluster with
-// a lower priority.
+// mayEnd reports whether gang g may evict the gang victim. It may evict a gang that runs without a guarantee, or a gang with a lower priority in its
+// own virtual cluster.
 func (s *state) mayEnd(g, victim *gang) bool {
 	priority := g.first().request.Priority
 	status, ok := s.core.Brief(victim.vc, victim.name)
@@ -106,7 +106,7 @@ func (s *state) mayEnd(g, victim *gang) bool {
 	return status.Priority < cell.MinGuaranteed || status.Downgraded || victim.vc == g.vc && status.Priority < priority
 }
 
-// makeRoom evicts the gangs of pods on the node of another pod's place.
+// makeRoom evicts the gangs of the victims on the node of a pod's place.
 func (s *state) makeRoom(p *pod, victims []types.UID) {
 	var ended []*gang
 	var gangs few
@@ -132,12 +132,12 @@ func (s *state) makeRoom(p *pod, victims []types.UID) {
 	s.tell(p, corev1.EventTypeNormal, api.ReasonPreempting, p.reason)
 	for _, member := range p.gang.pods {
 		if member.state == api.Binding {
-			member.assumed = s.now() // while victims end, which may take their grace period
+			member.assumed = s.now() // the time restarts while victims end, which may take their grace period
 		}
 	}
 }
 
-// few collects the first of several gangs, in order, and counts the others.
+// few collects the names of the first few gangs, in order, and counts the others.
 type few struct {
 	names []string
 	more  int

@@ -22,15 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// BenchmarkWholeCluster adds a gang that needs all of a cluster of 8,192 nodes of 8 GPUs, which opportunistic gangs fill. For each step
-// until the gang may be bound, it reports how long the step takes, and how long others wait for the lock at most.
+// BenchmarkWholeCluster adds a gang that needs the whole of a cluster of 8,192 nodes with 8 GPUs each, which opportunistic gangs fill. For each step
+// until the gang may be bound, it reports how long the step takes, and the longest time that another request waits for the lock.
 func BenchmarkWholeCluster(b *testing.B) {
 	for _, gpus := range []int{1, 8} {
 		b.Run(fmt.Sprintf("gangs of %d", gpus), func(b *testing.B) { benchWholeCluster(b, 512, gpus) })
 	}
 }
 
-// TestAGangGetsAWholeCluster does the same in a small cluster, so that the benchmark keeps working.
+// TestAGangGetsAWholeCluster runs the same steps in a small cluster, so that the benchmark keeps working.
 func TestAGangGetsAWholeCluster(t *testing.T) {
 	for _, gpus := range []int{1, 8} {
 		wholeCluster(t, 4, gpus, func(_ *benchCluster, _ string, do func()) { do() })
@@ -54,7 +54,7 @@ func benchWholeCluster(b *testing.B, racks, gpus int) {
 	}
 }
 
-// wholeCluster runs the steps, each by a function.
+// wholeCluster runs all steps. It passes each step to the function by.
 func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step string, do func())) {
 	t.Helper()
 	c := newBenchCluster(t, racks, gpus)
@@ -66,12 +66,12 @@ func wholeCluster(t testing.TB, racks, gpus int, by func(c *benchCluster, step s
 	}
 }
 
-// benchCluster holds state that only the benchmark uses.
+// benchCluster contains a Store that only the benchmark uses.
 type benchCluster struct {
 	b     *Store
 	clock *clock
 	t     testing.TB
-	gpus  int // of a gang that must be evicted
+	gpus  int // the GPUs of each gang that must be evicted
 	tasks []task
 	large []*corev1.Pod
 }
@@ -110,7 +110,7 @@ func newBenchCluster(t testing.TB, racks, gpus int) *benchCluster {
 	return c
 }
 
-// gang makes the pods of a gang, which expect their GPUs in claims.
+// gang creates the pods of a gang, which expect their GPUs in claims.
 func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod {
 	text := spec("A", priority, fmt.Sprintf("%s:%d:%d", name, pods, gpus))
 	out := make([]*corev1.Pod, pods)
@@ -124,10 +124,10 @@ func (c *benchCluster) gang(name string, priority, pods, gpus int) []*corev1.Pod
 	return out
 }
 
-// uids returns the UIDs of all pods.
+// uids returns the UIDs of all pods in the state.
 func (c *benchCluster) uids() []types.UID { return slices.Collect(maps.Keys(c.b.state.pods)) }
 
-// bound lets the pods run that have a place.
+// bound makes the pods that have a place run.
 func (c *benchCluster) bound() {
 	for _, p := range c.b.state.pods {
 		c.b.locked(func(s *state) {
@@ -141,14 +141,14 @@ func (c *benchCluster) bound() {
 	c.clock.add(time.Minute)
 }
 
-// leave lets victims end.
+// leave makes victims end.
 func (c *benchCluster) leave(victims []cell.Victim) {
 	for _, v := range victims {
 		c.b.locked(func(s *state) { s.gone(types.UID(v.Pod)) })
 	}
 }
 
-// decide lets the state make decisions until it has tried all gangs.
+// decide makes the Store decide until it has tried all gangs.
 func (c *benchCluster) decide() {
 	for again := true; again; {
 		select {
@@ -164,7 +164,7 @@ func (c *benchCluster) step(name string) {
 	switch name {
 	case "fill", "decide", "preempt", "place":
 		c.decide()
-	case "look": // at what is being preempted, and at all else that is looked at from time to time
+	case "look": // check what is being preempted, and everything else that is checked from time to time
 		c.clock.add(refreshEvery)
 		c.decide()
 	case "come":
@@ -199,7 +199,7 @@ func (c *benchCluster) step(name string) {
 	}
 }
 
-// timed returns how long a function takes, and how long another goroutine waited for the lock at most while it ran.
+// timed returns how long a function takes, and the longest time that another goroutine waited for the lock while the function ran.
 func (c *benchCluster) timed(f func()) (took, longest time.Duration) {
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// holdDeletes keeps deleted pods, as if they were in their grace period, and returns a function that returns their names.
+// holdDeletes keeps deleted pods, as if they were in their grace period. It returns a function that returns the names of the deleted pods.
 func (c *cluster) holdDeletes() func() []string {
 	var mu sync.Mutex
 	var deleted []string
@@ -46,7 +46,7 @@ func TestGuaranteedWorkReplacesOpportunisticWork(t *testing.T) {
 	assert.Contains(t, c.waits(p1), "2 pods of B/o")
 	assert.Equal(t, api.Preempting, c.state(p1))
 	assert.Equal(t, api.Preempting, c.state(p2))
-	c.eventually(func() bool { return len(c.podNames()) == 4 }) // two victims are gone
+	c.eventually(func() bool { return len(c.podNames()) == 4 }) // two victims have ended
 	c.eventually(func() bool { node, _ := c.decide(p1); return node != "" })
 	c.bind(p1, c.place(p1))
 	c.bind(p2, c.place(p2))

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// withCPUs is two nodes of two GPUs and two of four CPU cells. A owns some of both, B only GPUs.
+// withCPUs is a configuration of two nodes with two GPUs each and two nodes with four CPU cells each. A owns some of both, and B owns only GPUs.
 const withCPUs = `physicalCluster:
   skuTypes: {CPU: {cpu: 1}}
   cellTypes:
@@ -32,7 +32,7 @@ virtualClusters:
   B: {virtualCells: [{cellType: NODE, cellNumber: 1}]}
 `
 
-// noGPU makes a pod one that sees no GPU, and has limits of processors and memory.
+// noGPU changes a pod so that it sees no GPU, and sets limits for processors and memory.
 func noGPU(p *corev1.Pod, cpu, memory string) *corev1.Pod {
 	c := &p.Spec.Containers[0]
 	c.Env = []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}}
@@ -55,7 +55,7 @@ func TestPodsOnCPUCellsAreToldOfNoGPUs(t *testing.T) {
 	c.get("/v1/why/A/g", &why)
 	assert.Equal(t, "it has 3 CPU cells on 1 node", why.Sentence)
 
-	c.start(testOptions) // a new leader, which only knows the annotations
+	c.start(testOptions) // a new leader, which reads only annotations
 	require.NoError(t, c.b.Lead(t.Context()))
 	c.wait(p, api.Bound)
 	c.get("/v1/why/A/g", &why)
@@ -102,7 +102,7 @@ func TestAMachineWithoutGPUsLacksNone(t *testing.T) {
 func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		vc, request string
-		gpu         bool // another pod of the gang sees its GPUs
+		gpu         bool // whether another pod of the gang sees its GPUs
 		want        api.Asks
 	}{
 		"a gang without GPUs":           {"B", strings.Replace(spec("B", 5, "w:2:1"), "leafCellType: G\n", "", 1), false, api.Asks{ShareOfGPUs: 2, ShareReason: "B owns no machine without GPUs", MilliCPU: 8000, MemoryMB: 256}},
@@ -126,7 +126,7 @@ func TestTheQueueKeepsSharesOfGPUsAndGPUsApart(t *testing.T) {
 	}
 }
 
-// without is the configuration after A was deleted.
+// without is the configuration withCPUs after A was deleted.
 var without = strings.Split(withCPUs, "  A:")[0] + "  B:" + strings.Split(withCPUs, "  B:")[1]
 
 func TestADeletedVirtualClusterIsShownWhileGangsNameIt(t *testing.T) {

@@ -18,14 +18,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// restart stops the state and starts a new one, which can only learn from the API server.
+// restart stops the Store and starts a new one, which gets its state only from the API server.
 func (c *cluster) restart() {
 	c.t.Helper()
 	c.start(testOptions)
 	require.NoError(c.t, c.b.Lead(c.t.Context()))
 }
 
-// finish ends a pod and waits until the state has forgotten it.
+// finish ends a pod and waits until the state no longer contains it.
 func (c *cluster) finish(p *corev1.Pod, phase corev1.PodPhase) {
 	c.t.Helper()
 	now := c.pod(p)
@@ -57,7 +57,7 @@ func TestARestartKnowsEverything(t *testing.T) {
 	assert.Equal(t, cells, cellsAfter)
 	assert.Equal(t, queue, queueAfter)
 	require.Len(t, after.Items, 3)
-	// The places of the gangs' other pods still hold.
+	// The places of the gangs' other pods are still reserved.
 	second := c.run(newPod("p2", spec("A", 5, "g:2:2")))
 	third := c.run(newPod("b2", spec("B", 3, "b:2:1")))
 	pods, err := c.client.CoreV1().Pods("jobs").List(t.Context(), metav1.ListOptions{})
@@ -119,7 +119,7 @@ func TestPodsBoundByOthersAreIgnored(t *testing.T) {
 	assert.NotContains(t, []string{"b0", "b1"}, c.place(p), "what they use isn't given away")
 	c.finish(foreign, corev1.PodFailed)
 	q := c.create(newPod("q", spec("B", -1, "q:1:2")))
-	for c.place(q) != "b0" { // it is, as soon as they have ended
+	for c.place(q) != "b0" { // a pod gets a place on b0 as soon as the others have ended
 		q = c.create(newPod("q"+string(q.UID), spec("B", -1, "q"+string(q.UID)+":1:2")))
 	}
 }
@@ -141,7 +141,7 @@ func TestANewPodOfTheSameNameIsAnotherPod(t *testing.T) {
 	p := c.run(newPod("p", spec("B", 5, "g:1:2")))
 	again := newPod("p", spec("B", 5, "g:1:2"))
 	again.UID = "another"
-	c.b.podSeen(p, again) // as an update that skipped the deletion
+	c.b.podSeen(p, again) // the informer reports an update that skips the deletion
 	assert.Empty(t, c.state(p))
 	assert.Equal(t, api.Waiting, c.state(again))
 }
@@ -174,7 +174,7 @@ func TestEventsOfAFormerLifeChangeNothing(t *testing.T) {
 	bound := c.run(p)
 	c.b.mu.Lock()
 	s := c.b.state
-	s.listed = "20" // when the present pod already ran
+	s.listed = "20" // the pod already ran at this version
 	s.pods[p.UID].object = versioned(bound, "20")
 	c.b.mu.Unlock()
 	for _, event := range []func(){
@@ -220,7 +220,7 @@ func TestAPodWhoseEndIsNotToldIsForgotten(t *testing.T) {
 	c.place(q)
 }
 
-// testLock is a lock of kube-scheduler.
+// testLock is a lock for the leader election.
 type testLock struct {
 	resourcelock.Interface
 	holder, identity string
@@ -259,7 +259,7 @@ func TestOnlyWhoHoldsTheLockActs(t *testing.T) {
 	require.NoError(t, l.Create(t.Context(), ours))
 	assert.True(t, l.Leads(5*time.Second))
 	assert.False(t, l.Leads(6*time.Second), "it isn't sure for so long")
-	lock.updating = func() { clock.add(4 * time.Second) } // a slow answer
+	lock.updating = func() { clock.add(4 * time.Second) } // a slow response
 	require.NoError(t, l.Update(t.Context(), ours))
 	assert.False(t, l.Leads(2*time.Second), "a renewal counts from when it was asked for")
 	lock.updating, lock.err = nil, errors.New("no answer")

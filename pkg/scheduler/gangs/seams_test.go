@@ -36,7 +36,7 @@ func (c *cluster) ready(name string, is bool) {
 	})
 }
 
-// A victim of a gang that has other cells by now is not evicted for one that is only on trial.
+// A gang that now has other cells no longer needs its victim. The victim must not be evicted for a gang that is only on trial.
 func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)
@@ -47,7 +47,7 @@ func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	}
 	c.holdDeletes()
 	c.b.mu.Lock()
-	c.b.state.todo = func(task) {} // the API server is slow: tasks wait in the queue
+	c.b.state.todo = func(task) {} // the API server is slow, so tasks wait in the queue
 	c.b.mu.Unlock()
 	g := c.create(newPod("g", spec("A", 5, "g:1:2")))
 	c.waits(g)
@@ -55,7 +55,7 @@ func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	c.b.mu.Lock()
 	first := c.b.state.core.VictimsOf("A", "g")[0].Node
 	c.b.mu.Unlock()
-	c.ready(first, false) // for a moment
+	c.ready(first, false) // only for a moment
 	c.waits(g)
 	require.Equal(t, api.Preempting, c.state(g))
 	c.ready(first, true)
@@ -63,7 +63,7 @@ func TestNothingEndsForAGangThatHasOtherCellsByNow(t *testing.T) {
 	c.b.Decide()
 	require.Equal(t, first, c.onTrial(h), c.reason(h))
 	require.Equal(t, api.Preempting, c.state(g))
-	obj, _ := c.b.subject(task{evict, o[first].UID}) // the worker comes to the old task now
+	obj, _ := c.b.subject(task{evict, o[first].UID}) // the worker executes the old task only now
 	assert.Nil(t, obj, "it is ended for h, which is only on trial; g, for which it was to end, has other cells")
 }
 
@@ -75,7 +75,7 @@ func TestMetricsOfBooksThatAreMadeAgain(t *testing.T) {
 	}
 	s, err := c.b.newState(c.b.active, nil, nil)
 	require.NoError(t, err)
-	c.b.state = s // none waits any longer
+	c.b.state = s // no gang waits any longer
 	got := map[string]float64{}
 	c.b.collectQueue(func(d *prometheus.Desc, v float64, labels ...string) { got[d.String()+fmt.Sprint(labels)] = v }, gangs, c.b.active.cells)
 	for d, v := range got {
@@ -99,7 +99,7 @@ func TestAConfigurationWithoutCellsWhilePodsRun(t *testing.T) {
 	}, "and each time that it starts again")
 }
 
-// With --cascade=orphan, Kubernetes' garbage collector removes the owner from the claim of a pod.
+// If a pod is deleted with --cascade=orphan, Kubernetes' garbage collector removes the owner from the pod's claim.
 func TestAClaimWithoutItsOwnerIsStillThePods(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -142,7 +142,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 			c.b.Withdraw(p.UID)
 			away = false
 			assert.Empty(t, c.pod(p).Spec.NodeName, "it isn't bound")
-			// kube-scheduler retries: the node is cordoned, or short of memory by now.
+			// kube-scheduler retries, and the node is now cordoned or short of memory.
 			given := false
 			for range 50 {
 				c.b.Refuse(p.UID, node, "the node is not ready")
@@ -157,7 +157,7 @@ func TestAPlaceIsGivenBackThoughTheOutcomeOfItsBindingWasLost(t *testing.T) {
 	}
 }
 
-// While API servers are rolled back, one of them may not have claims.
+// While API servers are rolled back, one of them may not support claims.
 func TestAnAPIServerThatKnowsNoClaimsIsNotBelieved(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	p := c.run(claiming(newPod("p", spec("A", 5, "p:1:1"))))
@@ -189,7 +189,7 @@ virtualClusters:
 	assert.Contains(t, reason, "can't have more than 32")
 }
 
-// Others wait for the GPUs of a victim.
+// Other gangs wait for the GPUs of a victim.
 func TestAVictimHasItsOwnGracePeriodUpToADay(t *testing.T) {
 	for own, want := range map[int64]*int64{0: nil, 30: nil, maxGrace: nil, maxGrace + 1: new(maxGrace), 1 << 40: new(maxGrace)} {
 		c := newCluster(t, twoTeams)

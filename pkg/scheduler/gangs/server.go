@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// maxConfig bounds a configuration; a ConfigMap holds 1 MiB.
+	// maxConfig limits the size of a configuration in bytes. A ConfigMap can contain 1 MiB.
 	maxConfig = 2 << 20
-	// forwarded marks a request that another replica passed on, so that it isn't passed on again.
+	// forwarded is the header of a request that another replica forwarded. Such a request isn't forwarded again.
 	forwarded = "X-Pai-Scheduler-Forwarded"
 )
 
-// API returns the handler for the network of pods. Clients need the token to read the queue and the running gangs,
-// and the password to read metrics. The kubelet has neither.
+// API returns the handler for the network of pods. Clients need the token to read the queue and the running gangs, and the password to read metrics.
+// The health checks need neither, because the kubelet has no credentials.
 func (b *Store) API() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", b.healthz)
@@ -88,7 +88,7 @@ func (b *Store) reads() http.Handler {
 	return mux
 }
 
-// paths returns the paths of the API, which the server sends as the response to "/".
+// paths returns the paths of the API. The server sends them as the response to "/".
 func paths() []string {
 	return []string{
 		inspectGroups, inspectCluster, inspectPhysical, inspectVirtual,
@@ -97,7 +97,7 @@ func paths() []string {
 	}
 }
 
-// look returns a handler that reads the response from the state, or forwards the request to the leader.
+// look returns a handler that makes the response from the state, or forwards the request to the leader.
 func (b *Store) look(answer func(*state, *http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -143,7 +143,7 @@ func (b *Store) serveValidate(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// forward passes a request on to the pod that leads, if this one doesn't.
+// forward forwards a request to the pod of the leader if this replica isn't the leader. It reports whether it did.
 func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	b.mu.Lock()
 	leading := b.state != nil
@@ -166,7 +166,7 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(target)
 			p.Out.Header.Set(forwarded, "1")
-			if token, err := access.Read(b.opts.TokenFile); err == nil { // the request has been authorized already
+			if token, err := access.Read(b.opts.TokenFile); err == nil { // this replica has already authorized the request
 				p.Out.Header.Set(access.TokenHeader, token)
 			}
 		},
@@ -178,13 +178,13 @@ func (b *Store) forward(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// healthz fails if a decision hangs.
+// healthz fails if a decision hangs. To detect that, it waits for the lock.
 func (b *Store) healthz(w http.ResponseWriter, r *http.Request) {
 	free := make(chan struct{})
 	go func() {
 		b.mu.Lock()
 		close(free)
-		b.mu.Unlock() // only to see that the lock is available
+		b.mu.Unlock() // the lock is needed only to detect that it is available
 	}()
 	select {
 	case <-free:
@@ -195,7 +195,7 @@ func (b *Store) healthz(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readyz reports whether this replica could lead; one that doesn't is ready, too.
+// readyz reports whether this replica could be the leader. A replica that isn't the leader is ready, too.
 func (b *Store) readyz(w http.ResponseWriter, _ *http.Request) {
 	b.mu.Lock()
 	config, problem := b.active, b.problem
@@ -212,7 +212,7 @@ func (b *Store) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// listNodes returns the nodes of the configuration.
+// listNodes returns the nodes of the configuration with their devices.
 func (s *state) listNodes() api.Nodes {
 	out := api.Nodes{Items: []api.Node{}}
 	for _, name := range s.core.Nodes() {

@@ -21,156 +21,156 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// state is the state of the leader. Its methods are called with the lock of Store.
+// state is the state of the leader. Its methods are called while the lock of Store is held.
 type state struct {
 	core  *cell.Scheduler
-	types []cell.Type // the types of the configuration
+	types []cell.Type // the cell types of the configuration
 	pods  map[types.UID]*pod
 	gangs map[gangKey]*gang
-	// claims are the places recorded in claims: claims that existed when the state was built, and claims written since.
+	// claims are the places on claims, by the UID of the pod. They come from claims that existed when the state was built, and from claims written
+	// since.
 	claims map[types.UID]claim.Place
-	// postponed are gangs that lose their guarantee when another gang has passed its trial.
+	// postponed are the gangs that will lose their guarantee after another gang has passed its trial.
 	postponed map[gangKey]postponed
 	evicting  eviction
-	// unfinished has the remaining parts of the check of a gang.
+	// unfinished holds the unfinished parts of trying a gang.
 	unfinished []remainder
-	left       map[gangKey]place // in the queue, of gangs that lost their pods while they waited
+	left       map[gangKey]place // the positions in the queue of gangs that lost their pods while they waited
 	nodes      map[string]*node
-	// coming has, by node, the pods that Beside checks: all that are to run there, and some that were.
+	// coming holds the pods that Beside checks, by node. These are all pods that will run on the node, and some pods that no longer will.
 	coming map[string][]*pod
 	places *places
-	// listed is the resource version of the list for this state: older pods belong to an earlier term.
+	// listed is the resource version of the list from which this state was built. Older pods belong to the term of an earlier leader.
 	listed string
-	// pruned is when expired places were last forgotten, swept when the state was last compared with the informer,
-	// claimsChecked when it was last compared with the claims, refreshed when all gangs were last searched for without a
-	// change.
+	// pruned is when expired positions in the queue were last dropped. swept is when the state was last compared with the informer's pods, and
+	// claimsChecked when it was last compared with the claims. refreshed is when all gangs were last searched for without a change.
 	pruned, swept, claimsChecked, refreshed time.Time
-	// epoch grows with every change that may let a gang start that couldn't before.
+	// epoch increases with every change after which more gangs may be able to start.
 	epoch      uint64
 	generation int64
-	// admitted are nodes that pods with some constraints may run on, for one state of all nodes.
+	// admitted caches the nodes that pods with some constraints may run on. It is valid for one state of all nodes.
 	admitted map[string]nodeSet
-	// round is the epoch when the last round of a turn began: each round tries every gang of the turn once. goesOn
-	// means that the round continues in the next pass.
+	// round is the epoch when the last round of a turn began. Each round tries every gang of the turn once. goesOn means that the round continues in
+	// the next pass.
 	round  map[turn]uint64
 	goesOn map[turn]bool
-	// whole has the turns of guaranteed gangs that were completed since the last turn of opportunistic gangs.
+	// whole contains the turns of guaranteed gangs whose gangs have all been tried since the last turn of opportunistic gangs.
 	whole map[turn]bool
-	// seconds is the number of passes in which opportunistic gangs have waited for complete turns of guaranteed gangs.
+	// seconds is the number of passes in which opportunistic gangs have waited for these turns.
 	seconds int
-	// reserves is how long a guaranteed gang waits until free cells are held for it; if it is negative, cells are never
-	// held. reserving are the gangs that cells are held for.
+	// reserves is how long a guaranteed gang waits until free cells are held for it. If it is negative, cells are never held. reserving contains the
+	// gangs that cells are held for.
 	reserves  time.Duration
 	reserving map[gangKey]bool
-	// reservation returns the gang whose reservation kept a gang from starting in the last pass; nil if there is no such gang, or before
+	// reservation returns the gang whose reservation kept a gang from starting in the last pass, or nil if there is no such gang. It is nil before
 	// the first pass.
 	reservation func(*queue.Gang) *queue.Gang
 	// grace is how long a gang waits for pods that don't exist yet.
 	grace time.Duration
-	// served are the schedulers whose pods these are; nil: all.
+	// served are the names of the schedulers whose pods the state contains. nil means all schedulers.
 	served []string
 
 	log   *slog.Logger
-	say   func(object runtime.Object, kind, reason, text string) // an event
+	say   func(object runtime.Object, kind, reason, text string) // records an event
 	todo  func(task)
 	now   func() time.Time
 	count *counters
 }
 
-// pod is a pod that requests cells. Its state is api.Waiting or another state of that package.
+// pod is a pod that requests cells. Its state is api.Waiting or another of these states in package api.
 type pod struct {
 	uid     types.UID
 	key     string // namespace/name
 	object  *corev1.Pod
-	request *cell.Request // nil if it can't be read
-	// preferred is its request from its annotation; request is the preferred request or its alternative.
+	request *cell.Request // nil if the request can't be read
+	// preferred is the request in the pod's annotation. request is either the preferred request or its alternative.
 	preferred *cell.Request
-	// class is equal for pods of one gang, and differs for pods whose gangs only share a name.
+	// class is equal for pods of the same gang. It differs for pods whose gangs only have the same name.
 	class string
-	// limits name the constraints on the nodes where it may run.
+	// limits is a text that identifies the constraints on the nodes that may run the pod.
 	limits string
 	gang   *gang
 	state  string
-	// reason is the latest reason that it received.
+	// reason is the latest reason that was set for the pod's state.
 	reason string
-	// node and slot are its place if it is Binding or Bound.
+	// node and slot are the pod's place if its state is Binding or Bound.
 	node    string
 	indices []int32
 	slot    int
 	bound   annotation.Bound
-	// retold means that BindInfoKey, or the details, have changed since, too.
+	// retold means that BindInfoKey, or the details on the claim, have also changed since.
 	retold bool
-	// details are the details on its claim, without its node and GPUs, if it expects one.
+	// details are the details of the place on the pod's claim, without node and GPUs, if the pod expects a claim.
 	details []byte
-	// assumed is when it got its place. permitted means that kube-scheduler can bind the pod there; sent, that the binding
-	// was sent, and its outcome isn't known; claimed, that its claim is written.
+	// assumed is when the pod got its place. permitted means that kube-scheduler can bind the pod there. claimed means that the pod's claim is
+	// written. sent means that the binding was sent and its outcome isn't known.
 	assumed                  time.Time
 	permitted, claimed, sent bool
-	// wrote means that its claim was written at least once since it got its place.
+	// wrote means that the pod's claim was written at least once since the pod got its place.
 	wrote bool
-	// claimError explains why its claim couldn't be written.
+	// claimError explains why the pod's claim couldn't be written.
 	claimError string
-	// unbound is how often it, or its gang, had a place and wasn't bound. It doesn't get another place before pause.
+	// unbound is how often the pod, or its gang, had a place and wasn't bound. The pod doesn't get another place before pause.
 	unbound int
 	pause   time.Time
-	// trial is the node for which kube-scheduler checks, since assumed, whether the pod could run if other pods were
-	// evicted; could is the node for which kube-scheduler found that it could.
+	// trial is the node for which kube-scheduler checks whether the pod could run if other pods were evicted. The check began at assumed. could is
+	// the node for which kube-scheduler found that the pod could run.
 	trial, could string
-	// told and toldAt describe the last event; evicted is when it was chosen as a victim, preemptor the pod whose node is short
-	// of other resources than cells, or "" if it is evicted for cells.
+	// told and toldAt are the text and the time of the last event. evicted is when the pod was chosen as a victim. preemptor is the pod that needs
+	// other resources than cells on the node, or "" if the pod is evicted for its cells.
 	told      string
 	toldAt    time.Time
 	evicted   time.Time
 	preemptor types.UID
-	by        *gang // the gang for which it is evicted
-	// seen is its claim when it was last correct; doubted means that it was wrong at the last check.
+	by        *gang // the gang for which the pod is evicted
+	// seen is the pod's claim when it was last correct. doubted means that the claim was wrong in the last check.
 	seen    *resourceapi.ResourceClaim
 	doubted bool
-	// lost means that its claim is gone, or empty, and not written again yet. doubt explains why the pod may have other GPUs than its
-	// claim.
+	// lost means that the pod's claim is gone or empty, and isn't written again yet. doubt explains why the pod may have other GPUs than its claim.
 	lost  bool
 	doubt string
-	// missing means that the informer has received all events up to the version of the pod that the state has, and doesn't have the pod.
+	// missing means that the informer doesn't have the pod, although it has received all events up to the state's version of the pod.
 	missing bool
 }
 
-// gangKey names a gang; its name is unique in its virtual cluster.
+// gangKey identifies a gang by its virtual cluster and by its name, which is unique in the virtual cluster.
 type gangKey struct{ vc, name string }
 
 // gang holds the existing pods of a gang.
 type gang struct {
 	gangKey
 	pods       []*pod    // in order of arrival
-	downgraded time.Time // zero if it has its guarantee
-	preempted  bool      // one of its pods was evicted
-	queued     time.Time // before it lost all of its pods; zero if it didn't
-	arrived    time.Time // when its last pod was created, by our clock
-	// searched is the epoch of the last search that found no place for it, and attempt is the result of that search.
-	// searched is 0 if there was no search.
+	downgraded time.Time // when the gang lost its guarantee; zero if it has the guarantee
+	preempted  bool      // whether one of the gang's pods was evicted
+	queued     time.Time // the time since which the gang waited before it lost all of its pods; zero if it didn't lose them
+	arrived    time.Time // when the gang's last pod was created, by our clock
+	// searched is the epoch of the last search that found no place for the gang, or 0 if there was no such search. attempt is the result of that
+	// search.
 	searched uint64
 	attempt  queue.Attempt
-	// claims is how many of its pods expect their GPUs in a claim.
+	// claims is the number of the gang's pods that expect their GPUs in a claim.
 	claims int
-	// gathered is closed when the claims of all its pods that are to be bound are written; nil while no pod waits for these claims.
+	// gathered is closed when the claims of all pods of the gang that are about to be bound are written. It is nil while no pod waits for these
+	// claims.
 	gathered chan struct{}
-	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or the index at which the search for such a pod begins;
-	// unwritten is the same for a pod whose claim isn't written.
+	// unpermitted is the index of a pod that kube-scheduler can't bind yet, or the index at which the search for such a pod begins. unwritten is the
+	// same for a pod whose claim isn't written.
 	unpermitted, unwritten int
-	// moved is when the claim of one of its pods was last written for the first time, or a pod was last bound.
+	// moved is when a claim of the gang was last written for the first time, or when a pod of the gang was last bound.
 	moved time.Time
-	// refused are nodes that couldn't run one of its pods, with the time when the refusal ends.
+	// refused contains the nodes that couldn't run one of the gang's pods, with the time until which the gang avoids them.
 	refused map[string]time.Time
-	// refusal names the last such node, and the reason.
+	// refusal describes the last such node and the reason.
 	refusal string
-	// refusals is how often that happened since one of its pods was last bound. Until calm, the gang evicts no other gangs for cells.
+	// refusals is how often that happened since one of the gang's pods was last bound. Until calm, the gang doesn't evict other gangs for their
+	// cells.
 	refusals int
 	calm     time.Time
-	// held means that it wasn't tried, since free cells are held for another gang.
+	// held means that the gang wasn't tried, because free cells are held for another gang.
 	held bool
 }
 
-// place is the position in the queue of a gang that has no pods. A gang of another shape belongs to another job with
-// the same name.
+// place is the position in the queue of a gang without pods. A gang with another shape belongs to another job with the same name.
 type place struct {
 	since, lost time.Time
 	shape       []cell.PodSet
@@ -201,7 +201,7 @@ func (g *gang) since() time.Time {
 	return at
 }
 
-// first returns the pod that represents the gang in requests to the core: the first one without a place.
+// first returns the pod that represents the gang in requests to the core. It is the first pod without a place, or else the first pod.
 func (g *gang) first() *pod {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {
@@ -211,12 +211,12 @@ func (g *gang) first() *pod {
 	return g.pods[0]
 }
 
-// ours reports whether this scheduler is to bind a pod, or whether the pod is bound.
+// ours reports whether this scheduler has to bind a pod, or whether the pod is already bound.
 func (s *state) ours(obj *corev1.Pod) bool {
 	return s.served == nil || obj.Spec.NodeName != "" || slices.Contains(s.served, obj.Spec.SchedulerName)
 }
 
-// add adds a pod, as Waiting.
+// add adds a pod in the state Waiting.
 func (s *state) add(obj *corev1.Pod) *pod {
 	p := &pod{uid: obj.UID, key: podKey(obj), object: obj, state: api.Waiting}
 	s.pods[p.uid] = p
@@ -224,7 +224,7 @@ func (s *state) add(obj *corev1.Pod) *pod {
 	return p
 }
 
-// parse reads the pod's request, and puts it into its gang.
+// parse reads the pod's request, and adds the pod to its gang.
 func (s *state) parse(p *pod) {
 	if err := p.read(); err != nil {
 		p.reason = err.Error()
@@ -245,7 +245,7 @@ func (s *state) parse(p *pod) {
 		s.gangs[key] = p.gang
 	}
 	at, _ := slices.BinarySearchFunc(p.gang.pods, p, func(a, b *pod) int {
-		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), cmp.Compare(a.key, b.key), -1) // behind its equals
+		return cmp.Or(a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time), cmp.Compare(a.key, b.key), -1) // after equal pods
 	})
 	p.gang.pods = slices.Insert(p.gang.pods, at, p)
 	p.gang.arrived, p.gang.searched = s.now(), 0
@@ -277,10 +277,10 @@ func (s *state) remove(p *pod) {
 	delete(s.claims, p.uid)
 }
 
-// keepPlace records the position in the queue of a gang that loses its last pod before it ran.
+// keepPlace records the position in the queue of a gang that loses its last pod before the gang has run.
 func (s *state) keepPlace(p *pod) {
 	now := s.now()
-	if now.Sub(s.pruned) > time.Minute { // many gangs may be evicted at a time
+	if now.Sub(s.pruned) > time.Minute { // many gangs may be evicted at once
 		maps.DeleteFunc(s.left, func(_ gangKey, was place) bool { return now.Sub(was.lost) > placeKept })
 		s.pruned = now
 	}
@@ -305,7 +305,7 @@ func (s *state) leaveGang(p *pod) {
 	p.gang, p.request, p.preferred = nil, nil, nil
 }
 
-// release releases the resources that the core keeps for a pod.
+// release releases the cells that the core allocates or reserves for a pod.
 func (s *state) release(p *pod) {
 	switch p.state {
 	case api.Binding, api.Bound:
@@ -330,7 +330,7 @@ func (s *state) release(p *pod) {
 	}
 }
 
-// classOf returns a text of the properties that all pods of one gang share.
+// classOf returns a text with the properties that all pods of a gang share.
 func classOf(r *cell.Request) string {
 	text := fmt.Sprintf("%q %d %q %q %q %q %t %t %s", r.VirtualCluster, r.Priority, r.PinnedCell, r.LeafType, r.User, r.UserGroup,
 		r.LazyPreemption, r.OnlySuggested, shapeOf(&r.Root))
@@ -340,7 +340,7 @@ func classOf(r *cell.Request) string {
 	return text
 }
 
-// shapeOf returns a text of the shape of a group, without its name.
+// shapeOf returns a text with the shape of a group, without the group's name.
 func shapeOf(g *cell.Group) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "(%q%v", g.Within, g.Pods)
@@ -351,7 +351,7 @@ func shapeOf(g *cell.Group) string {
 	return b.String()
 }
 
-// apply reports to pods that their gang lost its guarantee, or has it again.
+// apply reports to pods that their gang lost or regained its guarantee.
 func (s *state) apply(downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := &downgrades[i]
@@ -359,7 +359,7 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 		if _, postponed := s.postponed[key]; postponed {
 			delete(s.postponed, key)
 			if d.Restored {
-				continue // the loss of its guarantee was never reported
+				continue // the loss of the guarantee was never reported
 			}
 		}
 		reason, text := api.ReasonDowngraded, "the gang keeps running without its guarantee: "+d.Reason
@@ -392,8 +392,8 @@ func (s *state) apply(downgrades []cell.Downgrade) {
 	}
 }
 
-// retell updates a pod's annotations to a placement. Its PlacementKey has to match the places in BindInfoKey, which
-// changes when a pod of the gang moves.
+// retell updates a pod's annotations, or the details on its claim, to a placement. PlacementKey has to match the places in BindInfoKey, which changes
+// when a pod of the gang moves.
 func (p *pod) retell(at *cell.Placement) {
 	if Claims(p.object) {
 		p.details, p.retold = annotation.WriteOwn(at, p.slot), true
@@ -406,7 +406,7 @@ func (p *pod) retell(at *cell.Placement) {
 	}
 }
 
-// postpone is like apply, for a gang that is on trial: other gangs get the event about their lost guarantee only when it could run.
+// postpone is like apply, but for a gang that is on trial. Other gangs get the event about their lost guarantee only after the trial has succeeded.
 func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	for i := range downgrades {
 		d := downgrades[i]
@@ -418,7 +418,7 @@ func (s *state) postpone(g *gang, downgrades []cell.Downgrade) {
 	}
 }
 
-// applyPostponed applies the downgrades that were postponed for a gang.
+// applyPostponed applies the downgrades that were postponed because of a gang's trial.
 func (s *state) applyPostponed(g *gang) {
 	var due []cell.Downgrade
 	for key, p := range s.postponed {
@@ -430,13 +430,13 @@ func (s *state) applyPostponed(g *gang) {
 	s.apply(due)
 }
 
-// postponed is a loss of the guarantee for a gang that is on trial.
+// postponed is the downgrade of a gang because of another gang that is on trial.
 type postponed struct {
 	by   *gang
 	what cell.Downgrade
 }
 
-// tell sends an event to a pod if the event is new.
+// tell records an event about a pod if the event is new.
 func (s *state) tell(p *pod, kind, reason, text string) {
 	now := s.now()
 	told := reason + ": " + text
@@ -447,7 +447,7 @@ func (s *state) tell(p *pod, kind, reason, text string) {
 	s.say(p.object, kind, reason, text)
 }
 
-// quiet is how long a waiting pod gets no further event with a new reason: the numbers in it change all the time.
+// quiet is how long a waiting pod gets no further event with a new reason, because the numbers in the reason change all the time.
 const quiet = 30 * time.Second
 
 func podKey(obj *corev1.Pod) string { return obj.Namespace + "/" + obj.Name }
@@ -456,7 +456,7 @@ func completed(obj *corev1.Pod) bool {
 	return obj.Status.Phase == corev1.PodSucceeded || obj.Status.Phase == corev1.PodFailed
 }
 
-// Wants reports whether a pod requests cells: one of its containers has a limit of EnableKey.
+// Wants reports whether a pod requests cells, which means that one of its containers has a limit for EnableKey.
 func Wants(obj *corev1.Pod) bool {
 	has := func(list []corev1.Container) bool {
 		return slices.ContainsFunc(list, func(c corev1.Container) bool {

@@ -26,28 +26,28 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/queue"
 )
 
-// Options are settings that depend on the cluster and the program.
+// Options are the settings of a Store that depend on the cluster and the program.
 type Options struct {
 	// Namespace is the namespace of the ConfigMap.
 	Namespace string
-	// ConfigMap and ConfigKey name the configuration, HiveD's YAML.
+	// ConfigMap and ConfigKey are the names of the ConfigMap and of its key with the configuration in HiveD's YAML.
 	ConfigMap, ConfigKey string
-	// Claims means that the cluster has claims, which kube-scheduler also follows.
+	// Claims means that the cluster supports claims, which kube-scheduler also follows.
 	Claims bool
-	// Election is the election of kube-scheduler; nil if there is only one replica.
+	// Election is kube-scheduler's leader election. It is nil if there is only one replica.
 	Election *Election
-	// AccessFile has the password that opens /metrics, TokenFile the token that opens the read-only API.
-	// Empty: everyone may read them.
+	// AccessFile is the file with the password for /metrics, and TokenFile the file with the token for the read-only API. If they are empty, everyone
+	// may read the metrics or the API.
 	AccessFile, TokenFile string
-	// Port is the port of the read-only API of other replicas.
+	// Port is the port of the read-only API on other replicas.
 	Port string
-	// ReservationAfter is how long a guaranteed gang waits before free cells are held for it. 0: queue.ReservationAfter;
-	// negative: forever.
+	// ReservationAfter is how long a guaranteed gang waits before free cells are held for it. 0 means queue.ReservationAfter. A negative value means
+	// that cells are never held.
 	ReservationAfter time.Duration
 }
 
-// Store holds the scheduler's state of pods, gangs and cells. Run makes it follow the cluster and decide while this replica is
-// the leader; API is its handler for people. The methods of place.go are for the plugin.
+// Store holds the scheduler's state of pods, gangs and cells. Run makes it follow the cluster, and make decisions while this replica is the leader.
+// API returns its handler for users. The methods in place.go are for the plugin.
 type Store struct {
 	client kubernetes.Interface
 	opts   Options
@@ -57,34 +57,34 @@ type Store struct {
 	work   *work
 	count  *counters
 	queue  Queue
-	// grace is gangGrace.
+	// grace is gangGrace, except in tests.
 	grace time.Duration
-	// share is turnShare.
+	// share is turnShare, except in tests.
 	share time.Duration
-	// served are the schedulers that this program runs; nil: all.
+	// served are the names of the schedulers that this program runs. nil means all schedulers.
 	served []string
 
 	pods, nodes, config cache.SharedIndexInformer
-	// claims is nil if the cluster doesn't have claims.
+	// claims is nil if the cluster doesn't support claims.
 	claims cache.SharedIndexInformer
 
-	// validating has an element for each configuration that is being validated, trying one for each job that is being tried.
+	// validating has an element for each configuration that is being validated, and trying an element for each outlook that is being computed.
 	validating, trying chan struct{}
-	// binding bounds the number of simultaneous bindings.
+	// binding limits the number of simultaneous bindings.
 	binding turns
-	// changed has an element if a change may let a gang start.
+	// changed contains an element if a change may let a gang start.
 	changed chan struct{}
 
-	// places is read by kube-scheduler while it holds its own lock: places has another lock, which is never held for long.
+	// places has a separate lock, which is never held for long, because kube-scheduler reads places while it holds its own lock.
 	places places
 
-	// mu guards all fields below. It is taken before the lock of places, and never while kube-scheduler is called: that calls
+	// mu guards all fields below. It is locked before the lock of places, and never held while kube-scheduler is called, because kube-scheduler calls
 	// Place with its own lock held.
 	mu     sync.Mutex
 	state  *state // nil while another replica leads
 	said   []saying
 	active *configuration
-	// problem is why the latest configuration was rejected, or "" if active is the latest.
+	// problem explains why the latest configuration was rejected. It is "" if active is the latest configuration.
 	problem string
 }
 
@@ -92,12 +92,11 @@ type Store struct {
 type Queue interface {
 	// Activate makes kube-scheduler process pods again.
 	Activate(pods []*corev1.Pod)
-	// Reject rejects pods that wait for the others of their gang.
+	// Reject rejects pods that wait for the other pods of their gang.
 	Reject(pods []types.UID, reason string)
 }
 
-// New returns a Store without state. shared and kube are kube-scheduler's: the caller that made shared starts it. now is the
-// clock.
+// New returns a Store without state. shared and kube belong to kube-scheduler. The caller that created shared starts it. now is the clock.
 func New(client kubernetes.Interface, shared informers.SharedInformerFactory, kube Queue, opts Options, log *slog.Logger, events record.EventRecorder, now func() time.Time) *Store {
 	opts.ReservationAfter = cmp.Or(opts.ReservationAfter, queue.ReservationAfter)
 	b := &Store{client: client, queue: kube, grace: gangGrace, share: turnShare, opts: opts, log: log, now: now, events: events, count: newCounters(),
@@ -107,18 +106,18 @@ func New(client kubernetes.Interface, shared informers.SharedInformerFactory, ku
 	return b
 }
 
-// Serve sets the schedulers that this program runs, before Run. Unbound pods of other schedulers are ignored, since it couldn't
-// bind them.
+// Serve sets the names of the schedulers that this program runs. It must be called before Run. Unbound pods of other schedulers are ignored, because
+// this program can't bind them.
 func (b *Store) Serve(names []string) { b.served = names }
 
 const (
 	// electionPoll is how often a replica checks whether it is the leader.
 	electionPoll = 100 * time.Millisecond
-	// lookAnyway is how often gangs are tried without a change, because some wait only for a time.
+	// lookAnyway is how often gangs are tried without a change, because some gangs wait only for a time.
 	lookAnyway = time.Second
 )
 
-// Run watches the cluster, and makes decisions while this replica leads, until ctx ends.
+// Run watches the cluster until ctx ends, and makes decisions while this replica is the leader.
 func (b *Store) Run(ctx context.Context) error {
 	go b.config.RunWithContext(ctx)
 	if !cache.WaitForCacheSync(ctx.Done(), b.pods.HasSynced, b.nodes.HasSynced, b.config.HasSynced) {
@@ -141,7 +140,7 @@ func (b *Store) Run(ctx context.Context) error {
 	}
 }
 
-// sleep waits for a change while this replica leads, but not longer than lookAnyway.
+// sleep waits for a change, but not longer than lookAnyway. It returns at once if this replica isn't the leader.
 func (b *Store) sleep(ctx context.Context) {
 	b.mu.Lock()
 	leading := b.state != nil
@@ -158,7 +157,7 @@ func (b *Store) sleep(ctx context.Context) {
 	}
 }
 
-// turn makes sure that the state exists, and makes decisions once. It returns how long the caller has to leave the lock free.
+// turn rebuilds the state if necessary, and makes decisions once. It returns how long the caller has to leave the lock free.
 func (b *Store) turn(ctx context.Context) time.Duration {
 	if err := b.Lead(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -171,7 +170,7 @@ func (b *Store) turn(ctx context.Context) time.Duration {
 	return min(100*time.Millisecond, 2*time.Millisecond+3*time.Since(start))
 }
 
-// Lead rebuilds the state if this replica has become the leader.
+// Lead rebuilds the state if this replica has just become the leader.
 func (b *Store) Lead(ctx context.Context) error {
 	b.mu.Lock()
 	done, config := b.state != nil, b.active
@@ -189,7 +188,7 @@ func (b *Store) Lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Claims are listed after the pods: the claim of a bound pod was written before the binding.
+	// Claims are listed after the pods, because the claim of a bound pod was written before the pod's binding.
 	claims, err := b.listClaims(ctx, pods)
 	if err != nil {
 		return err
@@ -203,8 +202,7 @@ func (b *Store) Lead(ctx context.Context) error {
 	return nil
 }
 
-// rebuild builds the state. It returns pods that kube-scheduler should bind, because another leader has begun to bind
-// their gangs.
+// rebuild builds the state. It returns the pods that kube-scheduler should bind because a former leader has begun to bind their gangs.
 func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID]claim.Place) (resumed []*corev1.Pod, err error) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -223,8 +221,8 @@ func (b *Store) rebuild(pods []*corev1.Pod, version string, claims map[types.UID
 	return resumed, nil
 }
 
-// catchUp applies the informer's events that arrived while pods were listed: the state was empty then, and the informer doesn't repeat
-// them. sweep finds the pods that were deleted in that time.
+// catchUp applies the informer's events that arrived while pods were listed. They had no effect, because the state didn't exist then, and the
+// informer doesn't repeat them. sweep finds the pods that were deleted in that time.
 func (b *Store) catchUp(s *state) {
 	for _, obj := range b.pods.GetStore().List() {
 		if p, ok := obj.(*corev1.Pod); ok && Wants(p) {
@@ -233,7 +231,7 @@ func (b *Store) catchUp(s *state) {
 	}
 }
 
-// listPods requests all pods in their current state, because the informer may be behind. version is the resource version of the
+// listPods lists all pods in their current state from the API server, because the informer may be behind. version is the resource version of the
 // list.
 func (b *Store) listPods(ctx context.Context) (out []*corev1.Pod, version string, err error) {
 	options := metav1.ListOptions{Limit: 1000}
@@ -276,7 +274,7 @@ func (b *Store) syncNodes(s *state) {
 	}
 }
 
-// recovered cleans up after a decision that panicked. The state may be wrong in this case, so it is rebuilt before the next decision.
+// recovered cleans up after a decision that panicked. The state may be inconsistent in this case, so it is rebuilt before the next decision.
 func (b *Store) recovered() {
 	r := recover()
 	if r == nil {
@@ -286,14 +284,14 @@ func (b *Store) recovered() {
 	b.count.bugs.Inc()
 	if b.state != nil {
 		for _, g := range b.state.gangs {
-			g.ungather() // their next check finds that they have no place
+			g.ungather() // the next check of the waiting pods finds that they have no place
 		}
 	}
 	b.state = nil
 	b.places.clear()
 }
 
-// locked calls f with the state if this replica leads, and recovers if f panics.
+// locked calls f with the state if this replica is the leader, and recovers if f panics.
 func (b *Store) locked(f func(*state)) (leading bool) {
 	b.mu.Lock()
 	defer b.unlock()
@@ -305,8 +303,7 @@ func (b *Store) locked(f func(*state)) (leading bool) {
 	return true
 }
 
-// saying is an event that is recorded when the lock is released, because one decision may cause an event for each pod of a
-// cluster.
+// saying is an event. It is recorded only after the lock is released, because one decision may cause an event for each pod of a cluster.
 type saying struct {
 	object             runtime.Object
 	kind, reason, text string
@@ -326,11 +323,11 @@ func (b *Store) unlock() {
 	}
 }
 
-// partOf is how many pods or gangs are processed while the lock is held.
+// partOf is how many pods or gangs are processed at a time while the lock is held.
 const partOf = 4096
 
-// inParts calls f with the state and the elements of all, in parts. Between two parts others may have the lock: f has to check
-// whether each element still exists. It ends early if this replica no longer leads.
+// inParts calls f with the state and each element of all, in parts. Other requests may have the lock between two parts, so f has to check whether the
+// element still exists. inParts ends early if this replica is no longer the leader.
 func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	leading = true
 	for part := range slices.Chunk(all, partOf) {
@@ -343,7 +340,7 @@ func inParts[T any](b *Store, all []T, f func(*state, T)) (leading bool) {
 	return leading
 }
 
-// signal reports a change that may let a gang start.
+// signal wakes up Run after a change that may let a gang start.
 func (b *Store) signal() {
 	select {
 	case b.changed <- struct{}{}:

@@ -10,23 +10,22 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// kube-scheduler may reject the nodes of a gang for reasons that this package doesn't know, such as a missing volume or a used port.
-// So before other gangs are evicted, kube-scheduler must confirm that the gang can run there. Until kube-scheduler responds, the
-// cells are reserved.
+// kube-scheduler may reject the nodes of a gang for reasons that this package doesn't know, such as a missing volume or a used port. So before other
+// gangs are evicted, kube-scheduler must confirm that the gang can run on these nodes. The cells are reserved until kube-scheduler responds.
 
-// mostTrialPause is the longest pause between trials of a gang on two nodes.
+// mostTrialPause is the longest pause between a gang's trials on two nodes.
 const mostTrialPause = 10 * time.Second
 
-// tryOut asks kube-scheduler whether pods can run on the gang's nodes after others have ended. pods are the pods to check now; could
-// reports that all of them fit.
+// tryOut puts pods on trial: kube-scheduler checks whether they can run on the gang's nodes after others have ended. pods are the pods that
+// kube-scheduler has to check now. could reports that all of them are already known to fit.
 func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, could bool) {
 	could = true
-	left := map[int][]string{} // nodes by set
+	left := map[int][]string{} // the nodes of the placement, by set
 	for i := range at.Pods {
 		left[at.Pods[i].Set] = append(left[at.Pods[i].Set], at.Pods[i].Node)
 	}
 	for _, p := range ready {
-		node := "" // if there are more pods than the gang has places
+		node := "" // stays empty if there are more pods than places
 		if nodes := left[p.request.Set]; len(nodes) > 0 {
 			node, left[p.request.Set] = nodes[0], nodes[1:]
 		}
@@ -46,7 +45,8 @@ func (s *state) tryOut(ready []*pod, at *cell.Placement) (pods []*corev1.Pod, co
 	return pods, could
 }
 
-// forgetTrial resets a pod whose gang has lost its reservation. The result of kube-scheduler's check no longer applies.
+// forgetTrial resets the trial of a pod, for example because its gang has lost its reservation. A result of kube-scheduler's check then no longer
+// applies.
 func (s *state) forgetTrial(p *pod) {
 	if p.trial != "" {
 		s.places.remove(p.uid)
@@ -54,7 +54,7 @@ func (s *state) forgetTrial(p *pod) {
 	p.trial, p.could = "", ""
 }
 
-// unanswered releases the cells that a gang has reserved if kube-scheduler doesn't check one of its pods, so that others can use them.
+// unanswered releases the cells that a gang has reserved if kube-scheduler doesn't check one of its pods, so that other gangs can use the cells.
 func (s *state) unanswered(p *pod) {
 	g := p.gang
 	s.log.Warn("reserved cells are released: kube-scheduler didn't check the pod", "pod", p.key, "node", p.trial)
@@ -64,7 +64,7 @@ func (s *state) unanswered(p *pod) {
 	s.endTrial(g, g.refusal)
 }
 
-// tried applies the result of kube-scheduler's check.
+// tried applies the result of kube-scheduler's check of a pod.
 func (s *state) tried(p *pod, could bool, reason string) {
 	node := p.trial
 	s.places.remove(p.uid)
@@ -75,19 +75,19 @@ func (s *state) tried(p *pod, could bool, reason string) {
 		return
 	}
 	refused := s.avoid(p, node, reason)
-	// Try the gang on all other nodes before it is retried on a node that refused it.
+	// Extend the other refusals, so that the gang is tried on all other nodes before it is retried on a node that refused it.
 	for other, until := range p.gang.refused {
 		if last := p.gang.refused[node]; until.Before(last) {
 			p.gang.refused[other] = last
 		}
 	}
-	// No pods have been evicted for it, so it tries another node soon. The pause keeps it from trying all nodes at once,
-	// and ends before the first node may be retried.
+	// No pods have been evicted for the gang, so it may try another node soon. The pause keeps it from trying all nodes at once. It ends before the
+	// first node may be retried.
 	p.gang.calm = s.now().Add(min(time.Second<<min(p.gang.refusals, 10), mostTrialPause, refused*5/6))
 	s.endTrial(p.gang, cantRun(p, node, reason))
 }
 
-// endTrial releases the cells that a gang has reserved.
+// endTrial releases the cells that a gang has reserved, and sets its pods to Waiting.
 func (s *state) endTrial(g *gang, reason string) {
 	for _, p := range g.pods {
 		if p.state == api.Waiting || p.state == api.Preempting {

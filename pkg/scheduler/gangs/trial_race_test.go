@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// For -race: kube-scheduler's calls while the state decide.
+// The test is for the race detector: kube-scheduler calls the Store while the Store makes decisions.
 func TestTrialsAreAnsweredWhileTheBooksDecide(t *testing.T) {
 	yaml, nodes, names := rackYAML(8)
 	c := newCluster(t, yaml, nodes...)

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// fill gives all GPUs to opportunistic gangs, and returns where they run.
+// fill gives all GPUs to opportunistic gangs, and returns the node of each gang.
 func (c *cluster) fill() map[string]string {
 	at := map[string]string{}
 	for _, name := range []string{"o0", "o1", "o2", "o3"} {
@@ -19,7 +19,7 @@ func (c *cluster) fill() map[string]string {
 	return at
 }
 
-// onTrial returns the node where a pod is on trial, "" if it isn't.
+// onTrial returns the node on which a pod is on trial, or "" if the pod isn't on trial.
 func (c *cluster) onTrial(p *corev1.Pod) string {
 	at, _ := c.b.Place(p.UID)
 	if !at.Trial {
@@ -35,7 +35,7 @@ func TestNothingEndsForAGangThatItsNodesCannotRun(t *testing.T) {
 	c.refusing = map[string]string{"a0": "no such volume", "a1": "no such volume", "b0": "no such volume", "b1": "no such volume"}
 	p0 := c.create(newPod("p0", spec("A", 1, "p:2:2")))
 	p1 := c.create(newPod("p1", spec("A", 1, "p:2:2")))
-	for range 20 { // it tries one node after the other, less and less often
+	for range 20 { // the gang tries one node after the other, less and less often
 		c.waits(p0)
 		c.clock.add(time.Minute)
 	}
@@ -48,7 +48,7 @@ func TestNothingEndsForAGangThatItsNodesCannotRun(t *testing.T) {
 	}
 }
 
-// One of the two nodes that it would get can't run it: it gets others, and only the pods on those are evicted.
+// One of the two nodes for the gang can't run it. The gang gets other nodes, and only the pods on those nodes are evicted.
 func TestAGangTriesOtherNodesBeforeOthersEnd(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	at := c.fill()

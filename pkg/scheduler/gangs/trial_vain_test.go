@@ -18,7 +18,8 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// rackYAML is n nodes n00, n01, … of two GPUs, all of them A's; B owns no cells but may run opportunistic work.
+// rackYAML returns a configuration of n nodes n00, n01, … with two GPUs each. A owns all of them. B owns no cells but may run opportunistic gangs.
+// rackYAML also returns the nodes and their names.
 func rackYAML(n int) (string, []runtime.Object, []string) {
 	var b strings.Builder
 	var nodes []runtime.Object
@@ -34,7 +35,7 @@ func rackYAML(n int) (string, []runtime.Object, []string) {
 	return b.String(), nodes, names
 }
 
-// Only some nodes can reach a volume: the gang must get to one of these nodes.
+// Only some nodes can reach a volume. The gang must find one of these nodes.
 func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	for _, bad := range []int{4, 8} {
 		t.Run(fmt.Sprint(bad), func(t *testing.T) {
@@ -72,15 +73,15 @@ func TestAGangGetsPastTheNodesThatCannotRunIt(t *testing.T) {
 	}
 }
 
-// unique returns names without repetition: deletes that the harness holds leave no deletion timestamp, so that they are repeated.
+// unique returns names without duplicates. Deletions are repeated, because the pods that the harness holds have no deletion timestamp.
 func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// kube-scheduler's result is valid only when it is made. A gang that lost its reservation to another gang is checked again when it gets the
-// next reservation, hours later.
+// A result of kube-scheduler is valid only at the time of its check. A gang that lost its reservation to another gang is checked again when it gets
+// the next reservation, hours later.
 func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, _ := rackYAML(1)
@@ -90,19 +91,19 @@ func TestAnAnswerOfLongAgoEndsNoOthers(t *testing.T) {
 	l := c.create(newPod("l", spec("A", 5, "l:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(l))
-	// A gang of higher priority comes now, and takes the reservation.
+	// A gang with a higher priority arrives now, and takes the reservation.
 	h := c.create(newPod("h", spec("A", 9, "h:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(h))
 	c.b.Tried(l.UID, "n00", true, "")
-	for range 5 * 3600 { // h keeps the reservation for five hours: kube-scheduler doesn't answer about it
+	for range 5 * 3600 { // h keeps the reservation for five hours, because kube-scheduler sends no result for it
 		c.b.Decide()
 		c.clock.add(time.Second)
 	}
 	require.Empty(t, deleted())
 	require.Equal(t, api.Waiting, c.state(l))
 	c.vanishes(h)
-	// By now a port is taken there that l needs.
+	// In the meantime, a port that l needs was taken on the node.
 	c.refusing = map[string]string{"n00": "its port is taken"}
 	c.waits(l)
 	time.Sleep(100 * time.Millisecond)
@@ -117,7 +118,8 @@ func TestATrialThatIsNeverAnsweredHoldsNoCellsForGood(t *testing.T) {
 		name := fmt.Sprintf("o%02d", i)
 		c.run(newPod(name, spec("A", -1, name+":1:2")))
 	}
-	// One node is idle. stuck needs it and another one; its pods' resource claim doesn't exist, so that kube-scheduler never looks.
+	// One node is idle. The gang stuck needs that node and another one. The resource claim of its pods doesn't exist, so kube-scheduler never checks
+	// them.
 	s0 := c.create(newPod("s0", spec("A", 5, "stuck:2:2")))
 	c.create(newPod("s1", spec("A", 5, "stuck:2:2")))
 	c.b.Decide()
@@ -136,7 +138,7 @@ func TestATrialThatIsNeverAnsweredHoldsNoCellsForGood(t *testing.T) {
 	t.Errorf("in 6 h the idle node was never given to anyone: %s", why.Sentence)
 }
 
-// A gang that runs has a pod started again, while another one that kube-scheduler never tries has reserved its cells.
+// A pod of a running gang is created again while another gang that kube-scheduler never checks has reserved its cells.
 func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	yaml, nodes, _ := rackYAML(2)
 	c := newCluster(t, yaml, nodes...)
@@ -159,14 +161,14 @@ func TestATrialThatIsNeverAnsweredKeepsNoPodOfAGangThatRuns(t *testing.T) {
 	t.Errorf("in 6 h the pod didn't start again beside the other one, which runs: %s", c.reason(again))
 }
 
-// A task that was queued for one gang must not be done for another one that is only on trial.
+// A task that was queued for one gang must not be executed for another gang that is only on trial.
 func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
 	o := c.run(newPod("o", spec("A", -1, "o:1:2")))
 	c.holdDeletes()
 	m := c.create(newPod("m", spec("A", 5, "m:1:2")))
-	// The API server is slow: the state has decided to evict o, but the request isn't sent yet.
+	// The API server is slow: the Store has decided to evict o, but hasn't sent the request yet.
 	c.b.mu.Lock()
 	c.b.state.todo = func(task) {}
 	c.b.mu.Unlock()
@@ -176,7 +178,7 @@ func TestNothingEndsForAGangOnTrial(t *testing.T) {
 	h := c.create(newPod("h", spec("A", 9, "h:1:2")))
 	c.b.Decide()
 	require.Equal(t, "n00", c.onTrial(h))
-	obj, _ := c.b.subject(task{evict, o.UID}) // what the worker asks before it deletes
+	obj, _ := c.b.subject(task{evict, o.UID}) // the worker calls this before it deletes a pod
 	assert.Nil(t, obj, "h is only on trial, and m, for which o was to end, is gone")
 }
 
@@ -200,7 +202,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	require.NotEmpty(t, c.onTrial(high))
 	said := strings.Join(c.said(), "\n")
 	assert.NotContains(t, said, "Downgraded", "it is only on trial")
-	time.Sleep(200 * time.Millisecond) // its annotation is written
+	time.Sleep(200 * time.Millisecond) // its annotation is written in this time
 	c.restart()
 	var got group
 	c.get("/v1/inspect/affinitygroups/B/low", &got)
@@ -213,7 +215,7 @@ func TestATrialInVainTakesNoGuarantee(t *testing.T) {
 	assert.Nil(t, got.Status.LazyPreemptionStatus, "high is gone and never could run: low has its guarantee again")
 }
 
-// A pod of the gang, with a finalizer, is being deleted while it is on trial, so that kube-scheduler ignores it.
+// A pod of the gang with a finalizer is being deleted while it is on trial, so kube-scheduler ignores it.
 func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	yaml, nodes, names := rackYAML(4)
@@ -234,7 +236,7 @@ func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) 
 	going.DeletionTimestamp = &metav1.Time{Time: c.clock.now()}
 	going.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
 	c.b.podSeen(p0, going)
-	// Its controller makes another one.
+	// The pod's controller creates another pod.
 	p2 := c.create(newPod("p2", spec("A", 5, "p:2:2")))
 	step := func() {
 		c.b.Decide()
@@ -252,7 +254,7 @@ func TestAPodThatIsDeletedOnTrialDoesNotCostItsGangTheReservation(t *testing.T) 
 	require.Equal(t, api.Preempting, c.state(p2))
 	c.eventually(func() bool { return len(deleted()) == 2 })
 	first := strings.Join(deleted(), " ")
-	// Victims have a grace period of five minutes.
+	// The victims have a grace period of five minutes.
 	for range 180 {
 		c.clock.add(time.Second)
 		c.b.Decide()
@@ -272,7 +274,7 @@ func (c *cluster) reason(p *corev1.Pod) string {
 	return c.b.state.pods[p.UID].reason
 }
 
-// Two gangs are on trial on one node: each fits alone, but not both.
+// Two gangs are on trial on one node. Each of them fits alone, but both together don't fit.
 func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)
@@ -295,7 +297,7 @@ func TestPodsOfAnotherGangThatEndsOthersCount(t *testing.T) {
 	assert.Contains(t, names, p.UID, "p has reserved its cells there, and others end for it: r must fit beside it")
 }
 
-// Others of the same shape must not get an event about a trial that isn't theirs.
+// Other gangs with the same shape must not get an event about a trial of this gang.
 func TestATrialIsNoEventOfOthers(t *testing.T) {
 	c := newCluster(t, twoTeams)
 	c.fill()
@@ -308,7 +310,7 @@ func TestATrialIsNoEventOfOthers(t *testing.T) {
 	}
 }
 
-// Users get kube-scheduler's reason, and not that the gang starts as soon as others are gone.
+// Users get kube-scheduler's reason, not the message that the gang starts as soon as others have ended.
 func TestWhyTellsOfATrial(t *testing.T) {
 	yaml, nodes, _ := rackYAML(1)
 	c := newCluster(t, yaml, nodes...)

@@ -17,21 +17,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// bodyFile is the name of a request's text in findings.
+// bodyFile is the file name of a request's body in findings.
 const bodyFile = "hivedscheduler.yaml"
 
 const (
-	// leastCells is the number of cells that may always be validated: a cell takes half a KiB.
+	// leastCells is a number of cells for which a validation is always allowed. A cell takes half a KiB of memory.
 	leastCells = 64 << 10
-	// validations is how many configurations are validated at a time; other requests wait for validatesWait at most.
+	// validations is how many configurations are validated at a time. Other requests wait for at most validatesWait.
 	validations   = 1
 	validatesWait = 5 * time.Second
 )
 
-// errBusy is returned if requests of others take too long.
+// errBusy is the error if the requests of other clients take too long.
 var errBusy = errors.New("it is busy with requests of others: try again")
 
-// takeTurn waits for one of the places for concurrent requests. The caller has to release the place.
+// takeTurn waits until a channel has room for another concurrent request. The caller must call end at the end of its request.
 func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -43,7 +43,7 @@ func takeTurn(ctx context.Context, answering chan struct{}, most time.Duration) 
 	}
 }
 
-// validateNext is like validate, with a limit for concurrent requests.
+// validateNext is like validate, but limits the number of concurrent requests.
 func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation, error) {
 	end, err := takeTurn(ctx, b.validating, validatesWait)
 	if err != nil {
@@ -53,8 +53,8 @@ func (b *Store) validateNext(ctx context.Context, text string) (*api.Validation,
 	return b.validate(text)
 }
 
-// validate returns the effects of a configuration, and changes nothing. It holds the lock only while the gangs are carried over:
-// the cells are built before.
+// validate returns the effects that a configuration would have. It changes nothing. It builds the cells without the lock, and holds the lock only
+// while it carries over the gangs.
 func (b *Store) validate(text string) (*api.Validation, error) {
 	b.mu.Lock()
 	active := b.active
@@ -96,8 +96,8 @@ func refuse(out *api.Validation, err error) *api.Validation {
 	return out
 }
 
-// complete adds the hardware in use, and whether its machines are reserved, to a text that only has virtual clusters. It is added
-// at the end, so that lines keep their numbers.
+// complete adds the hardware in use, and whether its machines are reserved, to a text that contains only virtual clusters. It adds them at the end,
+// so that the line numbers stay the same.
 func complete(text, active string) (string, error) {
 	var body, now map[string]yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &body); err != nil {
@@ -161,7 +161,7 @@ func (g *gang) podNames() []string {
 	return out
 }
 
-// refusals returns the waiting gangs that the next configuration would refuse.
+// refusals returns the waiting gangs whose requests the next configuration would no longer accept.
 func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	var out []api.Change
 	for _, w := range s.order() {
@@ -184,7 +184,7 @@ func (s *state) refusals(next *cell.Scheduler) []api.Change {
 	return out
 }
 
-// orphans returns the other gangs of virtual clusters that would no longer exist.
+// orphans returns the gangs of virtual clusters that would no longer exist, except the gangs in told.
 func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	var out []api.Change
 	for _, key := range slices.SortedFunc(maps.Keys(s.gangs), func(a, b gangKey) int { return cmp.Or(cmp.Compare(a.vc, b.vc), cmp.Compare(a.name, b.name)) }) {
@@ -196,7 +196,7 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 		c := api.Change{VC: key.vc, Group: key.name, Effect: api.Orphaned, Pods: g.podNames()}
 		if status, ok := s.core.Gang(key.vc, key.name); ok {
 			c.GPUs, c.CPUCells, c.User = status.GPUs, status.CPUCells, status.User
-		} else { // it waits, and can't start now either
+		} else { // the gang waits, and can't start with the present configuration either
 			asks := s.asks(g)
 			c.Effect, c.GPUs, c.CPUCells = api.Refused, asks.GPUs+asks.ShareOfGPUs, asks.CPUCells
 		}
@@ -205,7 +205,7 @@ func (s *state) orphans(now, next cell.Config, told []api.Change) []api.Change {
 	return out
 }
 
-// refusal explains why both requests of a waiting pod would be refused, or "" if at least one can be met.
+// refusal explains why the core would refuse both requests of a waiting pod. It returns "" if the core would accept at least one of them.
 func refusal(core *cell.Scheduler, p *pod) (text string) {
 	for _, r := range []*cell.Request{p.request, alternative(core, p)} {
 		if r == nil {
@@ -224,7 +224,7 @@ func refused(e *cell.Explanation) bool {
 	return e.Code == cell.Unsatisfiable || e.Code == "Malformed" || e.Code == cell.NoVirtualCluster
 }
 
-// changedVirtualClusters compares the cells that virtual clusters own.
+// changedVirtualClusters returns the virtual clusters whose cells differ between two configurations.
 func (s *state) changedVirtualClusters(now, then cell.Config, core *cell.Scheduler) []api.ChangedVirtualCluster {
 	var out []api.ChangedVirtualCluster
 	before, after := withGuaranteed(now, s.core), withGuaranteed(then, core)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watch adds handlers for pods, nodes and claims, which kube-scheduler watches, too, and for the configuration.
+// watch adds event handlers for pods, nodes, claims and the configuration. kube-scheduler also watches all of these except the configuration.
 func (b *Store) watch(shared informers.SharedInformerFactory) {
 	b.pods = shared.Core().V1().Pods().Informer()
 	b.nodes = shared.Core().V1().Nodes().Informer()
@@ -20,7 +20,7 @@ func (b *Store) watch(shared informers.SharedInformerFactory) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, b.opts.ConfigMap).String()
 		}))
 	b.config = only.Core().V1().ConfigMaps().Informer()
-	// An informer rejects a handler only after it has stopped.
+	// AddEventHandler fails only after the informer has stopped.
 	_, _ = b.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { b.podSeen(nil, obj) },
 		UpdateFunc: func(old, obj any) { b.podSeen(old, obj) },
@@ -42,7 +42,7 @@ func (b *Store) synced() bool {
 	return b.pods.HasSynced() && b.nodes.HasSynced() && b.config.HasSynced()
 }
 
-// podSeen handles an event of a pod. If a name is reused, the informer may report an update with another UID.
+// podSeen handles an event of a pod. If a pod's name is reused, the informer may report an update of an object to another UID.
 func (b *Store) podSeen(old, obj any) {
 	if unknown, ok := old.(cache.DeletedFinalStateUnknown); ok {
 		old = unknown.Obj
@@ -70,7 +70,7 @@ func (b *Store) nodeChanged(name string) {
 }
 
 func (b *Store) podObject(key string) *corev1.Pod {
-	obj, _, _ := b.pods.GetStore().GetByKey(key) // the store has no errors
+	obj, _, _ := b.pods.GetStore().GetByKey(key) // the store of an informer returns no errors
 	p, _ := obj.(*corev1.Pod)
 	return p
 }

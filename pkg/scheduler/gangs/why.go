@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// find returns the gang that a path names: GROUP, if only one virtual cluster has it, or VC/GROUP. The
-// name of a gang may contain slashes.
+// find returns the gang that a path names: VC/GROUP, or GROUP if only one virtual cluster has a gang with this name. The name of a gang may contain
+// slashes.
 func (s *state) find(path, vc string) (*gang, error) {
 	if vc != "" {
 		if g := s.gangs[gangKey{vc, path}]; g != nil {
@@ -75,7 +75,7 @@ func (s *state) why(g *gang) api.Why {
 	return out
 }
 
-// explain returns why a gang has no place with its preferred request and with its alternative. It omits a request that would be refused.
+// explain returns why a gang has no place with its preferred request and with its alternative. It omits a request that the core would refuse.
 func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	p := g.first()
 	limited := s.keptFromSome(s.nodesFor(g, g.ready(p.class)))
@@ -98,7 +98,7 @@ func (s *state) explain(g *gang) (explanation, alternative *cell.Explanation) {
 	return all[0], all[1]
 }
 
-// keptFromSome reports whether a usable node isn't in nodes.
+// keptFromSome reports whether nodes excludes at least one healthy node.
 func (s *state) keptFromSome(nodes cell.Nodes) bool {
 	return nodes != nil && slices.ContainsFunc(s.core.Nodes(), func(name string) bool {
 		n := s.nodes[name]
@@ -136,7 +136,7 @@ func (s *state) waitingSentence(g *gang, w *api.Why) string {
 	return text
 }
 
-// badNodes names the first few nodes that can't be used, whole or in part, with the reasons.
+// badNodes describes the first few nodes that can't be used, or that can be used only in part, with the reasons.
 func (s *state) badNodes() string {
 	const most = 3
 	var bad []string
@@ -184,7 +184,7 @@ func runningSentence(status *cell.GangStatus) string {
 	return text
 }
 
-// list returns the pods of a gang for people.
+// list returns the pods of a gang for users.
 func (g *gang) list() []api.Pod {
 	var out []api.Pod
 	for _, p := range g.pods {

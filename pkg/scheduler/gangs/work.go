@@ -18,25 +18,25 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// taskKind is the kind of a request to the API server for a pod.
+// taskKind is a kind of task for a pod that sends requests to the API server.
 type taskKind string
 
 const (
-	evict    taskKind = "evict"    // delete it, it is a victim
-	annotate taskKind = "annotate" // write its placement
-	doubt    taskKind = "doubt"    // record that it may have other GPUs than its claim says
-	reclaim  taskKind = "reclaim"  // check its claim
-	ask      taskKind = "ask"      // determine the outcome of its binding
+	evict    taskKind = "evict"    // delete the pod, which is a victim
+	annotate taskKind = "annotate" // write the pod's placement
+	doubt    taskKind = "doubt"    // record that the pod may have other GPUs than its claim contains
+	reclaim  taskKind = "reclaim"  // check the pod's claim
+	ask      taskKind = "ask"      // determine the outcome of the pod's binding
 )
 
-// task names an action. The worker reads the details when it executes the task, so that only the latest state counts.
+// task identifies an action for a pod. The worker reads the details when it executes the task, so that it uses the latest state.
 type task struct {
 	kind taskKind
 	uid  types.UID
 }
 
-// work sends the requests to the API server, except for bindings, which kube-scheduler starts. A failed task is retried
-// until it succeeds, or the pod or the state no longer exists.
+// work sends requests to the API server, except for bindings, which kube-scheduler starts. It retries a failed task until the task succeeds, or the
+// pod or the state no longer exists.
 type work struct {
 	b     *Store
 	queue workqueue.TypedRateLimitingInterface[task]
@@ -52,7 +52,7 @@ func newWork(b *Store) *work {
 
 func (w *work) add(t task) { w.queue.Add(t) }
 
-// run does tasks until ctx ends.
+// run executes tasks until ctx ends.
 func (w *work) run(ctx context.Context) {
 	context.AfterFunc(ctx, w.queue.ShutDown)
 	for range workers {
@@ -79,7 +79,7 @@ func (w *work) next(ctx context.Context) bool {
 	return true
 }
 
-// do carries out a task. It does nothing if the task has become pointless.
+// do executes a task. It does nothing if the task is no longer necessary.
 func (w *work) do(ctx context.Context, t task) error {
 	done, ok := w.b.opts.Election.Begin(bindTimeout)
 	if !ok {
@@ -104,7 +104,7 @@ func (w *work) do(ctx context.Context, t task) error {
 	return w.patch(ctx, obj, annotations)
 }
 
-// subject returns the pod that a task is about and the annotations to write, or nil if the task has become pointless.
+// subject returns the pod of a task and the annotations to write, or nil if the task is no longer necessary.
 func (b *Store) subject(t task) (obj *corev1.Pod, annotations map[string]string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,7 +141,7 @@ func (b *Store) subject(t task) (obj *corev1.Pod, annotations map[string]string)
 	return p.object, annotations
 }
 
-// preemptor names the gang that needs the cells of a pod.
+// preemptor returns a description of the gang that needs the cells of a pod.
 func (b *Store) preemptor(uid types.UID) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +152,7 @@ func (b *Store) preemptor(uid types.UID) string {
 	return fmt.Sprintf("the gang %s of virtual cluster %s", g.name, g.vc)
 }
 
-// mustGo reports whether a victim still has to be evicted: the pod that needs its place may have been deleted.
+// mustGo reports whether a victim still has to be evicted, because the pod that needs its place may have been deleted.
 func (s *state) mustGo(p *pod) bool {
 	if p.request == nil {
 		return false
@@ -168,18 +168,19 @@ func (s *state) mustGo(p *pod) bool {
 	return false
 }
 
-// States of gangs: one that has reserved cells of others, and one whose cells another one has reserved.
+// preempting is the state of a gang that has reserved cells of other gangs. beingPreempted is the state of a gang whose cells another gang has
+// reserved.
 const (
 	preempting     = "Preempting"
 	beingPreempted = "BeingPreempted"
 )
 
-// maxGrace is how long a victim may take to end, in seconds: the largest value that a job can set. Without this limit, a pod with a
-// larger value could keep others waiting for its GPUs for as long as it likes.
+// maxGrace is the maximum grace period of a victim in seconds. It is also the largest value that a job can set. Without this limit, a pod with a
+// larger value could delay other gangs for as long as it likes.
 const maxGrace int64 = 24 * 60 * 60
 
-// evict deletes a pod with its grace period, and records why, so that a controller with a failure policy doesn't treat
-// it as a failure of the program.
+// evict deletes a pod with its grace period. It first records the reason on the pod, so that a controller with a failure policy doesn't treat the
+// eviction as a failure of the program.
 func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	pods := w.b.client.CoreV1().Pods(obj.Namespace)
 	condition := corev1.PodCondition{
@@ -208,14 +209,14 @@ func (w *work) evict(ctx context.Context, obj *corev1.Pod, by string) error {
 	return nil
 }
 
-// patch writes annotations to the pod, or to its claim if it has one, unless that was replaced by another one of that name.
+// patch writes annotations to the pod, or to its claim if the pod has one. It doesn't write to another pod or claim with the same name.
 func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[string]string) error {
 	metadata := map[string]any{"uid": obj.UID, "annotations": annotations}
 	name, claimed := claim.Name(obj)
 	if claimed {
 		c, err := w.b.client.ResourceV1().ResourceClaims(obj.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || !claim.Of(c, obj.UID) {
-			return ignoreGone(err) // if the claim is made again, it is written with all known details
+			return ignoreGone(err) // if the claim is created again, it contains all known details
 		}
 		metadata["uid"] = c.UID
 	}
@@ -229,7 +230,7 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 		_, err = w.b.client.CoreV1().Pods(obj.Namespace).Patch(ctx, obj.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if claimed && apierrors.IsConflict(err) {
-		return err // another client changed it at the same time, or it was replaced: the next attempt detects that
+		return err // another client changed the object at the same time, or it was replaced; the next attempt detects that
 	}
 	if err != nil {
 		return ignoreGone(fmt.Errorf("write the place of %s: %w", podKey(obj), err))
@@ -237,7 +238,7 @@ func (w *work) patch(ctx context.Context, obj *corev1.Pod, annotations map[strin
 	return nil
 }
 
-// ignoreGone drops the API server's error about a pod that is gone, or was replaced by another one of its name.
+// ignoreGone drops the API server's error about a pod that no longer exists, or that was replaced by another pod with the same name.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -245,7 +246,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ask determines the outcome of a binding whose response was lost. Any request takes less time than has passed since then.
+// ask determines the outcome of a binding whose response was lost. The binding request has ended by now, because requests have a time limit.
 func (b *Store) ask(ctx context.Context, uid types.UID) error {
 	var obj *corev1.Pod
 	var assumed time.Time
@@ -262,7 +263,7 @@ func (b *Store) ask(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	if err == nil && now.UID == uid && now.Spec.NodeName != "" {
-		return nil // the informer will report it
+		return nil // the informer will report the binding
 	}
 	b.locked(func(s *state) {
 		if p := s.pods[uid]; p != nil && p.state == api.Binding && p.assumed.Equal(assumed) && !p.permitted {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// machines have four GPUs each, in two cells of two.
+// machines returns a configuration of machines with four GPUs each, in two cells of two GPUs.
 func machines(names ...string) cell.Config {
 	c := cell.Config{Types: []cell.Type{{Name: "PAIR", Child: "A100", Children: 2}, {Name: "NODE", Child: "PAIR", Children: 2, Node: true}}}
 	for _, n := range names {
@@ -36,7 +36,7 @@ func nodeWith(name, gpus string) *corev1.Node {
 	return n
 }
 
-// sliceWith publishes a machine's GPUs, which are on these NUMA nodes.
+// sliceWith returns the ResourceSlice of a machine whose GPUs are on these NUMA nodes.
 func sliceWith(node string, numa ...int64) *resourceapi.ResourceSlice {
 	s := &resourceapi.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: resourceapi.ResourceSliceSpec{Driver: claim.Driver, NodeName: &node}}
 	for i, at := range numa {

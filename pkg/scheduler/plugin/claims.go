@@ -24,8 +24,8 @@ import (
 // ClaimsName is the name of Claims in kube-scheduler's configuration.
 const ClaimsName = "PaiDynamicResources"
 
-// Claims is kube-scheduler's plugin DynamicResources for all claims except the claims that this scheduler fills: DynamicResources would
-// fill these claims itself, and hold their pods back until the claims exist. Claims replaces DynamicResources.
+// Claims is kube-scheduler's plugin DynamicResources for all claims except the claims that this scheduler fills. It replaces DynamicResources,
+// because DynamicResources would fill these claims itself, and hold their pods back until the claims exist.
 type Claims struct {
 	*dynamicresources.DynamicResources
 }
@@ -42,7 +42,7 @@ var (
 	_ framework.SignPlugin        = (*Claims)(nil)
 )
 
-// NewClaims returns the plugin of a profile.
+// NewClaims returns the plugin Claims for a profile.
 func NewClaims(ctx context.Context, _ runtime.Object, handle framework.Handle) (framework.Plugin, error) {
 	features := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
 	args := &config.DynamicResourcesArgs{}
@@ -63,7 +63,7 @@ func NewClaims(ctx context.Context, _ runtime.Object, handle framework.Handle) (
 // Name implements framework.Plugin.
 func (c *Claims) Name() string { return ClaimsName }
 
-// without returns a pod without the claim that this scheduler fills.
+// without returns a pod without its reference to the claim that this scheduler fills.
 func without(pod *corev1.Pod) *corev1.Pod {
 	if !gangs.Claims(pod) {
 		return pod
@@ -93,7 +93,7 @@ func (c *Claims) EventsToRegister(ctx context.Context) ([]framework.ClusterEvent
 	return events, err
 }
 
-// withoutIn is like without, for an object that may be a pod.
+// withoutIn returns obj unchanged, or the result of without if obj is a pod.
 func withoutIn(obj any) any {
 	if pod, ok := obj.(*corev1.Pod); ok && pod != nil {
 		return without(pod)

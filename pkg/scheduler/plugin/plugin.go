@@ -1,11 +1,10 @@
 //go:build pai_scheduler
 
-// Package plugin connects the scheduler of gangs with kube-scheduler: pods that request cells run where the scheduler of
-// gangs places them, and gangs start as a whole. In: the places that gangs.Store decides, and kube-scheduler's calls. Out:
-// pods held back until they have a place, bound with their gang and with annotations that name their cells, and gangs
-// evicted if processors or memory are short.
+// Package plugin connects the scheduler of gangs with kube-scheduler. Pods that request cells run on the nodes that the scheduler of gangs chooses,
+// and gangs start as a whole. In: the places that gangs.Store decides, and kube-scheduler's calls. Out: pods that are held back until they have a
+// place and are then bound together with their gang and with annotations that name their cells; gangs evicted if processors or memory are short.
 //
-// It doesn't affect pods that request no cells.
+// The plugin doesn't affect pods that request no cells.
 package plugin
 
 import (
@@ -24,7 +23,7 @@ import (
 // Name is the name of the plugin in kube-scheduler's configuration.
 const Name = "Pai"
 
-// permitLimit is how long a pod waits for the other pods of its gang to be ready.
+// permitLimit is how long a pod waits until the other pods of its gang are ready.
 const permitLimit = time.Minute
 
 // Store lists the methods that the plugin needs; *gangs.Store implements them.
@@ -40,13 +39,13 @@ type Store interface {
 	Bind(ctx context.Context, pod types.UID, node string) error
 }
 
-// Plugin is the plugin in one profile of kube-scheduler. All profiles have the same Store.
+// Plugin is the plugin for one profile of kube-scheduler. All profiles share the Store.
 type Plugin struct {
 	store  Store
 	handle framework.Handle
 }
 
-// All extension points of the plugin. It sorts the queue of all profiles.
+// Plugin implements these extension points. It also sorts the queue that all profiles share.
 var (
 	_ framework.PreEnqueuePlugin  = (*Plugin)(nil)
 	_ framework.QueueSortPlugin   = (*Plugin)(nil)
@@ -65,7 +64,7 @@ func New(b Store, handle framework.Handle) *Plugin { return &Plugin{b, handle} }
 // Name implements framework.Plugin.
 func (p *Plugin) Name() string { return Name }
 
-// PreEnqueue holds a pod back until it has a place. The events of a pod explain why it waits.
+// PreEnqueue holds a pod back until the pod has a place. Events of the pod explain why it waits.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Status {
 	if !gangs.Wants(pod) {
 		return nil
@@ -76,7 +75,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *framework.Statu
 	return nil
 }
 
-// EventsToRegister returns no events. The Store watches the cluster itself, and activates the pods that can continue.
+// EventsToRegister returns no events, because the Store watches the cluster itself and activates the pods that can continue.
 func (p *Plugin) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
 	return nil, nil
 }
@@ -106,7 +105,7 @@ func priority(p *corev1.Pod) int32 {
 	return *p.Spec.Priority
 }
 
-// PreFilter returns the node of a pod's place as the only one that the other plugins have to check.
+// PreFilter returns the node of a pod's place, so that the other plugins check only this node.
 func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
 	if !gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Skip)
@@ -118,10 +117,10 @@ func (p *Plugin) PreFilter(_ context.Context, _ framework.CycleState, pod *corev
 	return &framework.PreFilterResult{NodeNames: sets.New(at.Node)}, nil
 }
 
-// PreFilterExtensions implements framework.PreFilterPlugin: other pods don't change a place.
+// PreFilterExtensions implements framework.PreFilterPlugin. It returns nil, because other pods don't change a place.
 func (p *Plugin) PreFilterExtensions() framework.PreFilterExtensions { return nil }
 
-// Filter passes only the node of a pod's place. kube-scheduler may first check a node that the pod's status names.
+// Filter accepts only the node of a pod's place. This check is necessary because kube-scheduler may first check a node that the pod's status names.
 func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.Pod, node framework.NodeInfo) *framework.Status {
 	if at, ok := p.store.Place(pod.UID); !ok || at.Node != node.Node().Name {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "its gang has another placement")
@@ -129,7 +128,7 @@ func (p *Plugin) Filter(_ context.Context, _ framework.CycleState, pod *corev1.P
 	return nil
 }
 
-// SignPod declares that no two pods with cells are equivalent.
+// SignPod returns a status that marks pods with cells as not equivalent to any other pod.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFragment, *framework.Status) {
 	if gangs.Wants(pod) {
 		return nil, framework.NewStatus(framework.Unschedulable, "each pod has its own cells")
@@ -137,7 +136,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]framework.SignFr
 	return nil, nil
 }
 
-// Reserve verifies that the pod still has the place. A pod on trial has been found to fit, and isn't processed further.
+// Reserve verifies that the pod still has the place. It rejects a pod on trial, which is now known to fit and must not be bound.
 func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
 	if !gangs.Wants(pod) {
 		return nil
@@ -153,14 +152,14 @@ func (p *Plugin) Reserve(ctx context.Context, cycle framework.CycleState, pod *c
 	return nil
 }
 
-// Unreserve records that a pod wasn't bound. The pod keeps its place for the next try.
+// Unreserve records that a pod wasn't bound. The pod keeps its place for the next attempt.
 func (p *Plugin) Unreserve(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) {
 	if gangs.Wants(pod) {
 		p.store.Withdraw(pod.UID)
 	}
 }
 
-// Permit keeps a pod from being bound before all others of its gang can be.
+// Permit delays the binding of a pod until all other pods of its gang can be bound.
 func (p *Plugin) Permit(_ context.Context, _ framework.CycleState, pod *corev1.Pod, _ string) (*framework.Status, time.Duration) {
 	if !gangs.Wants(pod) {
 		return nil, 0
@@ -188,7 +187,7 @@ func (p *Plugin) Bind(ctx context.Context, _ framework.CycleState, pod *corev1.P
 	return framework.AsStatus(p.store.Bind(ctx, pod.UID, node))
 }
 
-// Queue is kube-scheduler's queue, in the form that gangs.Store needs.
+// Queue gives gangs.Store access to kube-scheduler's queue.
 type Queue struct {
 	handle framework.Handle
 	log    klog.Logger

@@ -1,7 +1,7 @@
 // Package queue determines the order in which waiting gangs start, and holds GPUs for gangs that wait too long.
 //
-// In: gangs that arrive, start and end, and a function that tries to start a gang. Out: the order, for the scheduler, for
-// the simulator and for people. It doesn't know cells or a clock: times are numbers in a unit of the caller.
+// In: gangs that arrive, start and end, and a function that tries to start a gang. Out: the order, for the scheduler, for the simulator and for
+// users. The package doesn't use cells or a clock. Times are numbers in a unit that the caller chooses.
 package queue
 
 import (
@@ -15,34 +15,33 @@ type Gang struct {
 	VC, Name string
 	// Priority is −1 for opportunistic gangs, and 0 or more for guaranteed gangs.
 	Priority int
-	// Since is when it began to wait, in the caller's unit. A gang that was evicted counts as waiting since it was
-	// first submitted.
+	// Since is the time at which the gang began to wait, in the caller's unit. A gang that was evicted counts as waiting since it was first
+	// submitted.
 	Since int64
-	// GPUs is its size: GPUs, or CPU cells.
+	// GPUs is the size of the gang in GPUs or CPU cells.
 	GPUs int
-	// CPU means that they are CPU cells, which Free and EndsBy don't count.
+	// CPU means that GPUs counts CPU cells, which Free and EndsBy don't count.
 	CPU bool
-	// Lasts is how long it runs at most once it has started, in the caller's unit; 0: unknown.
+	// Lasts is the maximum run time of the gang after its start, in the caller's unit. 0 means that it is unknown.
 	Lasts int64
-	// Class is equal for gangs that are equivalent: if one of them couldn't start a moment before, the others can't
-	// either.
+	// Class is equal for equivalent gangs: if one of them couldn't start a moment ago, the others can't start either.
 	Class any
-	// Data belongs to the caller.
+	// Data holds data of the caller. The queue doesn't use it.
 	Data any
 }
 
-// Reservations specifies how long a gang at the head of its virtual cluster waits until GPUs are held for it. Then other gangs of
-// the virtual cluster that it couldn't preempt no longer start, unless they are known to end before it could start. Gangs that more
-// GPUs don't help, such as gangs over a quota, don't count as the head. If a value is 0, GPUs are never held.
+// Reservations specifies how long a gang at the head of its virtual cluster waits until GPUs are held for it. Other gangs of the virtual cluster that
+// the head couldn't preempt then no longer start, unless they are known to end before the head could start. A gang that wouldn't start with more free
+// GPUs, such as a gang over a quota, doesn't count as the head. If a value is 0, GPUs are never held.
 type Reservations struct{ Guaranteed, Opportunistic int64 }
 
-// ReservationAfter is how long a guaranteed gang waits by default until the scheduler and the simulator hold GPUs for it. An hour made the
-// mean completion time of guaranteed jobs 2 to 8 % longer. With six hours, it was up to 16 % longer for some jobs, and unchanged for other
-// jobs. A day didn't change it: docs/performance.md. GPUs are not held for opportunistic gangs: even after a day it made their mean
+// ReservationAfter is how long a guaranteed gang waits by default until the scheduler and the simulator hold GPUs for it. An hour made the mean
+// completion time of guaranteed jobs 2 to 8 % longer. With six hours, the mean was up to 16 % longer with some settings, and unchanged with others. A
+// day didn't change the mean. See docs/performance.md. GPUs are not held for opportunistic gangs, because even after a day this made their mean
 // completion time 6 to 30 % longer on 64 GPUs.
 const ReservationAfter = 24 * time.Hour
 
-// After returns the reservations of guaranteed gangs that have waited for some time, in a caller's unit of time.
+// After returns Reservations that hold GPUs for guaranteed gangs after they have waited for a time. unit is the caller's unit of time.
 func After(wait, unit time.Duration) Reservations {
 	return Reservations{Guaranteed: int64(wait / unit)}
 }
@@ -54,18 +53,17 @@ func (r Reservations) after(guaranteed bool) int64 {
 	return r.Opportunistic
 }
 
-// Queue holds the gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and reserves
-// nothing.
+// Queue holds the waiting gangs of all virtual clusters. It is not safe for concurrent use. The zero value is empty and never holds GPUs.
 //
-// Guaranteed gangs come before opportunistic gangs, so that opportunistic gangs don't start only to be evicted. Within each of the
-// two kinds the virtual clusters take turns: the next gang belongs to the virtual cluster that holds the fewest GPUs, including
-// the GPUs of its earlier gangs in this order. Within a virtual cluster, gangs are sorted by priority, then age.
+// Guaranteed gangs come before opportunistic gangs, so that opportunistic gangs don't start only to be evicted. Within each of the two kinds the
+// virtual clusters take turns. The next gang belongs to the virtual cluster that holds the fewest GPUs, including the GPUs of gangs that come earlier
+// in this order. Within a virtual cluster, gangs are sorted by priority and then by age.
 type Queue struct {
 	Reservations
 
 	rows map[rowKey]*row
 	n    int
-	now  int64 // of the last pass
+	now  int64 // the time of the last pass
 }
 
 type rowKey struct {
@@ -73,19 +71,19 @@ type rowKey struct {
 	guaranteed bool
 }
 
-// row holds the waiting and running gangs of one virtual cluster, guaranteed or opportunistic.
+// row holds the waiting gangs and counts the running gangs of one virtual cluster, either guaranteed or opportunistic.
 type row struct {
 	key     rowKey
 	waiting []*Gang
-	running int // GPUs
-	// reserves is the gang that GPUs are held for: the first of waiting that GPUs could help, or nil. It doesn't start
-	// before notBefore; 0: it could start at any time.
+	running int // the number of GPUs of running gangs
+	// reserves is the gang for which GPUs are held, or nil. It is the first waiting gang that would start with more free GPUs. It doesn't start
+	// before notBefore. 0 means that it could start at any time.
 	reserves  *Gang
 	notBefore int64
-	// free counts the GPUs of the virtual cluster that no gang has; ends has the gangs that end by a known time.
+	// free counts the GPUs of the virtual cluster that no gang holds. ends contains the gangs that end by a known time.
 	free int
 	ends []ending
-	// unfit is how many gangs of waiting, from the first on, were Unfit in this pass.
+	// unfit is how many gangs at the beginning of waiting were Unfit in this pass.
 	unfit int
 }
 
@@ -94,7 +92,7 @@ type ending struct {
 	gpus int
 }
 
-// Before compares gangs in the order within a virtual cluster.
+// Before compares two gangs by their order within a virtual cluster.
 func Before(a, b *Gang) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Name, b.Name))
 }
@@ -112,11 +110,10 @@ func (q *Queue) row(g *Gang) *row {
 	return r
 }
 
-// Len returns how many gangs wait.
+// Len returns the number of waiting gangs.
 func (q *Queue) Len() int { return q.n }
 
-// Add adds a waiting gang. A gang that already waits, by virtual cluster and name, must not be added again. Adding many is fastest
-// in the order of Before.
+// Add adds a waiting gang. The gang's virtual cluster and name must not be in the queue already. Many gangs are added fastest in the order of Before.
 func (q *Queue) Add(g *Gang) {
 	r := q.row(g)
 	i, _ := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -124,7 +121,7 @@ func (q *Queue) Add(g *Gang) {
 	q.n++
 }
 
-// Remove removes a gang that no longer waits, and reports whether it waited.
+// Remove removes a gang that no longer waits. It reports whether the gang waited.
 func (q *Queue) Remove(g *Gang) bool {
 	r := q.row(g)
 	i, ok := slices.BinarySearchFunc(r.waiting, g, Before)
@@ -139,13 +136,13 @@ func (q *Queue) Remove(g *Gang) bool {
 	return true
 }
 
-// Started counts a gang's GPUs as held by its virtual cluster; Ended undoes that.
+// Started counts a gang's GPUs as held by its virtual cluster. Ended undoes that.
 func (q *Queue) Started(g *Gang) { q.row(g).running += g.GPUs }
 
-// Ended removes a gang that Started counted.
+// Ended ends the effect of Started for a gang.
 func (q *Queue) Ended(g *Gang) { q.row(g).running -= g.GPUs }
 
-// Free sets the number of GPUs of a virtual cluster that no started gang has.
+// Free sets the number of GPUs of a virtual cluster that no started gang holds.
 func (q *Queue) Free(vc string, gpus int) { q.row(&Gang{VC: vc}).free = gpus }
 
 // EndsBy sets the latest end of a started gang.
@@ -154,7 +151,7 @@ func (q *Queue) EndsBy(g *Gang, at int64) {
 	r.ends = append(r.ends, ending{at, g.GPUs})
 }
 
-// Reservation returns the gang whose reservation keeps another one from starting now; nil if no reservation does.
+// Reservation returns the gang whose reservation keeps the gang g from starting now, or nil if no reservation does.
 func (q *Queue) Reservation(g *Gang) *Gang {
 	r := q.row(g)
 	h := r.reserves
@@ -162,12 +159,12 @@ func (q *Queue) Reservation(g *Gang) *Gang {
 	case h == nil || h == g || h.Priority > g.Priority || Before(h, g) >= 0:
 		return nil
 	case g.Lasts > 0 && q.now+g.Lasts <= r.notBefore:
-		return nil // it has ended by then
+		return nil // g ends before GPUs can become free for h
 	}
 	return h
 }
 
-// Reserving returns the gangs that GPUs are held for since the last pass.
+// Reserving returns the gangs for which GPUs are held since the last pass.
 func (q *Queue) Reserving() []*Gang {
 	var out []*Gang
 	for _, r := range q.rows {
@@ -178,12 +175,12 @@ func (q *Queue) Reserving() []*Gang {
 	return out
 }
 
-// earliest returns when enough GPUs are free for a gang if all gangs run for as long as they may, or 0 if that isn't known. It is
-// never later than the actual start: a gang may need more than enough GPUs, and others may run longer than expected.
+// earliest returns when enough GPUs are free for a gang if all gangs run for their maximum time, or 0 if that isn't known. It is never later than the
+// actual start, because a gang may need more than the number of its GPUs, and other gangs may run longer than expected.
 func (r *row) earliest(g *Gang) int64 {
 	free := r.free
 	if g.CPU || free >= g.GPUs {
-		return 0 // it waits for GPUs in other places, or doesn't need GPUs
+		return 0 // the gang waits for GPUs in other places, or doesn't need GPUs
 	}
 	slices.SortFunc(r.ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range r.ends {
@@ -194,7 +191,7 @@ func (r *row) earliest(g *Gang) int64 {
 	return 0
 }
 
-// Order returns the gangs in their planned order of starts.
+// Order returns the waiting gangs in the order in which they are planned to start.
 func (q *Queue) Order() []*Gang {
 	out := make([]*Gang, 0, q.n)
 	for _, guaranteed := range []bool{true, false} {
@@ -211,12 +208,12 @@ func (q *Queue) Order() []*Gang {
 	return out
 }
 
-// turns chooses the next virtual cluster.
+// turns chooses the virtual cluster whose gang is next.
 type turns struct{ rows []turn }
 
 type turn struct {
 	row  *row
-	gpus int // that it would hold if all earlier gangs had started
+	gpus int // the GPUs that it would hold if all earlier gangs had started
 	left []*Gang
 }
 
@@ -245,22 +242,21 @@ func (t *turns) less(i, k int) bool {
 // Attempt is the result of an attempt to start a gang.
 type Attempt int
 
-// Results of an attempt.
+// These are the results of an attempt.
 const (
-	// Starts means that the gang no longer waits.
+	// Starts means that the gang started and no longer waits.
 	Starts Attempt = iota
-	// Waits: the cells that it needs are in use.
+	// Waits means that the cells that the gang needs are in use.
 	Waits
-	// Unfit: it waits for something other than free GPUs, such as a quota or the repair of a machine; or it can never
-	// start.
+	// Unfit means that the gang waits for something other than free GPUs, such as a quota or the repair of a machine, or that it can never start.
 	Unfit
-	// Later: it wasn't tried, because its virtual cluster has had its turn in this pass.
+	// Later means that the gang wasn't tried, because its virtual cluster has had its turn in this pass.
 	Later
 )
 
-// Pass tries all waiting gangs, each once and in order, after something has changed. If a gang couldn't start, Pass skips equivalent gangs,
-// and also gangs that a reservation keeps from starting. If passed isn't nil, Pass calls it with each skipped gang and with the gang that
-// the skipped gang waits for. try calls Remove and Started if a gang starts, and may add other gangs. An error ends the pass.
+// Pass tries all waiting gangs after a change, each gang once and in order. It skips gangs that are equivalent to a gang that couldn't start, and
+// gangs that a reservation keeps from starting. If passed isn't nil, Pass calls it with each skipped gang and with the gang that caused the skip. try
+// calls Remove and Started if a gang starts, and may add other gangs. An error ends the pass.
 func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g, cause *Gang)) error {
 	q.now = now
 	for _, r := range q.rows {
@@ -278,7 +274,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 		case cause == nil:
 			cause = q.Reservation(g)
 		case like.attempt == Unfit:
-			q.reserve(g, Unfit, now) // like equivalent gangs, it isn't the head
+			q.reserve(g, Unfit, now) // like the equivalent gang, g isn't the head
 		}
 		if cause != nil {
 			if passed != nil {
@@ -299,7 +295,7 @@ func (q *Queue) Pass(now int64, try func(*Gang) (Attempt, error), passed func(g,
 	return nil
 }
 
-// reserve holds GPUs for a gang that has waited long enough, or releases them if holding them doesn't help.
+// reserve holds GPUs for a gang that has waited long enough. It releases them if holding them doesn't help the gang.
 func (q *Queue) reserve(g *Gang, a Attempt, now int64) {
 	r := q.row(g)
 	if len(r.waiting) <= r.unfit || r.waiting[r.unfit] != g {

@@ -48,7 +48,8 @@ func TestAGangThatIsRemovedDoesNotWait(t *testing.T) {
 	assert.Equal(t, []string{"g", "other"}, names(q.Order()), "it holds nothing any more")
 }
 
-// pass tries all gangs; the gangs named in starts start.
+// pass runs a pass in which only the gangs named in starts start. It returns the names of the gangs that were tried and of the gangs that were
+// skipped.
 func pass(t *testing.T, q *Queue, now int64, attempt Attempt, starts ...string) (tried, passed []string) {
 	t.Helper()
 	require.NoError(t, q.Pass(now, func(g *Gang) (Attempt, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Division sums up a configuration: the hardware, and the cells of each virtual cluster.
+// Division summarizes a configuration: the hardware, and the cells of each virtual cluster.
 type Division struct {
 	Nodes           int       `json:"nodes"`
 	GPUs            int       `json:"gpus"`
@@ -17,18 +17,18 @@ type Division struct {
 	Unassigned      Remainder `json:"unassigned"`
 }
 
-// Chain is all hardware of one top-level type.
+// Chain describes all hardware in top cells of one type.
 type Chain struct {
 	Name     string `json:"name"`
 	LeafType string `json:"leafCellType"`
 	Nodes    int    `json:"nodes"`
 	GPUs     int    `json:"gpus"`
 	CPUCells int    `json:"cpuCells,omitempty"`
-	// Levels are the types from the top down.
+	// Levels are the types of the chain, from the top down.
 	Levels []Level `json:"levels"`
 }
 
-// Level is one type of a chain.
+// Level describes the cells of one type in a chain.
 type Level struct {
 	CellType    string `json:"cellType"`
 	GPUs        int    `json:"gpus"`
@@ -37,7 +37,7 @@ type Level struct {
 	IsNodeLevel bool   `json:"isNodeLevel,omitempty"`
 }
 
-// Owner is a virtual cluster.
+// Owner is a virtual cluster with the cells that it owns.
 type Owner struct {
 	Name     string            `json:"name"`
 	GPUs     int               `json:"gpus"`
@@ -46,7 +46,7 @@ type Owner struct {
 	Pinned   []PinnedCell      `json:"pinnedCells,omitempty"`
 }
 
-// PinnedCell is a cell that a virtual cluster always has.
+// PinnedCell is a physical cell that always belongs to the same virtual cluster.
 type PinnedCell struct {
 	ID       string `json:"pinnedCellId"`
 	CellType string `json:"cellType"`
@@ -61,15 +61,15 @@ type Remainder struct {
 	Cells    []cell.LevelCount `json:"cells"`
 }
 
-// chainState is a chain with the cells of each level that no virtual cluster has.
+// chainState is a chain with the number of cells that no virtual cluster owns, for each level.
 type chainState struct {
 	Chain
 	cpu    bool
 	leaves []int // the numbers of leaves of a cell, by level, from the top down
-	free   []int // by level, from the top down
+	free   []int // the number of free cells, by level, from the top down
 }
 
-// Divide summarises a valid configuration.
+// Divide summarizes a valid configuration.
 func Divide(c cell.Config) (*Division, error) {
 	top, err := c.Expand()
 	if err != nil {
@@ -118,7 +118,7 @@ func newChain(stages []stage, nodes map[string]bool, processors []string) *chain
 	return s
 }
 
-// kind divides a number of leaves into GPUs and CPU cells.
+// kind returns a number of leaves as GPUs or as CPU cells.
 func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	if s.cpu {
 		return 0, leaves
@@ -126,8 +126,8 @@ func (s *chainState) kind(leaves int) (gpus, cpuCells int) {
 	return leaves, 0
 }
 
-// add counts a cell and all cells below; it reports whether a pinned cell is among them. A cell without pinned cells is
-// free to be assigned, as one cell if its parent isn't.
+// add counts a cell and all cells below it. It reports whether a pinned cell is among them. A cell without pinned cells is free to be assigned. It
+// counts as one free cell if its parent isn't free.
 func (s *chainState) add(x *cell.Expanded, level int, pinned map[string]PinnedCell) bool {
 	s.Levels[level].Count++
 	if level == 0 {
@@ -171,7 +171,7 @@ func owner(v cell.VirtualCluster, t *topology, pinned map[string]PinnedCell) Own
 	return o
 }
 
-// assign removes the virtual cells from the free cells, largest first, each from the smallest free cell that holds it.
+// assign removes the virtual cells from the free cells, the largest first. It takes each virtual cell from the smallest free cell that contains it.
 func (s *chainState) assign(vcs []cell.VirtualCluster) {
 	for level := range s.Levels {
 		for _, v := range vcs {

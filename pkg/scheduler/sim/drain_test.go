@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// eights returns a cluster of nodes with 8 GPUs each. A and B own half of them each.
+// eights returns a cluster of nodes with 8 GPUs each. The virtual clusters A and B own half of the nodes each, and have the policies a and b.
 func eights(nodes int, a, b string) cell.Config {
 	c := cell.Config{Types: []cell.Type{{Name: "NODE", Child: "GPU", Children: 8, Node: true}}, VirtualClusters: []cell.VirtualCluster{
 		{Name: "A", Cells: []cell.Virtual{{Type: "NODE", Count: nodes / 2}}, Policy: a},
@@ -33,7 +33,7 @@ func preempted(nodes, pods int) []trace.Job {
 	return append(jobs, trace.Job{ID: nodes, Arrival: 10, Duration: 100, VC: "A", Pods: pods, GPUsPerPod: 8})
 }
 
-// With --drain, the run continues until all jobs have finished: a job that is held back must be asked again even if no job runs.
+// With --drain, the run continues until all jobs have finished. The simulator must retry a job that is held back even if no job runs.
 func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	for _, one := range []struct {
 		policy      string
@@ -54,8 +54,8 @@ func TestADrainLetsJobsFinishThatAreHeldBack(t *testing.T) {
 	}
 }
 
-// If opportunistic jobs of one shape were one class in all virtual clusters, a job whose policy holds nothing back wouldn't be asked
-// after one that is held back couldn't start.
+// If opportunistic jobs of one shape were one class in all virtual clusters, the simulator would skip a job whose policy holds nothing back after a
+// job that is held back couldn't start.
 func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	start := func(first string) int {
 		jobs := append(preempted(32, 2),
@@ -70,7 +70,7 @@ func TestAJobIsAskedThoughOneOfAnotherPolicyWasHeldBack(t *testing.T) {
 	assert.Positive(t, start("A"), "with one of A, which is held back, before it")
 }
 
-// UsefulUtilisation "leaves out work that was done again, and restarts": not those under way at the end.
+// UsefulUtilisation excludes repeated work and restarts, including restarts that are in progress at the end.
 func TestARestartUnderWayAtTheEndIsNotUseful(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Duration: 10_000, VC: "A", Priority: -1, Pods: 2, GPUsPerPod: 8},
@@ -82,7 +82,7 @@ func TestARestartUnderWayAtTheEndIsNotUseful(t *testing.T) {
 		require.NoError(t, err)
 		return r.UsefulUtilisation
 	}
-	// Job 0 began again at 20 and does nothing useful until 1000.
+	// Job 0 restarts at 20 and does no useful work until 1000.
 	assert.InDelta(t, 0, figure(true), 0.02, "with drain")
 	assert.InDelta(t, 0, figure(false), 0.02, "without drain")
 }

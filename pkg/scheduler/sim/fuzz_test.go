@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// FuzzReplay checks that each step of any steps file gets an answer, nothing panics, and the state is right.
+// FuzzReplay checks that Replay answers each step of any steps file, that nothing panics, and that the scheduler's state is consistent.
 func FuzzReplay(f *testing.F) {
 	files, err := filepath.Glob("testdata/examples/*.yaml")
 	require.NoError(f, err)
@@ -28,11 +28,11 @@ func FuzzReplay(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o := sim.ReplayOptions{Verify: true, Config: &sim.Source{Name: "fuzz.yaml", Data: []byte(clusters[0])},
 			ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
-		// Clusters of millions of cells are allowed, and too slow for this; configurations have their own target.
+		// Clusters of millions of cells are valid, but too slow for this test. Configurations have a separate fuzz target.
 		if strings.Contains(string(data), "config") {
 			return
 		}
-		// If the file isn't a list, Replay may return an error.
+		// Replay may return an error if the file isn't a list.
 		_ = sim.Replay(t.Context(), "-", data, o, func(l *sim.Line) error {
 			if l.Violation != "" || strings.Contains(l.Reason, "panicked") {
 				t.Errorf("step %d (%s): %s%s", l.Step, l.Op, l.Violation, l.Reason)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// yamlOfJSON writes the escapes of JSON that YAML doesn't have as the characters that they stand for: a slash, and pairs of surrogates.
-// Text that isn't JSON isn't changed. The number of lines doesn't change.
+// yamlOfJSON replaces the escapes of JSON that YAML doesn't have with the characters that they represent: escaped slashes, and pairs of surrogates.
+// It returns text that isn't JSON unchanged. The number of lines stays the same.
 func yamlOfJSON(data []byte) []byte {
 	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] != '[' && text[0] != '{' || !json.Valid(data) {
 		return data
@@ -30,14 +30,14 @@ func yamlOfJSON(data []byte) []byte {
 				i += 11
 				continue
 			}
-			out = append(out, rest[:2]...) // the second may be a backslash
+			out = append(out, rest[:2]...) // the second character may be a backslash
 			i++
 		}
 	}
 	return out
 }
 
-// surrogates returns the character that two escapes represent together, or 0 if they don't represent one.
+// surrogates returns the character that two escapes represent together, or 0 if they don't represent a character.
 func surrogates(text []byte) rune {
 	if len(text) < 12 || text[1] != 'u' || text[6] != '\\' || text[7] != 'u' {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// JSON of PHP (slashes), Python (surrogates) and others is read as they mean it.
+// JSON from PHP (escaped slashes), Python (surrogates) and other languages is read with its original meaning.
 func TestJSONIsReadAsYAML(t *testing.T) {
 	for _, text := range []string{
 		`["default\/p", "p\ud83d\ude00q", "\\/", "\\ud83d\\ude00", "a\\\\\/b", "\u00e4\n\"x\"", "\ud83d\ude00\ud83d\ude00"]`,

@@ -5,17 +5,17 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// These are results of steps in addition to the values of cell.Result.
+// Results of steps are these values and the values of cell.Result.
 const (
 	// OK is the result of a step that succeeded.
 	OK = "ok"
-	// ConfigRejected is a start with a configuration that can't be used; the former scheduler continues.
+	// ConfigRejected is the result of a start with a configuration that can't be used. The former scheduler continues.
 	ConfigRejected = "configRejected"
-	// Failed is a malformed step, or one before the first start.
+	// Failed is the result of a malformed step, or of a step before the first start.
 	Failed = "error"
 )
 
-// Line is the answer to a step. Fields that an operation doesn't have are absent.
+// Line is the answer to a step. Fields that don't apply to the operation are absent.
 type Line struct {
 	// Step counts from 1.
 	Step   int    `json:"step"`
@@ -30,19 +30,19 @@ type Line struct {
 	Recovered  []string      `json:"recovered,omitempty"`
 	Lost       []LostPod     `json:"lost,omitempty"`
 	Downgraded []ChangedGang `json:"downgraded,omitempty"`
-	// Restored are gangs that have their guarantee again.
+	// Restored are the gangs that regained their guarantee.
 	Restored []ChangedGang `json:"restored,omitempty"`
-	// Violation is a contradiction in the scheduler's bookkeeping, if the replay checks the bookkeeping.
+	// Violation describes a contradiction in the scheduler's bookkeeping, if the replay checks it.
 	Violation string `json:"violation,omitempty"`
 }
 
-// Place is the answer to a step that schedules a pod; it has the pod's place.
+// Place is the place of a pod in the answer to a step that schedules the pod.
 type Place struct {
 	Node              string   `json:"node"`
 	LeafCellIsolation []int32  `json:"leafCellIsolation"`
 	CellChain         string   `json:"cellChain"`
 	Victims           []string `json:"victims"`
-	// PodBindInfo is the annotation of a pod that binds.
+	// PodBindInfo is the annotation of a pod that is bound.
 	PodBindInfo string `json:"podBindInfo,omitempty"`
 }
 
@@ -53,7 +53,7 @@ type Cluster struct {
 	VirtualClusters map[string][]cell.CellStatus `json:"virtualClusters"`
 }
 
-// Group is a gang in two forms: flat, with our own additional fields, and as HiveD's inspect API shows it.
+// Group is a gang in two forms: flat with our additional fields, and in the form of HiveD's inspect API.
 type Group struct {
 	cell.GangStatus
 	Metadata GroupMetadata `json:"metadata"`
@@ -65,7 +65,7 @@ type GroupMetadata struct {
 	Name string `json:"name"`
 }
 
-// GroupStatus holds the remaining fields of HiveD's format. A replay has no clock, and so no time of a downgrade.
+// GroupStatus holds the remaining fields of HiveD's format. A replay has no clock, so it has no time of a downgrade.
 type GroupStatus struct {
 	VC                   string              `json:"vc"`
 	Priority             int                 `json:"priority"`
@@ -77,7 +77,7 @@ type GroupStatus struct {
 	LazyPreemptionStatus *LazyPreemption     `json:"lazyPreemptionStatus,omitempty"`
 }
 
-// LazyPreemption names the gang that took a group's guarantee.
+// LazyPreemption contains the name of the gang that took a group's guarantee.
 type LazyPreemption struct {
 	Preemptor string `json:"preemptor"`
 }
@@ -95,7 +95,7 @@ func groupsOf(gangs []cell.GangStatus) []Group {
 	return out
 }
 
-// ChangedGang is a gang that lost its guarantee, or has it again, and continues to run.
+// ChangedGang is a gang that lost or regained its guarantee, and continues to run.
 type ChangedGang struct {
 	VC     string   `json:"vc"`
 	Group  string   `json:"group"`
@@ -103,7 +103,7 @@ type ChangedGang struct {
 	Reason string   `json:"reason,omitempty"`
 }
 
-// LostPod is a pod that a restart couldn't take over. It runs, and the scheduler doesn't know it.
+// LostPod is a pod that a restart couldn't take over. It runs, but the scheduler doesn't know about it.
 type LostPod struct {
 	Pod    string `json:"pod"`
 	Reason string `json:"reason"`

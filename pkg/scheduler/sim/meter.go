@@ -2,16 +2,16 @@ package sim
 
 import "time"
 
-// Meter measures the costs of a run. It is a parameter, because virtual time doesn't measure them, and because tests
-// provide their own figures.
+// Meter measures the costs of a run. It is a parameter, because virtual time doesn't include these costs, and because tests provide their own
+// figures.
 type Meter interface {
-	// Wall is a monotonic clock.
+	// Wall returns the time of a monotonic clock.
 	Wall() time.Duration
-	// CPU is the time that all threads of the process used; 0 if the system doesn't report it.
+	// CPU returns the processor time of all threads of the process, or 0 if the system doesn't report it.
 	CPU() time.Duration
-	// Allocated is how many bytes the process has allocated in total.
+	// Allocated returns the number of bytes that the process has allocated in total.
 	Allocated() uint64
-	// PeakMemory is the largest resident size in bytes; 0 if the system doesn't report it.
+	// PeakMemory returns the largest resident size of the process in bytes, or 0 if the system doesn't report it.
 	PeakMemory() uint64
 }
 
@@ -22,7 +22,7 @@ type Speed struct {
 	P50                        float64 `json:"p50DecisionUs"`
 	P99                        float64 `json:"p99DecisionUs"`
 	Max                        float64 `json:"maxDecisionUs"`
-	// FirstPod are the calls that searched a place for a gang, Binding the calls that bound a pod.
+	// FirstPod is for the calls that searched a place for a gang, and Binding for the calls that bound a pod.
 	FirstPodP50           float64 `json:"p50FirstPodUs"`
 	FirstPodP99           float64 `json:"p99FirstPodUs"`
 	BindingP50            float64 `json:"p50BindingUs"`
@@ -54,7 +54,7 @@ func (s *stopwatch) now() time.Duration {
 	return s.meter.Wall()
 }
 
-// decided records one decision.
+// decided records the duration of one decision.
 func (s *stopwatch) decided(since time.Duration, first, bound bool) {
 	if s.meter == nil {
 		return
@@ -69,7 +69,7 @@ func (s *stopwatch) decided(since time.Duration, first, bound bool) {
 	}
 }
 
-// leave and enter exclude the simulator's other calls from the measurement.
+// leave and enter exclude the simulator's work between decisions from the measurement.
 func (s *stopwatch) leave() {
 	if s.meter != nil {
 		s.asideBefore = s.meter.Allocated()
@@ -82,7 +82,7 @@ func (s *stopwatch) enter() {
 	}
 }
 
-// speed ends the measurement. It returns nil without a meter or without a decision.
+// speed ends the measurement and returns its result. It returns nil without a meter or without decisions.
 func (s *stopwatch) speed() *Speed {
 	if s.meter == nil || len(s.all) == 0 {
 		return nil

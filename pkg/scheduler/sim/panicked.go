@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxFrames is how many frames of a panic are reported: enough to find it, few enough for one line.
+// maxFrames is how many frames of a panic are reported. They are enough to find the panic, and fit on one line.
 const maxFrames = 4
 
-// panicked describes a panic of the scheduler, and its place. It is called while the panic is being recovered.
+// panicked returns an error with a panic of the scheduler and its position in the code. It must be called while the panic is being recovered.
 func panicked(p any) error {
 	var at []string
 	for line := range strings.Lines(string(debug.Stack())) {

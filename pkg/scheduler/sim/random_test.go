@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim"
 )
 
-// clusters that random steps run on: racks with cells below the node, pinned cells, two models.
+// clusters are the configurations for random steps: racks with cells below the node, pinned cells, two GPU models.
 var clusters = []string{`
 physicalCluster:
   cellTypes:
@@ -57,7 +57,7 @@ virtualClusters:
   B: {virtualCells: [{cellType: NODE.V100, cellNumber: 3}]}
 `}
 
-// world makes steps and remembers the state that a controller and an API server would.
+// world makes random steps. It remembers the state that a controller and an API server would have.
 type world struct {
 	*rand.Rand
 	steps   []map[string]any
@@ -68,7 +68,7 @@ type world struct {
 
 type worldPod struct {
 	id, spec string
-	// bound means that the last answer was bind. running means that it was accepted.
+	// bound means that the last answer was bind. running means that this bind was accepted.
 	bound, running bool
 }
 
@@ -88,7 +88,7 @@ func (w *world) gang() {
 	}
 }
 
-// next makes a step and returns the step's pod.
+// next returns a random step and the pod of this step.
 func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	switch n := w.IntN(100); {
 	case n < 12 || len(w.pods) == 0:
@@ -118,7 +118,7 @@ func (w *world) next(clusters int) (map[string]any, *worldPod) {
 	return step, p
 }
 
-// reconfigured returns the cluster with one virtual cluster smaller.
+// reconfigured returns the cluster's configuration with a random, smaller or equal, number of cells for the virtual clusters.
 func (w *world) reconfigured() string {
 	text := clusters[w.cluster]
 	return strings.NewReplacer("cellNumber: 3}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(3)), "cellNumber: 2}", fmt.Sprintf("cellNumber: %d}", 1+w.IntN(2))).Replace(text)
@@ -134,7 +134,7 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 	case p == nil:
 	case l.Op == "schedule":
 		for _, q := range w.pods {
-			q.bound = false // another decision may have taken the place
+			q.bound = false // another decision may have taken the pod's place
 		}
 		p.bound = l.Result == "bind" && p.wantsBind(w)
 	case l.Op == "addAllocatedPod":
@@ -144,12 +144,11 @@ func (w *world) learn(l *sim.Line, p *worldPod) {
 	}
 }
 
-// wantsBind: a bind of the preempting phase isn't accepted; kube-scheduler filters again.
+// wantsBind reports whether a bind counts. A bind of the preempting phase isn't accepted, because kube-scheduler filters again.
 func (p *worldPod) wantsBind(w *world) bool { return w.steps[len(w.steps)-1]["phase"] != "Preempting" }
 
-// TestRandomStepsKeepTheStateAndSurviveRestarts runs steps that a user would hardly write, checks the state
-// after each, and restarts now and then: gangs that ran before run after, where they ran. PAICTL_SIM_SEEDS is the
-// number of stories.
+// TestRandomStepsKeepTheStateAndSurviveRestarts runs random steps that a user would hardly write. It checks the state after each step, and restarts
+// the scheduler now and then. After a restart, gangs must run in the same places as before. PAICTL_SIM_SEEDS is the number of seeds.
 func TestRandomStepsKeepTheStateAndSurviveRestarts(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
@@ -194,7 +193,7 @@ func randomSteps(t *testing.T, seed uint64, n int) {
 	}
 }
 
-// fail keeps the steps, so that they can be run by "paictl scheduler replay".
+// fail writes the steps to a file, so that "paictl scheduler replay" can run them, and fails the test.
 func (w *world) fail(t *testing.T, seed uint64, message string) {
 	t.Helper()
 	if dir := os.Getenv("PAICTL_KEEP_STEPS"); dir != "" {

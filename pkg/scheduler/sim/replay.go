@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Source is a configuration in HiveD's format, and its name in findings.
+// Source is a configuration in HiveD's format, with the name that findings show for it.
 type Source struct {
 	Name string
 	Data []byte
@@ -18,11 +18,11 @@ type Source struct {
 
 // ReplayOptions holds the inputs of a replay other than its steps.
 type ReplayOptions struct {
-	// Config is used by steps "start" that don't name a configuration. It may be nil.
+	// Config is the configuration for "start" steps that don't name one. It may be nil.
 	Config *Source
 	// ReadFile reads the configuration that a step names.
 	ReadFile func(path string) ([]byte, error)
-	// Verify recounts the scheduler's bookkeeping after every step.
+	// Verify checks the scheduler's bookkeeping after every step.
 	Verify bool
 }
 
@@ -46,8 +46,8 @@ func Replay(ctx context.Context, file string, data []byte, o ReplayOptions, out 
 	return nil
 }
 
-// advise adds a remedy to findings about a whole text, which the parser doesn't know. If the text is not YAML, the parser has a better
-// error.
+// advise adds a remedy to findings about a whole text, because the parser has no remedy for them. If the text isn't YAML, the parser's own remedy is
+// better.
 func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	for i := range fs {
 		if fs[i].Field == "" && (fs[i].Remedy == "" || fs[i].Rule == "yaml/type") {
@@ -57,8 +57,8 @@ func advise(fs strictyaml.Findings, remedy string) strictyaml.Findings {
 	return fs
 }
 
-// Stepper executes individual steps. It simulates a cluster in which only the scheduler is real: like an API server, it
-// stores the pods and their annotations.
+// Stepper executes individual steps. It simulates a cluster in which only the scheduler is real. Like an API server, it stores the pods and their
+// annotations.
 type Stepper struct {
 	ReplayOptions
 	file     string
@@ -66,16 +66,16 @@ type Stepper struct {
 	config   cell.Config
 	core     *cell.Scheduler
 	pods     map[string]*replayPod
-	accepted []*replayPod // in order of acceptance; nil entries are deleted pods
-	gone     int          // nil entries
+	accepted []*replayPod // in order of acceptance; nil entries were deleted pods
+	gone     int          // the number of nil entries in accepted
 }
 
-// NewStepper returns a Stepper without a scheduler. file is the name for mistakes in steps.
+// NewStepper returns a Stepper without a scheduler. file is the file name in the errors about mistakes in steps.
 func NewStepper(file string, o ReplayOptions) *Stepper {
 	return &Stepper{ReplayOptions: o, file: file, pods: map[string]*replayPod{}}
 }
 
-// Step runs one step, written as a map in YAML or JSON.
+// Step runs one step, which text contains as a map in YAML or JSON.
 func (r *Stepper) Step(text []byte) *Line {
 	s := step{line: 1, column: 1}
 	if _, findings := strictyaml.Decode(r.file, yamlOfJSON(text), &s); findings.Err() != nil {
@@ -84,15 +84,15 @@ func (r *Stepper) Step(text []byte) *Line {
 	return r.answer(&s)
 }
 
-// replayPod is a pod that a step has named.
+// replayPod is a pod that a step names.
 type replayPod struct {
 	podName
 	spec    string
 	request *cell.Request
-	// bind is the last decision that bound it and wasn't accepted yet; notes are its annotations.
+	// bind is the last decision that bound the pod, if it wasn't accepted yet. notes are the annotations of this decision.
 	bind  *cell.Decision
 	notes annotation.Bound
-	// slot is its index in its gang's placement; at is its index in accepted, or -1.
+	// slot is the pod's index in its gang's placement. at is the pod's index in accepted, or -1.
 	slot, at int
 }
 
@@ -128,13 +128,13 @@ func (r *Stepper) do(s *step, line *Line) error {
 	return s.run(r, line)
 }
 
-// run reports the state of the whole cluster.
+// run writes the state of the whole cluster to the answer.
 func (*inspectStep) run(r *Stepper, line *Line) error {
 	line.Cluster = &Cluster{Groups: groupsOf(r.core.Gangs()), PhysicalCluster: r.core.Physical(), VirtualClusters: r.core.Virtual()}
 	return nil
 }
 
-// run changes a node's health.
+// run sets a node's health.
 func (s *nodeStep) run(r *Stepper, line *Line) error {
 	if s.Node == "" {
 		return errors.New(`node: the node is missing; write its name, such as "node: n0"`)
@@ -146,12 +146,12 @@ func (s *nodeStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// refuse sets the answer to Refuse, because the step's request is impossible.
+// refuse sets the answer's result to Refuse, because the step's request is impossible.
 func (l *Line) refuse(format string, args ...any) {
 	l.Result, l.Reason = string(cell.Refuse), fmt.Sprintf(format, args...)
 }
 
-// pod returns the pod that a step is about, with the request that it has or gets.
+// pod returns the pod that a step names. It sets the pod's request if the step contains one.
 func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error) {
 	if name.id == "" {
 		return nil, errors.New(`pod: the pod is missing; write an id, such as "pod: p1"`)
@@ -168,7 +168,7 @@ func (r *Stepper) pod(name podName, spec string, line *Line) (*replayPod, error)
 	return p, nil
 }
 
-// parse reads the pod's annotation. If it returns false, line has the refusal.
+// parse reads the pod's annotation. If it returns false, line contains the reason.
 func (p *replayPod) parse(line *Line) bool {
 	if p.spec == "" {
 		line.refuse("pod %s has no podSchedulingSpec; write it in this step, or in one before, such as podSchedulingSpec: {virtualCluster: A, leafCellNumber: 1}", p.id)

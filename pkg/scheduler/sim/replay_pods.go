@@ -8,13 +8,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// names is a set of nodes.
+// names is a set of the names of nodes.
 type names map[string]bool
 
 // Has implements cell.Nodes.
 func (n names) Has(name string) bool { return n[name] }
 
-// run requests a place.
+// run requests a place for a pod.
 func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *scheduleStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// run accepts the last bind of a pod, or takes over a running pod.
+// run accepts the last bind of a pod, or takes over a pod that already runs.
 func (s *addStep) run(r *Stepper, line *Line) error {
 	p, err := r.pod(s.Pod, s.Spec.text, line)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *addStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// accept stores a pod as an API server does.
+// accept stores a pod with its annotations, as an API server does.
 func (r *Stepper) accept(p *replayPod, notes annotation.Bound, slot int) {
 	p.notes, p.slot, p.bind, p.at = notes, slot, nil, len(r.accepted)
 	r.accepted = append(r.accepted, p)
@@ -150,7 +150,7 @@ func (s *deleteStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// deleteAllocated ends a pod that runs.
+// deleteAllocated ends a running pod.
 func (r *Stepper) deleteAllocated(p *replayPod, line *Line) {
 	downgrades, known := r.core.DeleteAllocated(cell.PodID(p.id))
 	switch {
@@ -179,7 +179,7 @@ func (r *Stepper) deleteUnallocated(p *replayPod, line *Line) {
 	r.changed(downgrades, line)
 }
 
-// changed reports gangs whose guarantee changed, and writes the change to their pods' annotations, so that a restart reads it.
+// changed reports gangs whose guarantee changed. It also writes the change to the annotations of their pods, so that a restart reads it.
 func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	for _, d := range downgrades {
 		c := ChangedGang{VC: d.VC, Group: d.Gang, Pods: []string{}, Reason: d.Reason}
@@ -197,7 +197,8 @@ func (r *Stepper) changed(downgrades []cell.Downgrade, line *Line) {
 	}
 }
 
-// withGang adds a gang to the list, or only adds its pods if the list already has the gang: a restart reports its pods one by one.
+// withGang adds a gang to the list. If the list already contains the gang, withGang only adds the gang's pods, because a restart reports them one by
+// one.
 func withGang(list []ChangedGang, c ChangedGang) []ChangedGang {
 	for i := range list {
 		if list[i].VC != c.VC || list[i].Group != c.Group {

@@ -12,8 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// run starts a new scheduler, or restarts it. The scheduler only knows the pods'
-// annotations.
+// run starts a new scheduler, or restarts the scheduler. The new scheduler gets only the pods' annotations.
 func (s *startStep) run(r *Stepper, line *Line) error {
 	source, err := r.source(s.Config, line)
 	if err != nil || line.Result != OK {
@@ -44,7 +43,7 @@ func (s *startStep) run(r *Stepper, line *Line) error {
 	return nil
 }
 
-// source returns the configuration for a start; nil means the configuration of the previous start.
+// source returns the configuration for a start, or nil for the configuration of the previous start.
 func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	switch {
 	case c == nil && r.core != nil:
@@ -68,7 +67,7 @@ func (r *Stepper) source(c *document, line *Line) (*Source, error) {
 	return &Source{path, data}, nil
 }
 
-// reasons joins findings into one text.
+// reasons joins findings and their remedies into one text.
 func reasons(fs strictyaml.Findings) string {
 	var out []string
 	for _, f := range fs {
@@ -81,7 +80,7 @@ func reasons(fs strictyaml.Findings) string {
 	return strings.Join(out, "\n")
 }
 
-// recover passes the running pods to a new scheduler, in the order in which the earlier one accepted them.
+// recover passes the running pods to a new scheduler, in the order in which they were accepted.
 func (r *Stepper) recover(line *Line) {
 	r.compact()
 	for _, p := range r.pods {
@@ -96,7 +95,7 @@ func (r *Stepper) recover(line *Line) {
 	}
 }
 
-// readd passes one pod to the scheduler, only from its annotations.
+// readd passes one pod to the scheduler. It uses only the pod's annotations.
 func (r *Stepper) readd(p *replayPod, line *Line) error {
 	request, err := annotation.ParseRequest(p.spec, p.name)
 	if err != nil {
@@ -115,7 +114,7 @@ func (r *Stepper) readd(p *replayPod, line *Line) error {
 	return nil
 }
 
-// build makes a scheduler, or writes to the line why it can't be made.
+// build returns a scheduler. If the configuration is invalid, build writes the reason to the line and returns nil.
 func build(c cell.Config, line *Line) *cell.Scheduler {
 	core, err := cell.New(c)
 	if err != nil {

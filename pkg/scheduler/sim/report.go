@@ -9,11 +9,11 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Report is the result of a run. Times are in seconds; shares are from 0 to 1.
+// Report is the result of a run. Times are in seconds, and shares are between 0 and 1.
 type Report struct {
 	GPUs int `json:"gpus"`
 	Jobs int `json:"jobs"`
-	// Span is the time of the last arrival, which ends the run.
+	// Span is the time of the last arrival, which ends the run unless it drains.
 	Span int `json:"spanSec"`
 	// Utilisation and AvgQueueLength are averages over the last 70 % of the span.
 	Utilisation float64 `json:"utilisation"`
@@ -23,46 +23,46 @@ type Report struct {
 	WaitingAtEnd           int     `json:"waitingAtEnd"`
 	WaitingAtEndGuaranteed int     `json:"waitingAtEndGuaranteed"`
 	Delay
-	// Starts also counts those after a kill.
+	// Starts counts all starts of jobs, including starts after a kill.
 	Starts          int      `json:"starts"`
 	Finished        int      `json:"finishedJobs"`
 	OptimalLocality Locality `json:"optimalLocality"`
 	Sizes           []Size   `json:"bySize"`
 	// PreemptedJobs counts killed gangs.
 	PreemptedJobs int `json:"preemptedJobs"`
-	// Completion exists if the run continued until all jobs had finished.
+	// Completion is set if the run continued until all jobs had finished.
 	Completion     *Completions `json:"completion,omitempty"`
 	DowngradedJobs int          `json:"downgradedJobs"`
-	// A guaranteed job waits within its quota if it and those jobs of its virtual cluster that it can't preempt fit
-	// into the cells that the virtual cluster owns. Then only the shape of the free cells keeps it waiting.
+	// A guaranteed job waits within its quota if the virtual cluster's own cells are enough for the job and for all jobs of the virtual cluster that
+	// it can't preempt. The job then waits only because of the shape of the free cells.
 	FailedAttemptsWithinQuota int `json:"failedAttemptsWithinQuota"`
 	JobsThatWaitedWithinQuota int `json:"jobsThatWaitedWithinQuota"`
-	// WaitedWithinQuotaByCode has the scheduler's explanation of each such job's first wait.
+	// WaitedWithinQuotaByCode counts these jobs by the code of the scheduler's explanation when a job first waited within its quota.
 	WaitedWithinQuotaByCode map[string]int `json:"waitedWithinQuotaByCode"`
 	VirtualClusters         []VCReport     `json:"virtualClusters"`
-	// Refused are jobs that could never start.
+	// Refused lists the jobs that could never start.
 	Refused   []Refusal `json:"refusedJobs"`
 	Decisions int       `json:"decisions"`
 	Speed     *Speed    `json:"speed,omitempty"`
 }
 
-// Delay is how long jobs waited for their first start.
+// Delay summarizes how long jobs waited for their first start.
 type Delay struct {
 	Mean float64 `json:"meanQueueDelaySec"`
 	P50  int     `json:"p50QueueDelaySec"`
 	P99  int     `json:"p99QueueDelaySec"`
 }
 
-// Completions are how long jobs took from their arrival to their end.
+// Completions summarizes how long jobs took from their arrival to their end.
 type Completions struct {
 	All           Completion `json:"all"`
 	Guaranteed    Completion `json:"guaranteed"`
 	Opportunistic Completion `json:"opportunistic"`
-	// LostWork is the share of repeated work, and of restarts, in the work of all jobs.
+	// LostWork is the time for repeated work and restarts, as a share of the work of all jobs.
 	LostWork float64 `json:"lostWork"`
 }
 
-// Completion is how long jobs took. Slowdown is that time divided by their running time.
+// Completion summarizes how long jobs took from arrival to end. Slowdown is that time divided by the job's run time.
 type Completion struct {
 	Jobs     int    `json:"jobs"`
 	Queue    Spread `json:"queueSec"`
@@ -70,7 +70,7 @@ type Completion struct {
 	Slowdown Spread `json:"slowdown"`
 }
 
-// Spread is the mean of values, and their 99th percentile.
+// Spread holds the mean and the 99th percentile of some values.
 type Spread struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
@@ -87,14 +87,14 @@ func spread(values []float64) Spread {
 	return Spread{sum / float64(len(values)), percentile(values, 0.99)}
 }
 
-// Locality counts the starts on the lowest level that could hold their GPUs.
+// Locality counts the starts of jobs in a cell of the lowest level that is large enough for the job.
 type Locality struct {
 	All           Share `json:"all"`
 	Guaranteed    Share `json:"guaranteed"`
 	Opportunistic Share `json:"opportunistic"`
 }
 
-// Share is a part of a number of starts.
+// Share counts starts and the optimal ones among them.
 type Share struct {
 	Starts  int     `json:"starts"`
 	Optimal int     `json:"optimal"`
@@ -109,11 +109,11 @@ func (s *Share) add(optimal bool) {
 	s.Share = float64(s.Optimal) / float64(s.Starts)
 }
 
-// Size holds the placements of jobs of one size.
+// Size summarizes the placements of all jobs with the same number of GPUs.
 type Size struct {
 	GPUs int `json:"gpus"`
 	Share
-	// Levels counts starts by the lowest level with a cell that holds all GPUs, or CLUSTER if there is no such cell.
+	// Levels counts starts by the lowest level with a cell that contains all GPUs of the job, or by CLUSTER if no cell contains all of them.
 	Levels map[string]int `json:"levels"`
 }
 
@@ -136,14 +136,14 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// delays holds the delays of jobs that started, by virtual cluster.
+// delays holds the delays of the first starts of jobs, by virtual cluster.
 type delays struct{ guaranteed, opportunistic map[string][]int }
 
 // counts holds the counters of a run.
 type counts struct {
-	busy, pending     float64 // GPUs and jobs, times seconds
-	useless           float64 // part of busy
-	lost              int     // GPU seconds
+	busy, pending     float64 // GPUs in use and waiting jobs, multiplied by seconds
+	useless           float64 // the part of busy for lost work
+	lost              int     // in GPU seconds
 	decisions         int
 	starts, finished  int
 	downgrades        int
@@ -161,7 +161,7 @@ func newCounts() counts {
 		delays: delays{map[string][]int{}, map[string][]int{}}}
 }
 
-// started records where a job was placed.
+// started counts the start of a job by the level of its placement.
 func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	c.starts++
 	is, best := t.common(at.Pods)
@@ -180,7 +180,7 @@ func (c *counts) started(t *topology, j *job, at *cell.Placement) {
 	s.Levels[is]++
 }
 
-// delayed records how long a job waited for its first start.
+// delayed records how long a job waited until its first start.
 func (c *counts) delayed(j *job, seconds int) {
 	by := c.delays.guaranteed
 	if j.Priority < 0 {
@@ -235,7 +235,7 @@ func (r *run) report(c cell.Config) *Report {
 	return out
 }
 
-// restarting returns the GPU seconds of the reported time that restarts in progress have used.
+// restarting returns the GPU seconds that restarts in progress have used so far, within the reported time.
 func (r *run) restarting() float64 {
 	sum := 0.0
 	for _, j := range r.jobs {
@@ -249,8 +249,8 @@ func (r *run) restarting() float64 {
 	return sum
 }
 
-// drained returns the report of a run after all jobs have finished. Utilisation, queue and placements have their values at the last
-// arrival.
+// drained returns the report of a run that continued until all jobs had finished. Utilization, queue and placements have their values from the last
+// arrival, in then.
 func (r *run) drained(then, out *Report) *Report {
 	out.WaitingAtEnd, out.WaitingAtEndGuaranteed = then.WaitingAtEnd, then.WaitingAtEndGuaranteed
 	for i := range out.VirtualClusters {
@@ -261,7 +261,7 @@ func (r *run) drained(then, out *Report) *Report {
 	work := 0
 	for _, j := range r.jobs {
 		if j.finish < 0 {
-			continue // refused
+			continue // the job could never start
 		}
 		work += j.Duration * j.GPUs()
 		all.add(j)
@@ -288,7 +288,7 @@ func (t *took) sum() Completion {
 	return Completion{Jobs: len(t.time), Queue: spread(t.queue), Time: spread(t.time), Slowdown: spread(t.slowdown)}
 }
 
-// delay sums up delays. It sorts them.
+// delay summarizes delays in seconds. It sorts them.
 func delay(seconds []int) Delay {
 	if len(seconds) == 0 {
 		return Delay{}
@@ -300,8 +300,7 @@ func delay(seconds []int) Delay {
 	return Delay{sum / float64(len(seconds)), percentile(seconds, 0.5), percentile(seconds, 0.99)}
 }
 
-// percentile returns the smallest value that a share p of all values doesn't exceed; 0 without values. It
-// sorts the values.
+// percentile returns the smallest value that is at least as large as a share p of all values, or 0 without values. It sorts the values.
 func percentile[T cmp.Ordered](values []T, p float64) T {
 	var none T
 	if len(values) == 0 {

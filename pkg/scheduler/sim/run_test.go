@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/sim/trace"
 )
 
-// counter is a core that only counts the GPUs of one node, and logs the calls.
+// counter is a core that only counts the free GPUs of one node, and logs the calls.
 type counter struct {
 	free  int
 	pods  map[cell.PodID]*cell.Request
 	order []cell.PodID
 	log   []string
-	// lie makes every Preempt name a pod that doesn't run.
+	// lie makes the core name a pod that doesn't run as the victim of every Preempt.
 	lie bool
 }
 
@@ -42,7 +42,7 @@ func (c *counter) decide(r *cell.Request) cell.Decision {
 	if gpus(r) == 5 {
 		return cell.Decision{Result: cell.Refuse, Reason: "five is too many"}
 	}
-	// A gang is placed as a whole: its other pods find their place.
+	// A gang is placed as a whole, so its other pods get their places at once.
 	if gpus(r) <= c.free {
 		p := cell.PodPlacement{Node: "n", Indices: make([]int32, gpus(r))}
 		for i := range p.Indices {
@@ -89,7 +89,7 @@ func (c *counter) Why(r *cell.Request) cell.Explanation {
 	return cell.Explanation{Code: "Fragmented"}
 }
 
-// small returns a cluster of one node with eight GPUs: A and B own four each.
+// small returns a cluster of one node with eight GPUs. The virtual clusters A and B own four GPUs each.
 func small() cell.Config {
 	return cell.Config{
 		Types:    []cell.Type{{Name: "NODE", Child: "HALF", Children: 2, Node: true}, {Name: "HALF", Child: "GPU", Children: 4}},
@@ -161,14 +161,14 @@ func TestRunFollowsTheRules(t *testing.T) {
 func TestRunReports(t *testing.T) {
 	_, r := run(t, []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 60, VC: "A", Pods: 1, GPUsPerPod: 8, Priority: -1},
-		{ID: 1, Arrival: 20, Duration: 100, VC: "A", Pods: 1, GPUsPerPod: 4}, // kills 0, which waits with 40 s left
+		{ID: 1, Arrival: 20, Duration: 100, VC: "A", Pods: 1, GPUsPerPod: 4}, // it kills job 0, which waits with 40 s of work left
 		{ID: 2, Arrival: 30, Duration: 100, VC: "B", Pods: 1, GPUsPerPod: 4},
-		{ID: 3, Arrival: 40, Duration: 1, VC: "B", Pods: 1, GPUsPerPod: 4}, // beyond the quota
+		{ID: 3, Arrival: 40, Duration: 1, VC: "B", Pods: 1, GPUsPerPod: 4}, // this job exceeds the quota
 		{ID: 4, Arrival: 100, Duration: 1, VC: "A", Pods: 1, GPUsPerPod: 1, Priority: -1},
 	})
 	assert.Equal(t, 8, r.GPUs)
 	assert.Equal(t, 100, r.Span)
-	// From second 30 on all GPUs are busy; 0 and 3 wait to the end.
+	// From second 30 on, all GPUs are busy, and jobs 0 and 3 wait until the end.
 	assert.InDelta(t, 1, r.Utilisation, 1e-9)
 	assert.InDelta(t, (70.0+60)/70, r.AvgQueueLength, 1e-9)
 	assert.Equal(t, 3, r.WaitingAtEnd)
@@ -185,7 +185,7 @@ func TestRunReports(t *testing.T) {
 	assert.Equal(t, []int{4, 2, 1, 0}, []int{b.GPUs, b.Jobs, b.WaitingAtEnd, b.PreemptedJobs})
 }
 
-// Job 0 is preempted after 2,000 s by job 1, which runs for 100 s; it has 1,000 s of work left, if it keeps all.
+// Job 1 preempts job 0 after 2,000 s, and runs for 100 s. Job 0 has 1,000 s of work left if it keeps all its work.
 func TestAPreemptedJobFallsBackToItsLastCheckpoint(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 3000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
@@ -223,7 +223,7 @@ func TestAPreemptedJobFallsBackToItsLastCheckpoint(t *testing.T) {
 	}
 }
 
-// A job that is killed while it starts again has lost the time that it took to start, once.
+// A job that is killed during its restart loses only the time of this restart, and only once.
 func TestAJobThatIsKilledWhileItStartsLosesNoWorkAgain(t *testing.T) {
 	jobs := []trace.Job{
 		{ID: 0, Arrival: 0, Duration: 1000, VC: "A", Priority: -1, Pods: 1, GPUsPerPod: 8},
@@ -238,7 +238,7 @@ func TestAJobThatIsKilledWhileItStartsLosesNoWorkAgain(t *testing.T) {
 		}
 	}})
 	require.NoError(t, err)
-	// 0 to 500: 400 kept, 100 lost; 510 to 520: starting; from 530: 60 to start, 600 of work.
+	// 0 to 500: 400 s of work kept, 100 lost; 510 to 520: restart; from 530: restart of 60 s, then 600 s of work.
 	assert.Equal(t, sim.Record{ID: 0, FirstStart: 0, Finish: 1190, Kills: 2, LostGPUSeconds: (100 + 10 + 60) * 8}, first)
 }
 
@@ -316,7 +316,7 @@ func TestRunMeasuresDecisionsWithTheMeterItIsGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, r.Speed)
 	assert.Equal(t, 3, r.Decisions)
-	// Three decisions of a microsecond each, and one deletion.
+	// The meter counts three decisions and one deletion, which take a microsecond each.
 	assert.InDelta(t, 1e6, r.Speed.DecisionsPerSec, 1)
 	assert.InDelta(t, 750e3, r.Speed.DecisionsPerSecInclDeletes, 1)
 	assert.InDelta(t, 1, r.Speed.P99, 1e-9)

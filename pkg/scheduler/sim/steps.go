@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// step is one entry of a steps file: a map with op and the fields of that operation.
+// step is one entry of a steps file: a map with the key op and the fields of that operation.
 type step struct {
 	line, column int
 	op           string
@@ -20,12 +20,12 @@ type step struct {
 	findings     strictyaml.Findings
 }
 
-// operation is the action of a step. An error is a mistake in the text of the step.
+// operation is the action of a step. Its run returns an error for a mistake in the text of the step.
 type operation interface {
 	run(r *Stepper, line *Line) error
 }
 
-// The operations, with the fields that each takes.
+// These are the operations with their fields.
 type (
 	startStep struct {
 		Op           string    `yaml:"op"`
@@ -72,8 +72,8 @@ var operations = map[string]func() operation{
 	"inspect":              func() operation { return &inspectStep{} },
 }
 
-// DecodeNode implements strictyaml.NodeDecoder. It keeps the findings, so that a malformed step is reported in its turn, and the
-// others are run.
+// DecodeNode implements strictyaml.NodeDecoder. It stores the findings in the step, so that a malformed step is reported in its turn and the other
+// steps run.
 func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path) {
 	s.line, s.column = n.Line, n.Column
 	var head struct {
@@ -88,7 +88,7 @@ func (s *step) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, _ strictyaml.Path
 	}
 }
 
-// unknown reports that a step has no operation, or one that doesn't exist.
+// unknown returns the error for a step without an operation, or with an operation that doesn't exist.
 func (s *step) unknown() error {
 	names := slices.Sorted(maps.Keys(operations))
 	if near := strictyaml.Nearest(s.op, names); near != "" {
@@ -97,14 +97,14 @@ func (s *step) unknown() error {
 	return fmt.Errorf("op: there is no operation %q; write one of %s", s.op, strings.Join(names, ", "))
 }
 
-// document is YAML inside a step: as text, or written as part of the step.
+// document is YAML inside a step, either as a text or as a part of the step.
 type document struct {
 	text    string
 	line    int
-	written bool // as part of the step
+	written bool // whether it is a part of the step
 }
 
-// DecodeNode implements strictyaml.NodeDecoder.
+// DecodeNode implements strictyaml.NodeDecoder. It accepts both forms.
 func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	v.line, v.written = n.Line, n.Kind != yaml.ScalarNode
 	if !v.written {
@@ -119,24 +119,24 @@ func (v *document) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	v.text = string(bytes.TrimSpace(b))
 }
 
-// plain copies a value and replaces its aliases with their values. Their anchors may be elsewhere in the steps. The parser has
-// bounded the size of the result.
+// plain returns a copy of a value in which aliases are replaced with their values, because their anchors may be elsewhere in the steps. The parser
+// has already limited the size of the result.
 func plain(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	out := *n
-	out.Anchor, out.Content, out.Style = "", nil, n.Style&^yaml.FlowStyle // so that mistakes have lines
+	out.Anchor, out.Content, out.Style = "", nil, n.Style&^yaml.FlowStyle // without flow style, so that the lines of mistakes are exact
 	for _, c := range n.Content {
 		out.Content = append(out.Content, plain(c))
 	}
 	return &out
 }
 
-// nodeNames are names of nodes; nil or "*" means all nodes.
+// nodeNames is a list of node names. nil means all nodes, as does "*" in a step.
 type nodeNames []string
 
-// DecodeNode implements strictyaml.NodeDecoder.
+// DecodeNode implements strictyaml.NodeDecoder. It accepts a list of names or "*".
 func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	switch {
 	case n.Kind == yaml.ScalarNode && n.Value == "*":
@@ -147,9 +147,9 @@ func (l *nodeNames) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path stricty
 	}
 }
 
-// podName is the name of a pod in a step: an id as text, or {namespace, name, uid}.
+// podName is the name of a pod in a step, which is an id as text, or {namespace, name, uid}.
 type podName struct {
-	// id distinguishes pods, name is namespace/name.
+	// id identifies the pod. name is namespace/name.
 	id, name string
 }
 

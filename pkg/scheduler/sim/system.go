@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// System returns the meter of this process.
+// System returns a Meter that measures this process.
 func System() Meter { return system{time.Now()} }
 
 type system struct{ began time.Time }

@@ -23,7 +23,7 @@ func (system) PeakMemory() uint64 {
 		return 0
 	}
 	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
-		return uint64(u.Maxrss) // bytes there, KiB elsewhere
+		return uint64(u.Maxrss) // in bytes on this system, in KiB on others
 	}
 	return uint64(u.Maxrss) * 1024
 }

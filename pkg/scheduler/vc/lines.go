@@ -12,8 +12,8 @@ import (
 // lines holds the lines of a file, each with its line break.
 type lines struct{ all []string }
 
-// span returns the lines of an entry of a block map, from 0. Lines that are indented deeper than the entry's key belong
-// to the entry. Comments above the key don't belong to it.
+// span returns the first and the last line of an entry in a block map, counted from 0. Lines that are indented more than the entry's key belong to
+// the entry. Comments above the key don't belong to the entry.
 func (l *lines) span(e *entry) (first, last int) {
 	first = e.key.Line - 1
 	last = first
@@ -32,7 +32,7 @@ func (l *lines) span(e *entry) (first, last int) {
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// comments returns the first of the comment lines directly above an entry.
+// comments returns the first of the comment lines directly above an entry, or the entry's own line if no comment is directly above it.
 func (l *lines) comments(e *entry) int {
 	first := e.key.Line - 1
 	for first > 0 && strings.HasPrefix(strings.TrimSpace(l.all[first-1]), "#") && indentOf(l.all[first-1]) == e.key.Column-1 {
@@ -61,7 +61,7 @@ func (l *lines) write(e *entry, value *yaml.Node) ([]byte, error) {
 	return l.bytes(), nil
 }
 
-// insertAfter adds an entry after another one of the same block map.
+// insertAfter adds an entry after the entry e of the same block map.
 func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, error) {
 	_, last := l.span(e)
 	key := &yaml.Node{}
@@ -75,15 +75,15 @@ func (l *lines) insertAfter(e *entry, name string, value *yaml.Node) ([]byte, er
 	return l.bytes(), nil
 }
 
-// endLine adds a missing line break to the file's last line.
+// endLine adds a missing line break to line i, unless the line is empty. Only the file's last line can miss its line break.
 func (l *lines) endLine(i int) {
 	if l.all[i] != "" && !strings.HasSuffix(l.all[i], "\n") {
 		l.all[i] += "\n"
 	}
 }
 
-// owner returns the deepest entry in block style that holds all virtual clusters. It has to be rewritten if they are on
-// one line, or missing.
+// owner returns the deepest entry in block style that contains all virtual clusters. If the virtual clusters are on one line, or missing, this entry
+// has to be rewritten.
 func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	switch {
 	case !block(root):
@@ -94,8 +94,7 @@ func (l *lines) owner(root *yaml.Node, top, all *entry) *entry {
 	return top
 }
 
-// replace rewrites all virtual clusters, in the entry that holds them. If the file has no such entry yet, it is added
-// at the end.
+// replace rewrites all virtual clusters in the entry that contains them. If the file has no such entry yet, replace adds an entry at the end.
 func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all *entry) ([]byte, error) {
 	pair := func(key string, value *yaml.Node) *yaml.Node {
 		k := &yaml.Node{}
@@ -116,16 +115,16 @@ func (l *lines) replace(owner *entry, virtualClusters, root *yaml.Node, top, all
 		return l.bytes(), nil
 	case block(top.value) && len(top.value.Content) > 0:
 		return l.insertAfter(lastEntry(top.value), keyVirtualClusters, virtualClusters)
-	case top.value.Kind != yaml.MappingNode: // scheduler: has no content
+	case top.value.Kind != yaml.MappingNode: // the key scheduler has no content
 		return l.write(top, pair(keyVirtualClusters, virtualClusters))
 	}
 	return l.write(top, with(top.value, keyVirtualClusters, virtualClusters))
 }
 
-// encode writes an entry as lines with an indentation.
+// encode returns the lines of an entry with an indentation.
 func (l *lines) encode(key, value *yaml.Node, indent int) ([]string, error) {
 	k := *key
-	k.HeadComment, k.FootComment = "", "" // the file keeps these lines
+	k.HeadComment, k.FootComment = "", "" // the file keeps the lines of these comments
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)

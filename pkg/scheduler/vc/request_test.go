@@ -78,7 +78,7 @@ func TestARequestThatCantBeMetSaysWhy(t *testing.T) {
 	assert.Equal(t, `did you mean "vision"?`, hint.Of(err))
 }
 
-// Without a definition, one virtual cluster owns everything: the first change must not take all its cells.
+// Without definitions, the default virtual cluster owns everything. The first change must not take all its cells.
 func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
 	effective := cell.Config{VirtualClusters: []cell.VirtualCluster{{Name: DefaultName, Cells: []cell.Virtual{{Type: "x", Count: 4}}, Quota: cell.Quota{PerUser: 2}}}}
 	requests := []Request{{Name: "a", Cells: []Cells{{"x", 1}}}, {Name: "b", Cells: []Cells{{"x", 2}}}}
@@ -99,7 +99,7 @@ func TestTheFirstVirtualClusterTakesItsCellsFromTheDefaultOne(t *testing.T) {
 	assert.Empty(t, later[0].TakeFrom, "it is written down already")
 }
 
-// racked has two racks of four nodes of eight GPUs, and a machine of another kind.
+// racked returns a configuration with two racks of four nodes with eight GPUs each, and a machine of another kind.
 func racked() cell.Config {
 	return cell.Config{
 		Types: []cell.Type{

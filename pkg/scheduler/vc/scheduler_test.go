@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// answering returns a scheduler behind an API server; answer is its handler.
+// answering returns a Scheduler whose requests reach the handler answer through an API server.
 func answering(t *testing.T, answer http.HandlerFunc) *Scheduler {
 	t.Helper()
 	mux := http.NewServeMux()

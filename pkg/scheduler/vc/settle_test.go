@@ -16,7 +16,7 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// machines makes a layout of "NAME" or "NAME@RACK", with 4 GPUs each, or of CPUs if the name begins with c.
+// machines returns a layout of machines from names in the form "NAME" or "NAME@RACK". They have 4 GPUs each, or only CPUs if the name begins with c.
 func machines(names ...string) layout.Layout {
 	l := layout.Layout{MachineSKU: map[string]layout.SKU{
 		"a": {Mem: "64Gi", CPU: layout.CPU{VCore: 16}, GPU: &layout.GPU{Type: "a100", Count: 4}},

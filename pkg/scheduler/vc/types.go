@@ -7,13 +7,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// hardware holds the nesting of cells: for each type at the top, the types from it down to the GPU.
+// hardware holds the nesting of cells: for each type at the top, the chain of types down to the GPU.
 type hardware struct {
 	chains   [][]string
-	children map[string]int // the children of a cell of a type
+	children map[string]int // the number of children of a cell, by type
 }
 
-// hardwareOf returns the nesting of cells. It leaves out malformed parts: the check of the configuration reports them.
+// hardwareOf returns the nesting of cells in a configuration. It leaves out malformed parts, because the check of the configuration reports them.
 func hardwareOf(c cell.Config) *hardware {
 	h, types := &hardware{children: map[string]int{}}, c.Hierarchy()
 	for _, p := range c.Physical {
@@ -31,8 +31,8 @@ func hardwareOf(c cell.Config) *hardware {
 	return h
 }
 
-// CellTypes returns all types of cells that a virtual cluster may own, as they are written: the type at the top, and
-// the types in it after a dot.
+// CellTypes returns all types of cells that a virtual cluster may own, in the form of the configuration: a type at the top, or a type at the top
+// followed by dots and the types inside it.
 func CellTypes(c cell.Config) []string { return hardwareOf(c).types() }
 
 func (h *hardware) types() []string {
@@ -52,7 +52,8 @@ func pathOf(chain []string, name string) string {
 	return chain[0] + "." + name
 }
 
-// find returns the chain of a type, and the type's level in the chain. A type below the top may be written alone if only one chain has it.
+// find returns the chain of a type, and the level of the type in the chain. The path of a type below the top may be shortened to the type if only one
+// chain contains the type.
 func (h *hardware) find(cellType string) (chain []string, level int) {
 	first, last := ends(cellType)
 	for _, c := range h.chains {
@@ -77,7 +78,7 @@ func (h *hardware) find(cellType string) (chain []string, level int) {
 	return chain, level
 }
 
-// whole returns the full path of a type. An unknown type isn't changed: the check of the configuration reports it.
+// whole returns the full path of a type. It returns an unknown type unchanged, because the check of the configuration reports it.
 func (h *hardware) whole(cellType string) string {
 	first, last := ends(cellType)
 	if chain, level := h.find(cellType); level >= 0 && first == last {
@@ -86,8 +87,8 @@ func (h *hardware) whole(cellType string) string {
 	return cellType
 }
 
-// provide makes a virtual cluster have n cells of a type, if it owns enough in larger cells: it splits the smallest of
-// those, and keeps the rest of it in the largest pieces.
+// provide makes a virtual cluster own n cells of a type if its larger cells contain enough of them. It splits the smallest of the larger cells, and
+// keeps the rest of a split cell in the largest possible pieces. It reports whether it succeeded.
 func (h *hardware) provide(d *Definition, cellType string, n int) bool {
 	chain, level := h.find(cellType)
 	for d.Cells(cellType) < n {
@@ -111,7 +112,7 @@ func ends(cellType string) (first, last string) {
 	return first, cellType[strings.LastIndex(cellType, ".")+1:]
 }
 
-// sameType reports whether two paths mean the same cells.
+// sameType reports whether two paths of types identify the same type.
 func sameType(a, b string) bool {
 	firstA, lastA := ends(a)
 	firstB, lastB := ends(b)

@@ -10,13 +10,13 @@ import (
 
 const gpusPerNode = 8
 
-// cluster contains racks of equal nodes. Every cell belongs to a virtual cluster.
+// cluster is a cluster of racks with equal nodes. Every cell belongs to a virtual cluster.
 type cluster struct {
 	gpus, racks, rackNodes int
 	vcs                    []share
 }
 
-// share lists the cells that one virtual cluster owns: whole racks, whole nodes, quarters of the GPUs of two nodes.
+// share lists the cells that one virtual cluster owns: whole racks, whole nodes, and quads. A quad is half of a node.
 type share struct {
 	name                string
 	racks, nodes, quads int
@@ -24,8 +24,8 @@ type share struct {
 
 func (s share) gpus(rackNodes int) int { return (s.racks*rackNodes+s.nodes)*gpusPerNode + s.quads*4 }
 
-// newCluster gives half of the racks as racks, round robin, and the others as nodes, round robin
-// from the last virtual cluster; one node per two virtual clusters is cut into two quads.
+// newCluster divides the racks among the virtual clusters. It assigns half of the racks as whole racks in turn, and the nodes of the other racks in
+// turn, beginning with the last virtual cluster. For every two virtual clusters, one node is split into two quads.
 func newCluster(s size) cluster {
 	nodes := s.gpus / gpusPerNode
 	c := cluster{gpus: s.gpus, rackNodes: min(16, nodes), vcs: make([]share, s.vcs)}
@@ -43,7 +43,7 @@ func newCluster(s size) cluster {
 	return c
 }
 
-// draw returns the virtual cluster that owns the n-th GPU.
+// draw returns the virtual cluster that owns GPU n.
 func (c cluster) draw(n int) share {
 	for _, v := range c.vcs {
 		own := v.gpus(c.rackNodes)
@@ -90,7 +90,7 @@ func (c cluster) config() cell.Config {
 	return out
 }
 
-// yaml returns the cluster as HiveD's configuration file.
+// yaml returns the cluster as a configuration file in HiveD's format.
 func (c cluster) yaml() []byte {
 	var b bytes.Buffer
 	b.WriteString("physicalCluster:\n  cellTypes:\n")

@@ -20,9 +20,9 @@ type Job struct {
 	// Arrival and Duration are in seconds.
 	Arrival, Duration int
 	VC                string
-	// Priority is cell.Opportunistic or a guaranteed one.
+	// Priority is cell.Opportunistic or a guaranteed priority.
 	Priority int
-	// Pods is the number of pods, each with GPUsPerPod GPUs.
+	// Pods is the number of pods. Each pod uses GPUsPerPod GPUs.
 	Pods, GPUsPerPod int
 }
 
@@ -34,7 +34,7 @@ var columns = []string{"job_id", "arrival_s", "duration_s", "vc", "priority", "p
 // Header returns the first line of a trace file.
 func Header() string { return strings.Join(columns, ",") }
 
-// MaxSeconds is the largest time in a trace: sums stay far below the range of int.
+// MaxSeconds is the largest time in a trace. It keeps sums of times far below the maximum of int.
 const MaxSeconds = 1 << 40
 
 const maxPods = 1 << 20
@@ -49,8 +49,8 @@ func WriteCSV(w io.Writer, jobs []Job) error {
 	return b.Flush()
 }
 
-// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the name that errors carry. Columns
-// may be in any order; unknown columns are ignored.
+// ReadCSV reads a trace file and returns its jobs in the order of the file. file is the file name in errors. Columns may be in any order, and unknown
+// columns are ignored.
 func ReadCSV(file string, r io.Reader) ([]Job, error) {
 	cr := csv.NewReader(r)
 	cr.TrimLeadingSpace, cr.ReuseRecord, cr.FieldsPerRecord = true, true, -1
@@ -92,7 +92,7 @@ func ReadCSV(file string, r io.Reader) ([]Job, error) {
 	}
 }
 
-// header finds the index of each column.
+// header returns the index of each column by name.
 func header(file string, head []string) (map[string]int, error) {
 	at := map[string]int{}
 	for i, name := range head {

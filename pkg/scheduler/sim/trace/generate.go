@@ -8,15 +8,15 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// Load is the offered load of a generated trace: the work that arrives per second, as a share of all GPUs.
+// Load is the load of a generated trace: the GPU time that arriving jobs request per second, as a share of all GPUs.
 const Load = 0.90
 
-// size is the size of a cluster for the generator.
+// size describes a cluster for the generator by its numbers of GPUs, virtual clusters and jobs.
 type size struct{ gpus, vcs, jobs int }
 
 var known = []size{{64, 4, 4000}, {512, 4, 6000}, {2048, 8, 10000}, {8192, 8, 20000}, {65536, 8, 20000}}
 
-// Sizes returns the numbers of GPUs that Generate supports, ascending.
+// Sizes returns the numbers of GPUs that Generate supports, in ascending order.
 func Sizes() []int {
 	var out []int
 	for _, s := range known {
@@ -25,16 +25,15 @@ func Sizes() []int {
 	return out
 }
 
-// Trace is a cluster and the jobs that arrive there.
+// Trace is a cluster and the jobs that arrive in it.
 type Trace struct {
-	// Config is the cluster in the scheduler's form; YAML is the same as HiveD's configuration file.
+	// Config is the cluster in the scheduler's form. YAML is the same cluster as a configuration file in HiveD's format.
 	Config cell.Config
 	YAML   []byte
 	Jobs   []Job
 }
 
-// Generate makes the trace of a cluster with a number of GPUs, one of Sizes. Another seed returns other jobs for the
-// same cluster.
+// Generate returns a trace for a cluster with one of the numbers of GPUs in Sizes. Another seed gives other jobs for the same cluster.
 func Generate(gpus int, seed uint64) (*Trace, error) {
 	i := slices.IndexFunc(known, func(s size) bool { return s.gpus == gpus })
 	if i < 0 {
@@ -46,13 +45,13 @@ func Generate(gpus int, seed uint64) (*Trace, error) {
 	return &Trace{Config: c.config(), YAML: c.yaml(), Jobs: makeJobs(r, c, s.jobs)}, nil
 }
 
-// The sizes of jobs in GPUs, with the share of each.
+// jobSizes are the sizes of jobs in GPUs. jobShare is the share of the jobs of each size.
 var (
 	jobSizes = []int{1, 2, 4, 8, 16, 32, 64}
 	jobShare = []float64{0.40, 0.14, 0.14, 0.18, 0.07, 0.045, 0.025}
 )
 
-// makeJobs draws all jobs first and their arrivals afterwards, because the rate depends on the work.
+// makeJobs draws all jobs first and their arrivals afterwards, because the rate of arrivals depends on the work of all jobs.
 func makeJobs(r *random, c cluster, n int) []Job {
 	jobs := make([]Job, n)
 	work := 0.0
@@ -60,7 +59,7 @@ func makeJobs(r *random, c cluster, n int) []Job {
 		v := c.draw(int(r.uniform() * float64(c.gpus)))
 		j := &jobs[i]
 		j.ID, j.VC, j.Priority = i, v.name, drawPriority(r.uniform())
-		// Opportunistic jobs may use a quarter of the cluster. Guaranteed jobs may use half of the whole nodes of their virtual cluster.
+		// Opportunistic jobs may use a quarter of the cluster. Guaranteed jobs may use half of the whole nodes that their virtual cluster owns.
 		limit := c.gpus / 4
 		if j.Priority >= 0 {
 			limit = max(4, (v.racks*c.rackNodes+v.nodes)*gpusPerNode/2)
@@ -83,7 +82,7 @@ func makeJobs(r *random, c cluster, n int) []Job {
 	return jobs
 }
 
-// drawPriority returns opportunistic for 30 % of jobs, and 0, 10 and 100 for 60, 30 and 10 % of the others.
+// drawPriority returns opportunistic for 30 % of the jobs. For the other jobs it returns 0, 10 and 100 in 60, 30 and 10 % of the cases.
 func drawPriority(p float64) int {
 	switch {
 	case p < 0.30:
@@ -97,7 +96,7 @@ func drawPriority(p float64) int {
 	}
 }
 
-// drawSize halves the drawn number until it is within the limit.
+// drawSize returns a random job size. It halves the size until it is within the limit.
 func drawSize(p float64, limit int) int {
 	gpus := jobSizes[len(jobSizes)-1]
 	for i, share := range jobShare {

@@ -18,7 +18,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Published figures for these traces hold only while the traces stay the same to the byte.
+// Published figures for these traces are valid only as long as no byte of the traces changes.
 func TestGenerateMakesTheSameBytesForEver(t *testing.T) {
 	for _, c := range []struct {
 		gpus      int

@@ -2,8 +2,8 @@ package trace
 
 import "math"
 
-// random is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-// OOPSLA 2014): few enough lines that any language can make the same jobs.
+// random is the generator splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014). It is so short that a program
+// in any language can implement it and generate the same jobs.
 type random struct{ state uint64 }
 
 func (r *random) next() uint64 {

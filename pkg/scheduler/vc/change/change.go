@@ -1,7 +1,6 @@
-// Package change changes virtual clusters: in the configuration that a cluster stores, whose secrets it doesn't read, and in the running
-// scheduler.
-// In: a request for a change, and the connection to a cluster. Out: its effect, and a new revision of the configuration that the
-// scheduler loads.
+// Package change changes virtual clusters in the configuration that a cluster stores, and in the running scheduler. It doesn't read the
+// configuration's secrets. In: a request for a change, and the connection to a cluster. Out: its effect, and a new revision of the configuration that
+// the scheduler loads.
 package change
 
 import (
@@ -52,8 +51,7 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// PendingError is the error for a stored change that the scheduler doesn't use yet. Repeating the same change continues
-// it.
+// PendingError is the error for a change that is stored but that the scheduler doesn't use yet. A repetition of the same change continues the change.
 type PendingError struct {
 	Revision int
 	Err      error
@@ -61,7 +59,7 @@ type PendingError struct {
 
 func (e *PendingError) Error() string { return e.Message() + ": " + e.Err.Error() }
 
-// Message returns the error without its cause.
+// Message returns the text of the error without its cause.
 func (e *PendingError) Message() string {
 	return fmt.Sprintf("revision %d of the configuration is stored, but the scheduler doesn't have it yet", e.Revision)
 }
@@ -69,7 +67,7 @@ func (e *PendingError) Message() string {
 // Unwrap returns the cause.
 func (e *PendingError) Unwrap() error { return e.Err }
 
-// Do makes a change, and records by as its author. If the change can't be made, or o is a DryRun, nothing changes.
+// Do makes a change, and records by as its author. If Do fails, except with a PendingError, or o is a DryRun, the configuration doesn't change.
 func (c *Changer) Do(ctx context.Context, o *vc.ChangeSet, by string) (*vc.Outcome, error) {
 	if err := check(o); err != nil {
 		return nil, &InvalidError{err}
@@ -105,7 +103,7 @@ func (c *Changer) Do(ctx context.Context, o *vc.ChangeSet, by string) (*vc.Outco
 	case out.Refused != "":
 		return nil, &RefusedError{hint.Errorf(out.Remedy, "%s", out.Refused)}
 	}
-	r, err := held.Push(ctx, draft, store.Entry{By: by, Message: o.Message}) // without changes, the current one
+	r, err := held.Push(ctx, draft, store.Entry{By: by, Message: o.Message}) // without changes, Push returns the current revision
 	if errors.Is(err, store.ErrChanged) {
 		return nil, &RefusedError{err}
 	}
@@ -142,7 +140,8 @@ func check(o *vc.ChangeSet) error {
 	return nil
 }
 
-// amend writes the requests into services-configuration.yaml, checks the result, and returns the scheduler's part of the file.
+// amend writes the requests into services-configuration.yaml and checks the result. It returns a draft of the configuration, and the scheduler's part
+// of the file.
 func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Draft, []byte, error) {
 	text, err := edit(p, requests)
 	if err != nil {
@@ -156,7 +155,7 @@ func amend(held *store.Store, p *store.Public, requests []vc.Request) (*store.Dr
 	return draft, part, err
 }
 
-// unfinished returns the requests, except deletions, that are in the configuration but not yet in the scheduler.
+// unfinished returns the requests, except deletions, whose result is in the configuration but not yet in the scheduler.
 func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) []vc.Request {
 	have, err := vc.Read(p.Files[config.ServicesFile])
 	if err != nil || read == nil {
@@ -169,7 +168,7 @@ func unfinished(requests []vc.Request, p *store.Public, read *corev1.ConfigMap) 
 	})
 }
 
-// part returns the scheduler's part of a configuration, as the scheduler's chart writes it.
+// part returns the scheduler's part of a configuration, in the form that the scheduler's chart writes.
 func part(c *config.Cluster, services []byte) ([]byte, error) {
 	cells, found := schedulerconfig.FromCluster(c.Layout, config.ServicesFile, services)
 	if err := found.Err(); err != nil {
@@ -205,7 +204,7 @@ func edit(p *store.Public, requests []vc.Request) ([]byte, error) {
 	return vc.Edit(text, changes)
 }
 
-// after returns the definitions after changes, for the next request.
+// after returns all definitions after the changes. The next request starts from them.
 func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map[string]vc.Definition {
 	out := maps.Clone(have)
 	if out == nil {
@@ -221,7 +220,7 @@ func after(have map[string]vc.Definition, changed map[string]*vc.Definition) map
 	return out
 }
 
-// inScheduler returns an error if HiveD's own file defines the virtual clusters, because paictl can't edit a text within the text.
+// inScheduler returns an error if HiveD's own file defines the virtual clusters, because paictl can't edit a file that is a text in another file.
 func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	for _, name := range []string{"scheduler", "hivedscheduler"} {
 		section, _ := c.Services.Sections[name].(map[string]any)
@@ -233,8 +232,7 @@ func inScheduler(c *config.Cluster, have map[string]vc.Definition) error {
 	return nil
 }
 
-// judge requests the effect on gangs from the running scheduler, and finds jobs that would be left without a virtual
-// cluster.
+// judge requests the effect on gangs from the running scheduler, and finds jobs that the change would leave without a virtual cluster.
 func (c *Changer) judge(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome, text []byte) error {
 	var err error
 	out.Effect, err = c.Scheduler.Validate(ctx, text)
@@ -271,7 +269,7 @@ func problems(v *api.Validation) error {
 	return hint.Wrap(fmt.Errorf("the scheduler would refuse it: %s", strings.Join(parts, "; ")), remedy)
 }
 
-// read returns the ConfigMap that the scheduler reads; nil: the scheduler wasn't started.
+// read returns the ConfigMap that the scheduler reads, or nil if the scheduler wasn't started.
 func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, schedulerconfig.ConfigMap, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -283,15 +281,15 @@ func (c *Changer) read(ctx context.Context) (*corev1.ConfigMap, error) {
 	return cm, nil
 }
 
-// apply writes the ConfigMap that the scheduler watches, as the scheduler's chart would. The Helm release gets the change when the service
-// is started next.
+// apply writes the ConfigMap that the scheduler watches, with the same content as the scheduler's chart. The Helm release gets the change when the
+// service is started next.
 func (c *Changer) apply(ctx context.Context, held *store.Store) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		cm, err := c.read(ctx)
 		if err != nil || cm == nil {
 			return err
 		}
-		// The configuration is read after the ConfigMap, so that a slow change never overwrites the part of a later one.
+		// The configuration is read after the ConfigMap, so that a slow change never overwrites the result of a later change.
 		p, err := held.Public(ctx)
 		if err != nil {
 			return err

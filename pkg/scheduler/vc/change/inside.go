@@ -21,20 +21,21 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// inside lists the jobs in virtual clusters that would be deleted, or keep no cells, and the resources that each job holds or waits for.
+// inside lists the jobs in virtual clusters that would be deleted or would keep no cells. It describes the resources that each job holds or waits
+// for.
 type inside map[string]map[string]string // by virtual cluster and job
 
 func (in inside) add(vc, job, what string) {
 	if in[vc] == nil {
 		in[vc] = map[string]string{}
 	}
-	if have := in[vc][job]; have == "" || have > what { // prefer a gang that runs if the job has several
+	if have := in[vc][job]; have == "" || have > what { // if the job has several gangs, prefer a running gang
 		in[vc][job] = what
 	}
 }
 
-// inside returns these jobs from the scheduler's validation or, if no scheduler responds, from the pods that name a virtual cluster
-// which would be deleted.
+// inside finds these jobs in the scheduler's validation. If no scheduler responds, it finds them by the pods that name a virtual cluster that would
+// be deleted.
 func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) (inside, error) {
 	in := inside{}
 	if out.Effect != nil && out.Note == "" {
@@ -55,7 +56,7 @@ func (c *Changer) inside(ctx context.Context, o *vc.ChangeSet, out *vc.Outcome) 
 	return in, nil
 }
 
-// keepsNothing reports whether a virtual cluster is deleted, or loses the last of its cells.
+// keepsNothing reports whether a virtual cluster would be deleted, or would lose all its cells.
 func keepsNothing(v *api.Validation, name string) bool {
 	return slices.ContainsFunc(v.VirtualClusters, func(c api.ChangedVirtualCluster) bool {
 		return c.Name == name && c.Before != nil && (c.After == nil || c.After.Guaranteed == 0 && c.After.CPUCells() == 0)
@@ -69,7 +70,7 @@ func doing(c *api.Change) string {
 	return "runs on " + c.Held()
 }
 
-// podsInside adds the jobs whose pods name a virtual cluster.
+// podsInside adds the jobs whose pods name a virtual cluster to out.
 func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	list, err := c.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelVC + "=" + vc})
 	if err != nil {
@@ -94,13 +95,13 @@ func (c *Changer) podsInside(ctx context.Context, vc string, out inside) error {
 	return nil
 }
 
-// remedyInside is the remedy for a refusal.
+// remedyInside is the remedy for a change that is rejected because of these jobs.
 const remedyInside = "stop them (paictl job stop), or submit them to another virtual cluster (paictl job clone); with --force running jobs continue without a guarantee, and waiting jobs never start"
 
-// maxJobsNamed is how many jobs a refusal names.
+// maxJobsNamed is the maximum number of jobs that the rejection names for a virtual cluster.
 const maxJobsNamed = 8
 
-// refusal explains why a change would leave jobs without a virtual cluster; "" if it doesn't.
+// refusal explains why a change would leave jobs without a virtual cluster. It returns "" if there are no such jobs.
 func (in inside) refusal() string {
 	var parts []string
 	for _, vc := range slices.Sorted(maps.Keys(in)) {
