@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// gateBurst is how many refusals of one sender are written at once; after that, one a second is written.
+	// gateBurst is how many refusals of one sender are written without delay. After that, at most one refusal a second is written.
 	gateBurst = 20
-	// maxGates bounds the senders that are counted separately: an actor, or the network of clients without a sign-in. All other senders are counted
-	// together.
+	// maxGates is the maximum number of senders that are counted separately. A sender is an actor, or the network of clients that aren't signed
+	// in. All other senders are counted together.
 	maxGates = 10_000
 )
 
 // leftOut is the key in a record's Detail for the number of earlier refusals of the same actor or network that weren't written.
 const leftOut = "left-out"
 
-// gate passes only a few refusals of each sender, so that frequent requests don't fill the audit.
+// gate limits the number of refusals that are written for each sender, so that frequent requests don't fill the audit.
 type gate struct {
 	mu   sync.Mutex
 	from map[string]*knocks
@@ -33,8 +33,9 @@ type knocks struct {
 	left int
 }
 
-// limited reports whether the gate limits a record: anyone can cause refusals and failures, in any number. Records of changes that were made are
-// always written, and so are records of the server's own errors for users who are signed in, because the change may have been made in part.
+// limited reports whether the gate limits a record. The gate limits refusals and failures, because anyone can cause them in large numbers. It
+// never limits records of changes that were made, nor records of the server's own errors for users who are signed in, because the change may have
+// been made in part.
 func limited(r *Record) bool {
 	return (r.Outcome == Refused || r.Outcome == Failed) && (r.Actor == "" || r.Status < 500)
 }

@@ -15,42 +15,42 @@ const (
 	Failed  = "failed"
 )
 
-// Record is one action that was done or denied. It holds no secret: no token, no password, no text of a job.
+// Record is one action that was done or denied. It contains no secrets: neither tokens nor passwords nor the text of a job.
 type Record struct {
-	// ID is chosen by the writer of the record, so that the record may be sent twice: 20 to 64 letters, digits, hyphens.
+	// ID is 20 to 64 letters, digits and hyphens. The writer of the record chooses it, so that sending the record twice stores it once.
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
-	// Request is the id of the HTTP request, which the access log has, too.
+	// Request is the ID of the HTTP request, which is also in the access log.
 	Request string `json:"request,omitempty"`
 
 	// Actor is the name of the person who acted, and ActorUID is the UID of that person's User; both are empty if the client wasn't signed in. Detail
 	// holds the name that a client entered to sign in.
 	Actor    string `json:"actor,omitempty"`
 	ActorUID string `json:"actorUID,omitempty"`
-	// Token is the id of the token's record.
+	// Token is the ID of the token's record.
 	Token   string `json:"token,omitempty"`
 	Address string `json:"address,omitempty"`
 
-	// Verb and Kind are the rule's, such as stop and job. Object is the object's name, Owner its owner, and VC its virtual
-	// cluster.
+	// Verb and Kind are the verb and the kind of the access rule, such as stop and job. Object is the object's name, Owner its owner, and VC its
+	// virtual cluster.
 	Verb   string `json:"verb"`
 	Kind   string `json:"kind"`
 	Object string `json:"object,omitempty"`
 	Owner  string `json:"owner,omitempty"`
 	VC     string `json:"vc,omitempty"`
 
-	// Outcome is one of the above, Status is the status code of the response, and Reason says why the action was denied or failed.
+	// Outcome is Done, Refused or Failed. Status is the status code of the response. Reason says why the action was denied or failed.
 	Outcome string            `json:"outcome"`
 	Status  int               `json:"status,omitempty"`
 	Reason  string            `json:"reason,omitempty"`
 	Detail  map[string]string `json:"detail,omitempty"`
 }
 
-// Query selects records. Empty fields select all.
+// Query selects records. An empty field doesn't restrict the selection.
 type Query struct {
 	Actor, Object, Owner, Kind, Verb, Outcome string
 	Since, Until                              time.Time // Until is exclusive
-	// Cursor is Page.Next of the previous page.
+	// Cursor is the Next field of the previous page, or "" for the first page.
 	Cursor string
 	Limit  int // 1 to MaxPage; 0 is DefaultPage
 }
@@ -82,7 +82,7 @@ const (
 	MaxPage     = 1000
 )
 
-// Page is a part of the records, the latest first.
+// Page is one page of records, starting with the latest record.
 type Page struct {
 	Items []Record `json:"items"`
 	// Next is the cursor of the following page, or "". New records don't cause a page to repeat or omit others.

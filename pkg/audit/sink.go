@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Poster stores records, so that they can be read. Records that exist stay unchanged.
+// Poster stores records for later queries. It doesn't change a record that it already stores.
 type Poster interface {
 	SaveAudit(ctx context.Context, records []Record) error
 }
 
 const (
-	// maxQueue bounds the records that wait to be stored. Above this limit, the oldest records of clients that aren't signed in are
-	// dropped first, then the oldest of all. Their lines have been printed by then.
+	// maxQueue is the maximum number of records that wait to be stored. Above it, the oldest records of clients that aren't signed in are dropped
+	// first, and then the oldest of all records. Dropped records have already been printed as lines.
 	maxQueue = 10_000
 	batch    = 500
 	postTime = 10 * time.Second
@@ -25,12 +25,12 @@ const (
 	sayAgain = time.Minute
 )
 
-// Sink writes each record as a line at once, and sends it to a Poster: in batches, and repeatedly until the record is stored. Callers don't wait
-// until the record is stored.
+// Sink writes each record as a line without delay. It also sends records in batches to a Poster, and repeats this until they are stored. Callers
+// don't wait for that.
 type Sink struct {
 	lines *Lines
 	to    Poster
-	// wrong reports whether an error means that records are invalid, so that sending them again is of no use.
+	// wrong reports whether an error means that records are invalid, so that sending them again can't succeed.
 	wrong func(error) bool
 	log   *slog.Logger
 	gate  gate
@@ -41,12 +41,12 @@ type Sink struct {
 	wake  chan struct{}
 }
 
-// NewSink makes a Sink. wrong distinguishes the error for rejected records from the error for a Poster that can't be reached.
+// NewSink makes a Sink. wrong reports whether an error means that the Poster rejected the records, and not that the Poster is unavailable.
 func NewSink(lines *Lines, to Poster, wrong func(error) bool, log *slog.Logger) *Sink {
 	return &Sink{lines: lines, to: to, wrong: wrong, log: log, gate: gate{from: map[string]*knocks{}}, wake: make(chan struct{}, 1)}
 }
 
-// Write writes a record. It omits some refusals if an actor or a network has many.
+// Write writes a record, and queues it for the Poster. It omits refusals above the limit of their actor or network.
 func (s *Sink) Write(ctx context.Context, r Record) {
 	if !s.gate.pass(&r) {
 		return
@@ -66,21 +66,21 @@ func (s *Sink) Write(ctx context.Context, r Record) {
 	}
 }
 
-// Waiting returns how many records are waiting to be stored, and how many were dropped because too many waited.
+// Waiting returns how many records are waiting to be stored, and how many were dropped because the queue was full.
 func (s *Sink) Waiting() (waiting, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.queue), s.lost
 }
 
-// LeftOut returns how many refusals were not written, because the same sender had many.
+// LeftOut returns how many records were not written because their sender had caused too many.
 func (s *Sink) LeftOut() int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.left
 }
 
-// Run sends records until the context ends, and then sends the rest.
+// Run sends records until ctx ends. Then it takes a few seconds to send the remaining records.
 func (s *Sink) Run(ctx context.Context) error {
 	pause, said := again, time.Time{}
 	for {
@@ -119,7 +119,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	}
 }
 
-// post sends a batch. If the Poster rejects the batch, post sends the records one by one, and leaves out the rejected records.
+// post sends a batch of records. If the Poster rejects the batch, post sends its records one by one, and leaves out each record that is rejected.
 func (s *Sink) post(ctx context.Context) error {
 	s.mu.Lock()
 	some := append([]Record{}, s.queue[:min(batch, len(s.queue))]...)
@@ -146,7 +146,7 @@ func (s *Sink) post(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// New records are at the end; records that were dropped are already gone.
+	// New records are at the end of the queue. Records that were dropped are already gone.
 	kept := map[string]bool{}
 	for i := range some {
 		kept[some[i].ID] = true

@@ -19,7 +19,7 @@ import (
 
 var errWrong, errAway = errors.New("wrong"), errors.New("away")
 
-// keeper keeps records, unless it is unavailable. It rejects records with the verb "bad".
+// keeper is a Poster that keeps records in memory. It fails while away is true, and rejects records with the verb "bad".
 type keeper struct {
 	mu   sync.Mutex
 	away bool

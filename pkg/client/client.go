@@ -1,5 +1,5 @@
 // Package client sends requests to the platform's server over HTTPS, for a user who has signed in.
-// In: the server's address, the CAs of its certificate, a token. Out: responses of /api/v3, and the functions that "paictl job" needs.
+// In: the server's address, the CAs for its certificate, a token. Out: responses of /api/v3, and the functions that "paictl job" needs.
 package client
 
 import (
@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// dialTime bounds connecting, and answerTime how long the server may take to begin a response: it waits up to ten minutes for the end
-	// of a job that is deleted.
+	// dialTime limits how long connecting may take. answerTime limits how long the server may take to begin a response, because deleting a job
+	// makes the server wait up to ten minutes for the job's end.
 	dialTime   = 10 * time.Second
 	answerTime = 11 * time.Minute
-	// patience is how long requests are retried while the server restarts, and pause is the first pause between two requests.
+	// patience is how long requests are retried while the server restarts. pause is the time before the first retry.
 	patience   = 30 * time.Second
 	pause      = 500 * time.Millisecond
 	longest    = 5 * time.Second
@@ -40,50 +40,50 @@ const (
 
 // Tokens provides tokens for the server. It is safe for concurrent use.
 type Tokens interface {
-	// Access returns a token that should be valid for a while.
+	// Access returns a token that is expected to be valid for at least a minute.
 	Access(ctx context.Context) (secret.String, error)
-	// Renewed returns a token that replaces a token that the server rejected; if that fails, the error says what to do.
+	// Renewed returns a token in place of a token that the server rejected. The error, if any, says what to do.
 	Renewed(ctx context.Context, refused secret.String) (secret.String, error)
 }
 
 // Fixed is a token that is never renewed, such as the token of an application.
 type Fixed secret.String
 
-// Access returns the token.
+// Access returns the fixed token.
 func (f Fixed) Access(context.Context) (secret.String, error) { return secret.String(f), nil }
 
-// Renewed always fails.
+// Renewed always returns an error, because a fixed token can't be renewed.
 func (Fixed) Renewed(context.Context, secret.String) (secret.String, error) {
 	return "", hint.Errorf("make another: paictl token create, or sign in: paictl login", "the server rejects the token in PAICTL_TOKEN: it has expired or was revoked")
 }
 
-// Options specify the server, and the user.
+// Options specify the server and the tokens of its user.
 type Options struct {
-	// URL is the server's: https://HOST[:PORT].
+	// URL is the server's address, in the form https://HOST[:PORT].
 	URL string
-	// CA, if it isn't empty, is the PEM of the only CAs that may sign the server's certificate; otherwise the system's CAs may sign it.
+	// CA is the PEM of the only CAs that may sign the server's certificate. If it is empty, the system's CAs may sign the certificate.
 	CA []byte
-	// Tokens is nil for requests before the user signs in.
+	// Tokens provides the user's tokens. It is nil for requests before the user signs in.
 	Tokens Tokens
-	// Version is paictl's own.
+	// Version is the version of paictl.
 	Version string
 	// Note is called when a request is retried; it may be nil.
 	Note func(text string)
-	// Inside is the server in this process, which needs neither URL nor tokens.
+	// Inside is a server in this process, which needs neither URL nor Tokens. It is nil for all other servers.
 	Inside *Inside
 }
 
-// Inside is a server in this process.
+// Inside is a server that runs in this process.
 type Inside struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Header is added to each request.
 	Header http.Header
-	// Exec and Forward enter a task of a job. Upgrades of client-go don't use Dial.
+	// Exec and Forward connect to a task of a job. They are functions because client-go doesn't use Dial for such connections.
 	Exec    func(ctx context.Context, t *job.Target, cmd stream.Command) error
 	Forward func(ctx context.Context, t *job.Target, port int, l net.Listener, problem func(error)) error
 }
 
-// Server sends requests to one server.
+// Server is a client that sends requests to one server.
 type Server struct {
 	base    *url.URL
 	http    *http.Client
@@ -96,8 +96,8 @@ type Server struct {
 	inside   *Inside
 }
 
-// ParseURL parses the address of a server, and returns its scheme, https, and its host, without a path. Other schemes
-// are errors.
+// ParseURL parses the address of a server and returns only its scheme, which is https, and its host. A text without a scheme gets https; all
+// other schemes are errors.
 func ParseURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
@@ -115,7 +115,7 @@ func ParseURL(text string) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }
 
-// New returns a client of a server. It doesn't send a request yet.
+// New returns a client for the server in o. It doesn't send a request yet.
 func New(o Options) (*Server, error) {
 	if o.Inside != nil {
 		return inside(o), nil
@@ -143,38 +143,38 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// inside returns a client of a server in this process. It doesn't retry requests: the server doesn't restart.
+// inside returns a client for a server in this process. The client doesn't retry requests, because this server doesn't restart.
 func inside(o Options) *Server {
 	s := &Server{base: &url.URL{Scheme: "http", Host: "paictl"}, version: o.Version, inside: o.Inside, note: func(string) {},
 		http: &http.Client{Transport: &http.Transport{DialContext: o.Inside.Dial}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	return s
 }
 
-// Host returns the server's host.
+// Host returns the host in the server's address, with the port if there is one.
 func (s *Server) Host() string { return s.base.Host }
 
-// question is one request.
+// question is one request to the server.
 type question struct {
 	method, path string
 	query        url.Values
 	header       http.Header
 	body         []byte
-	// content, not nil, is sent in place of body.
+	// content, if it isn't nil, is sent in place of body.
 	content io.Reader
 	size    int64 // of content, in bytes
-	// open marks a request that needs no token. again marks one that may be repeated if there was no response, because
-	// repeating it does no harm.
+	// open marks a request without a token. again marks a request that may be repeated if there was no response, because the repetition does no
+	// harm.
 	open, again bool
 	// once marks a request that is never repeated.
 	once bool
 }
 
-// get returns a request that changes nothing.
+// get returns a GET request, which may be repeated because it changes nothing.
 func get(path string, query url.Values) question {
 	return question{method: http.MethodGet, path: path, query: query, again: true}
 }
 
-// post returns a question with a JSON body.
+// post returns a POST request whose body is in as JSON, or {} if in is nil.
 func post(path string, query url.Values, in any) (question, error) {
 	body := []byte("{}")
 	if in != nil {
@@ -186,7 +186,7 @@ func post(path string, query url.Values, in any) (question, error) {
 	return question{method: http.MethodPost, path: path, query: query, body: body, header: http.Header{"Content-Type": {"application/json"}}}, nil
 }
 
-// ask sends a request and decodes the response, which is JSON, into out, unless that is nil.
+// ask sends a request, and decodes the JSON response into out unless out is nil.
 func (s *Server) ask(ctx context.Context, q question, out any) error {
 	resp, err := s.do(ctx, q)
 	if err != nil {
@@ -206,7 +206,8 @@ func (s *Server) ask(ctx context.Context, q question, out any) error {
 	return nil
 }
 
-// do sends a request, with a token if it needs one, until there is a response. A failed status is returned as an error.
+// do sends a request with the user's token, or without one if the request is open. If the server rejects the token, do renews it and sends the
+// request once more. A status that means failure is returned as an *Error.
 func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	token := secret.String("")
 	if !q.open && s.inside == nil {
@@ -230,12 +231,13 @@ func (s *Server) do(ctx context.Context, q question) (*http.Response, error) {
 	return s.patient(ctx, q, renewed)
 }
 
-// retryNote joins an error, which is a sentence if the server wrote it, with the duration of the retries.
+// retryNote returns a note with an error and the duration of the retries. It removes the error's final period, because the server's messages are
+// sentences.
 func retryNote(err error, patience time.Duration) string {
 	return fmt.Sprintf("%s; retrying for %s", strings.TrimSuffix(err.Error(), "."), job.Duration(patience))
 }
 
-// patient retries a request while the server restarts.
+// patient sends a request, and retries it while the server restarts. It calls note once if this takes longer.
 func (s *Server) patient(ctx context.Context, q question, token secret.String) (*http.Response, error) {
 	began, wait, told := time.Now(), pause, false
 	for {
@@ -259,8 +261,8 @@ func (s *Server) patient(ctx context.Context, q question, token secret.String) (
 	}
 }
 
-// passes reports whether to retry a request, and when at the earliest: the server is restarting, and either it has not been reached
-// or repeating the request does no harm.
+// passes reports whether to retry a failed request, and how long to wait at least. It retries if the server seems to be restarting and either the
+// request never reached the server or its repetition does no harm.
 func (s *Server) passes(q question, err error) (after time.Duration, yes bool) {
 	if err == nil || q.once {
 		return 0, false
@@ -277,7 +279,7 @@ func (s *Server) passes(q question, err error) (after time.Duration, yes bool) {
 	return 0, q.again && (offline || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// send sends a request once.
+// send sends a request once. A status that means failure is returned as an *Error.
 func (s *Server) send(ctx context.Context, q question, token secret.String) (*http.Response, error) {
 	to := *s.base
 	path, err := url.PathUnescape(q.path)

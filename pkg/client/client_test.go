@@ -29,7 +29,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// to makes the jobs of a server that a handler is.
+// to returns the jobs of a server whose handler is h.
 func to(t *testing.T, h http.HandlerFunc) *Jobs {
 	t.Helper()
 	srv := httptest.NewTLSServer(h)
@@ -39,7 +39,7 @@ func to(t *testing.T, h http.HandlerFunc) *Jobs {
 	return &Jobs{Server: s, Name: "ann"}
 }
 
-// renewing is a source of tokens that has a second token if the server rejects the first.
+// renewing provides a first token, and a second token if the server rejects the first token.
 type renewing struct{}
 
 func (renewing) Access(context.Context) (secret.String, error) { return "first", nil }
@@ -182,7 +182,8 @@ func TestWhatTheServerSaysOfAJobThatIsNotThereIsWhatPkgJobSays(t *testing.T) {
 	require.ErrorContains(t, err, "it is older than this paictl")
 }
 
-// broken returns a client of a server that streams the lines of one try after another, and interrupts all tries except the last.
+// broken returns a client of a server that streams the frames of the next try on each connection. The server interrupts all tries except the
+// last.
 func broken(t *testing.T, tries ...[]api.Frame) (*Jobs, *[]string) {
 	var queries []string
 	c := to(t, func(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ func (c *Jobs) VirtualClusters(ctx context.Context) (*api.VirtualClusters, error
 	return out, explained(c.ask(ctx, get(api.Prefix+"/virtual-clusters", nil), out))
 }
 
-// ChangeVirtualClusters changes virtual clusters, or returns the effect of a change.
+// ChangeVirtualClusters changes virtual clusters. With DryRun, it only returns the effect that the change would have.
 func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (*vc.Outcome, error) {
 	q, err := change(http.MethodPatch, api.Prefix+"/virtual-clusters", o)
 	q.again = o.DryRun
@@ -42,7 +42,7 @@ func (s *Server) ChangeVirtualClusters(ctx context.Context, o *vc.ChangeSet) (*v
 	return out, err
 }
 
-// GPUs returns the GPUs of all nodes.
+// GPUs returns the GPUs of all nodes, with their state.
 func (s *Server) GPUs(ctx context.Context) (*api.GPUs, error) {
 	out := &api.GPUs{}
 	return out, explained(s.ask(ctx, get(api.Prefix+"/gpus", nil), out))
@@ -58,14 +58,15 @@ func (s *Server) Services(ctx context.Context) (*state.Report, error) {
 	return answered[state.Report](ctx, s, get(api.Prefix+"/services", nil), nil)
 }
 
-// Images returns the images that all machines have.
+// Images returns the names of the container images that every machine has already pulled.
 func (c *Jobs) Images(ctx context.Context) ([]string, error) {
 	out := &api.Images{}
 	err := c.ask(ctx, get(api.Prefix+"/images", nil), out)
 	return out.Items, explained(err)
 }
 
-// Waiting returns the queue of a virtual cluster, or of all that the user may use: the first gangs up to limit, or all if limit is 0.
+// Waiting returns the queue of a virtual cluster, or the queues of all virtual clusters that the user may use if vc is "". The result contains
+// the first gangs, up to limit, or all gangs if limit is 0.
 func (c *Jobs) Waiting(ctx context.Context, vc string, limit int) (*job.WaitingList, error) {
 	if vc != "" || c.inside != nil {
 		return c.waiting(ctx, vc, limit)
@@ -104,7 +105,7 @@ func (c *Jobs) waiting(ctx context.Context, vc string, limit int) (*job.WaitingL
 	return out, explained(c.ask(ctx, get(api.Prefix+"/queue", q), out))
 }
 
-// Usage sums up GPU time.
+// Usage returns the GPU time of jobs, summed up for each user, virtual cluster or other group that the query names.
 func (c *Jobs) Usage(ctx context.Context, u fapi.UsageQuery) (*job.Usage, error) {
 	q := url.Values{"by": u.By}
 	for name, value := range map[string]string{"user": u.User, "vc": u.VirtualCluster, "type": u.Type} {
@@ -121,7 +122,7 @@ func (c *Jobs) Usage(ctx context.Context, u fapi.UsageQuery) (*job.Usage, error)
 	return out, explained(c.ask(ctx, get(api.Prefix+"/usage", q), out))
 }
 
-// Top measures the usage of a job's tasks; problems has an error for each machine that doesn't respond.
+// Top measures the current resource usage of a job's tasks. problems contains an error for each machine that doesn't respond.
 func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems []error, err error) {
 	out := &api.Top{}
 	if err := c.ask(ctx, get(one(j, "/top"), nil), out); err != nil {
@@ -133,7 +134,7 @@ func (c *Jobs) Top(ctx context.Context, j *job.Job) (list []usage.Task, problems
 	return out.Items, problems, nil
 }
 
-// Targets returns the running tasks of a job.
+// Targets returns the running tasks of a job. Exec and Forward can connect to these tasks.
 func (c *Jobs) Targets(ctx context.Context, j *job.Job) ([]*job.Target, error) {
 	out := &api.Targets{}
 	if err := c.ask(ctx, get(one(j, "/targets"), nil), out); err != nil {

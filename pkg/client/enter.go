@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// task returns the address for entering a task of a job. The server finds the pod.
+// task returns the URL for connecting to a task of a job. The server finds the task's pod.
 func (c *Jobs) task(t *job.Target, way string, q url.Values) *url.URL {
 	path := one(&job.Job{User: t.User, Name: t.Job}, "/tasks/"+url.PathEscape(t.Role)+"/"+strconv.Itoa(int(t.Index))+"/"+way)
 	to := *c.base
@@ -26,14 +26,14 @@ func (c *Jobs) task(t *job.Target, way string, q url.Values) *url.URL {
 	return &to
 }
 
-// config configures client-go for the server, which it treats as an API server. Each connection uses the token that is
-// current when it opens.
+// config returns a client-go configuration for the server, as if it were an API server. Each connection uses the token that is current when it
+// opens.
 func (c *Jobs) config() *rest.Config {
 	return &rest.Config{Host: c.base.String(), UserAgent: "paictl/" + c.version, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca}, Proxy: http.ProxyFromEnvironment,
 		WrapTransport: func(next http.RoundTripper) http.RoundTripper { return authorized{next, c.tokens} }}
 }
 
-// authorized adds the token to requests.
+// authorized is a transport that adds the current token to requests.
 type authorized struct {
 	next   http.RoundTripper
 	tokens Tokens
@@ -50,7 +50,7 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// Exec runs a command in a task.
+// Exec runs a command in a task, with the command's input and output connected to cmd.
 func (c *Jobs) Exec(ctx context.Context, t *job.Target, cmd stream.Command) error {
 	if c.inside != nil {
 		return c.inside.Exec(ctx, t, cmd)
@@ -73,7 +73,7 @@ func (c *Jobs) Forward(ctx context.Context, t *job.Target, port int, l net.Liste
 	return stream.ServeAt(ctx, c.config(), c.task(t, "portforward", nil), l, p, func(err error) { problem(c.refusal(err)) })
 }
 
-// refusal returns the server's own message in client-go's error for a rejected connection.
+// refusal extracts the server's own message from client-go's error for a rejected connection. It returns other errors unchanged.
 func (c *Jobs) refusal(err error) error {
 	if err == nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 // errNotSignedIn is returned for requests that need a token if the user isn't signed in.
 var errNotSignedIn = hint.Errorf("sign in: paictl login https://HOST", "you are not signed in")
 
-// Error is a response with a failed status.
+// Error is a response whose status means failure.
 type Error struct {
 	Body   api.Error
 	Status int
@@ -31,10 +31,10 @@ type Error struct {
 // Error returns the server's message.
 func (e *Error) Error() string { return e.Body.Message }
 
-// ExitCode lets scripts distinguish a rejected request from a server that can't respond now.
+// ExitCode returns 1, the exit code for failures.
 func (e *Error) ExitCode() int { return 1 }
 
-// Codes that commands distinguish.
+// Error codes of the server that commands handle differently.
 const (
 	codeNoJob    = "NoJobError"
 	codeNoAPI    = "NoApiError"
@@ -50,7 +50,7 @@ func readError(status int, body []byte) *Error {
 	return e
 }
 
-// explained adds a remedy to an error of the server.
+// explained adds a remedy to an error that the server returned. It returns other errors unchanged.
 func explained(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || hint.Of(err) != "" {
@@ -69,12 +69,12 @@ func explained(err error) error {
 	return err
 }
 
-// Absent returns the error for a verb that the server doesn't support yet.
+// Absent returns the error for a command that the server doesn't support yet.
 func Absent(what string) error {
 	return hint.Errorf("use the cluster's kubeconfig: --kubeconfig FILE", "%s is not available yet to those who signed in", what)
 }
 
-// unreachable explains why the server can't be reached.
+// unreachable returns an error that explains why the server can't be reached.
 func (s *Server) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

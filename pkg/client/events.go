@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// event is one event of a stream of server-sent events. An event without a name says that all events until place have been sent.
+// event is one event of a stream of server-sent events. An event without a name means that all events up to place have been sent.
 type event struct {
 	name, data, place string
 }
 
-// events opens a stream of server-sent events, from a place if it isn't empty, and passes the events to take until the stream ends. It
-// returns the errors that frames returns, and never nil.
+// events opens a stream of server-sent events, and passes each event to take until the stream ends. If place isn't empty, the stream continues
+// after that place. events returns the same errors as frames, but never nil.
 func (s *Server) events(ctx context.Context, q question, place string, take func(event) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// says is a transport that gives the same response to all requests.
+// says is a transport that returns the same response to all requests.
 type says struct {
 	status int
 	body   []byte
@@ -72,7 +72,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// An accepted fingerprint is valid, and parses to itself.
+// A fingerprint that is accepted is valid, and parses to itself.
 func FuzzFingerprint(f *testing.F) {
 	for _, s := range []string{strings.Repeat("ab", 32), "SHA256:" + strings.Repeat("AB:", 31) + "AB", "", "sha256:sha256:", strings.Repeat("é", 32)} {
 		f.Add(s)
@@ -88,7 +88,7 @@ func FuzzFingerprint(f *testing.F) {
 	})
 }
 
-// An accepted address of a server is https, and has only a host.
+// A server address that is accepted has the scheme https and a host, and nothing else.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"gpu.example.org", "https://x:1/", "https://user:p@x", "http://x", "x\\y", "[::1]:443", "x#y", "https:x"} {
 		f.Add(s)

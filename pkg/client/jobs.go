@@ -15,17 +15,17 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Jobs are the jobs that the signed-in user may see and change. It has the methods of pkg/job, and sends each call to the server.
+// Jobs provides the jobs that the signed-in user may see and change. It has the methods of pkg/job, and sends each call to the server.
 type Jobs struct {
 	*Server
-	// Name is the user who has signed in; if it is "", the server is queried.
+	// Name is the name of the signed-in user. If it is "", Me asks the server.
 	Name string
 }
 
-// maxRows is how many rows are requested at once.
+// maxRows is the maximum number of jobs in one request for a list.
 const maxRows = 1000
 
-// Me returns the user who has signed in; "" with a kubeconfig.
+// Me returns the name of the signed-in user, or "" with a kubeconfig.
 func (c *Jobs) Me(ctx context.Context) (string, error) {
 	if c.inside != nil {
 		return "", nil
@@ -40,10 +40,11 @@ func (c *Jobs) Me(ctx context.Context) (string, error) {
 	return c.Name, nil
 }
 
-// Explain adds a remedy to an error.
+// Explain adds a remedy to an error that the server returned.
 func (*Jobs) Explain(err error) error { return explained(err) }
 
-// one returns the path of a job. If the job's own name is invalid, because paictl didn't create it, it uses the name of the Framework.
+// one returns the API path of a job, followed by more. If the job's name is invalid because paictl didn't create the job, the path contains the
+// name of the Framework object instead.
 func one(j *job.Job, more string) string {
 	name := j.Name
 	if protocol.CheckName(name) != nil && j.Object != "" {
@@ -52,7 +53,7 @@ func one(j *job.Job, more string) string {
 	return api.Prefix + "/jobs/" + url.PathEscape(j.User) + "/" + url.PathEscape(name) + more
 }
 
-// about replaces the server's error for a missing job with the error of pkg/job.
+// about replaces the server's error for a missing job with the error of pkg/job. To other errors it adds a remedy.
 func about(j *job.Job, err error) error {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound && e.Body.Code == codeNoJob {
 		return job.NotFound(j.User, j.Name)
@@ -60,7 +61,7 @@ func about(j *job.Job, err error) error {
 	return explained(err)
 }
 
-// Resolve finds a job by its name, by USER~NAME or USER/NAME. If the job doesn't exist, it returns the parsed name, too.
+// Resolve finds a job by NAME, USER~NAME or USER/NAME. If the job doesn't exist, Resolve also returns a job with the parsed user and name.
 func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error) {
 	owner, short, err := protocol.SplitName(name)
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *Jobs) Resolve(ctx context.Context, user, name string) (*job.Job, error)
 	return out, nil
 }
 
-// Get reads a job again.
+// Get reads the current state of a job.
 func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
 	out := &job.Job{}
 	if err := c.ask(ctx, get(one(j, "/brief"), nil), out); err != nil {
@@ -95,13 +96,13 @@ func (c *Jobs) Get(ctx context.Context, j *job.Job) (*job.Job, error) {
 	return out, nil
 }
 
-// Parent reads the job that j was cloned from.
+// Parent reads the original of a cloned job.
 func (c *Jobs) Parent(ctx context.Context, j *job.Job) (*job.Job, error) {
 	out := &job.Job{}
 	return out, explained(c.ask(ctx, get(one(j, "/parent"), nil), out))
 }
 
-// Detail reads all about a job.
+// Detail reads a job with all its details, such as its tasks.
 func (c *Jobs) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
 	out := &job.Detail{}
 	if err := c.ask(ctx, get(one(j, ""), nil), out); err != nil {
@@ -110,7 +111,7 @@ func (c *Jobs) Detail(ctx context.Context, j *job.Job) (*job.Detail, error) {
 	return out, nil
 }
 
-// List lists jobs, newest first.
+// List returns the jobs that match a filter, starting with the newest job.
 func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 	q := listQuery(f)
 	out := &job.Page{Items: []job.Row{}}
@@ -139,7 +140,8 @@ func (c *Jobs) List(ctx context.Context, f job.Filter) (*job.Page, error) {
 	}
 }
 
-// Known returns the names of live jobs among the newest maxRows, of a user or of all that the user sees.
+// Known returns the names of the live jobs among the newest maxRows jobs. These are the jobs of one user, or all jobs that the signed-in user
+// sees if user is "".
 func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
 	page, err := c.List(ctx, job.Filter{User: user, Limit: maxRows})
 	if err != nil {
@@ -154,7 +156,7 @@ func (c *Jobs) Known(ctx context.Context, user string) ([]job.Name, error) {
 	return out, nil
 }
 
-// Why explains a job.
+// Why returns an explanation of the job's state, such as why it waits or failed.
 func (c *Jobs) Why(ctx context.Context, j *job.Job) (*job.Why, error) {
 	out := &job.Why{}
 	if err := c.ask(ctx, get(one(j, "/why"), nil), out); err != nil {
@@ -163,7 +165,7 @@ func (c *Jobs) Why(ctx context.Context, j *job.Job) (*job.Why, error) {
 	return out, nil
 }
 
-// Events returns the events of a job and its pods, the latest last. note names sources that could not be read.
+// Events returns the events of a job and its pods, ending with the latest event. note names the sources that could not be read.
 func (c *Jobs) Events(ctx context.Context, j *job.Job) (list []fapi.Event, note, err error) {
 	out := &api.Events{}
 	if err := c.ask(ctx, get(one(j, "/events"), nil), out); err != nil {
@@ -175,7 +177,7 @@ func (c *Jobs) Events(ctx context.Context, j *job.Job) (list []fapi.Event, note,
 	return out.Items, note, nil
 }
 
-// change sends a question that changes a job.
+// change sends a request that changes a job, with in as its body, and decodes the response into out.
 func (c *Jobs) change(ctx context.Context, j *job.Job, what string, in, out any) error {
 	q, err := post(one(j, "/"+what), nil, in)
 	if err != nil {
@@ -191,14 +193,14 @@ func (c *Jobs) Stop(ctx context.Context, j *job.Job) (before job.Phase, err erro
 	return out.Before, err
 }
 
-// Retry runs a job again, exactly as submitted.
+// Retry runs a job again exactly as it was submitted. It returns the job's phase before the retry.
 func (c *Jobs) Retry(ctx context.Context, j *job.Job) (before job.Phase, err error) {
 	out := api.Changed{}
 	err = c.change(ctx, j, "retry", nil, &out)
 	return out.Before, err
 }
 
-// Scale changes how many tasks a role has.
+// Scale changes the number of tasks of a role.
 func (c *Jobs) Scale(ctx context.Context, j *job.Job, role string, tasks int) (job.Scaled, error) {
 	out := api.Scaled{}
 	err := c.change(ctx, j, "scale", api.Scale{Role: role, Tasks: tasks}, &out)
@@ -210,7 +212,7 @@ func (c *Jobs) Remove(ctx context.Context, j *job.Job) error {
 	return about(j, c.ask(ctx, question{method: http.MethodDelete, path: one(j, "")}, nil))
 }
 
-// Forget removes all jobs of a name that have ended from the history, and returns their number.
+// Forget removes all finished jobs with the job's name from the history, and returns how many it removed.
 func (c *Jobs) Forget(ctx context.Context, j *job.Job) (jobs int, err error) {
 	out := api.Forgotten{}
 	err = c.ask(ctx, question{method: http.MethodDelete, path: one(j, ""), query: url.Values{"history": {"true"}}}, &out)

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// again is how much earlier than the last line an interrupted log is resumed: the clocks of machines may differ.
+// again is how far before the last received line an interrupted log is resumed, because the clocks of machines may differ.
 const again = 10 * time.Second
 
 // last is the last line of a task that was passed to the caller.
@@ -21,7 +21,7 @@ type last struct {
 	lines int // with that stamp
 }
 
-// resumption knows which lines of a log were passed on already, when it is read again.
+// resumption records which lines of a log were already passed to the caller. When the log is read again, they are skipped.
 type resumption struct {
 	tasks   map[string]*last
 	skipped map[string]int // lines of the last stamp that were read again
@@ -29,7 +29,7 @@ type resumption struct {
 	bare    bool           // a line without a time: such a log can't be resumed
 }
 
-// fresh reports whether a line has not been passed on yet, and records it.
+// fresh reports whether a line has not been passed to the caller yet. If so, fresh records the line as passed.
 func (r *resumption) fresh(l *logs.Line) bool {
 	at := r.tasks[l.Task]
 	if at == nil {
@@ -52,7 +52,7 @@ func (r *resumption) fresh(l *logs.Line) bool {
 	return true
 }
 
-// repeat prepares for lines that are sent again, and returns the time of the first needed line.
+// repeat prepares for reading the log again. It returns the time of the earliest line that is still needed.
 func (r *resumption) repeat() (since time.Time) {
 	r.skipped = map[string]int{}
 	for task, at := range r.tasks {
@@ -64,8 +64,8 @@ func (r *resumption) repeat() (since time.Time) {
 	return since
 }
 
-// Logs passes the lines of a job's logs to give, as logs.Lines does. It reconnects after a lost connection, and continues after the last
-// line: if it follows the logs, however long that takes, and otherwise while a server restarts.
+// Logs passes the lines of a job's logs to give, as logs.Lines does. After a lost connection, Logs reconnects and continues after the last line.
+// If it follows the logs, it tries to reconnect without a time limit, and otherwise only while a server restarts.
 func (c *Jobs) Logs(ctx context.Context, j *job.Job, o logs.Options, give func(logs.Line) error) error {
 	r := &resumption{tasks: map[string]*last{}}
 	query := logQuery(&o)

@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Metrics returns how the tasks of a job used their resources over time. task is ROLE[INDEX], or "" for all.
+// Metrics returns the resource usage of a job's tasks over time. task is ROLE[INDEX], or "" for all tasks.
 func (c *Jobs) Metrics(ctx context.Context, j *job.Job, task string, w metrics.Window) (*metrics.Report, error) {
 	q := windowQuery(w)
 	if task != "" {
@@ -24,12 +24,12 @@ func (c *Jobs) Metrics(ctx context.Context, j *job.Job, task string, w metrics.W
 	return out, nil
 }
 
-// MachineMetrics returns how a machine used its resources over time.
+// MachineMetrics returns the resource usage of a machine over time.
 func (s *Server) MachineMetrics(ctx context.Context, machine string, w metrics.Window) (*metrics.Report, error) {
 	return answered[metrics.Report](ctx, s, get(api.Prefix+"/machines/"+url.PathEscape(machine)+"/metrics", windowQuery(w)), nil)
 }
 
-// VirtualClusterMetrics returns the GPUs and the queue of a virtual cluster over time.
+// VirtualClusterMetrics returns the GPU usage and the queue length of a virtual cluster over time.
 func (s *Server) VirtualClusterMetrics(ctx context.Context, vc string, w metrics.Window) (*metrics.Report, error) {
 	return answered[metrics.Report](ctx, s, get(api.Prefix+"/virtual-clusters/"+url.PathEscape(vc)+"/metrics", windowQuery(w)), nil)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Report returns how GPUs were given, used and lost.
+// Report returns how much GPU time was allocated, used and lost.
 func (s *Server) Report(ctx context.Context, q report.Query) (*report.Report, error) {
 	v := url.Values{}
 	for name, value := range map[string]string{"user": q.User, "vc": q.VirtualCluster} {

@@ -16,21 +16,20 @@ import (
 )
 
 const (
-	// silence is how long a stream may be without a line: the server sends an empty one every 15 seconds.
+	// silence is how long a stream may be without a line. The server sends an empty line every 15 seconds.
 	silence = 45 * time.Second
-	// maxFrame bounds a line of a stream: a line of a log has a MiB at most, and base64 makes it longer.
+	// maxFrame is the maximum length of a line of a stream. A line of a log has up to 1 MiB, and base64 makes it longer.
 	maxFrame = 64 << 20
-	// between is the first and the longest pause before a stream is opened again.
+	// between is the first pause before a stream is opened again, and betweenMost the longest.
 	between     = time.Second
 	betweenMost = 15 * time.Second
 )
 
-// errBroken is returned if a stream ended without the server's final message.
+// errBroken is returned if a stream ends without the server's final message.
 var errBroken = errors.New("the connection to the server was lost")
 
-// frames opens a stream and passes its lines to take until the server ends it. It returns nil if the server said that the stream is
-// complete; an Error if the server sent one; errBroken, or another error, if the connection was lost. clock is called with the server's
-// time.
+// frames opens a stream and passes its lines to take until the server ends the stream. frames returns nil if the server said that the stream is
+// complete, an *Error if the server sent one, and errBroken or another error if the connection was lost. It calls clock with the server's time.
 func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), take func(*api.Frame) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,7 +71,8 @@ func (s *Server) frames(ctx context.Context, q question, clock func(time.Time), 
 	return errBroken
 }
 
-// statusOf returns the status that an error in a stream would have had; a stream can no longer send one.
+// statusOf returns the HTTP status that belongs to an error code. A stream sends its errors without a status, because its status was sent before
+// them.
 func statusOf(code string) int {
 	switch code {
 	case codeNoJob:
@@ -89,7 +89,7 @@ func statusOf(code string) int {
 	return http.StatusBadRequest
 }
 
-// lasts reports whether an error is permanent, so that retries don't help.
+// lasts reports whether an error is permanent, so that a retry can't succeed.
 func lasts(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if ok {
@@ -103,13 +103,13 @@ func lasts(err error) bool {
 	return session || errors.Is(err, errNotSignedIn)
 }
 
-// SessionError means that the user has to sign in again.
+// SessionError means that the user must sign in again.
 type SessionError struct{ Text string }
 
-// Error returns the reason.
+// Error returns Text.
 func (e *SessionError) Error() string { return e.Text }
 
-// wait pauses before a stream is opened again, longer each time, and returns the next pause.
+// wait waits for d before a stream is opened again. It returns the next pause, which is longer.
 func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -121,11 +121,11 @@ func wait(ctx context.Context, d time.Duration) (next time.Duration, err error) 
 	}
 }
 
-// errEnough ends a stream because the caller doesn't need the rest.
+// errEnough ends a stream because the caller doesn't need the rest of the stream.
 var errEnough = errors.New("enough")
 
-// Follow calls seen with the current state of a job, now and each time it may have changed, until seen returns false. It survives the
-// loss of the connection: it calls problem with the error when the connection is lost, and with nil when it is back.
+// Follow calls seen with the current state of a job, now and each time the job may have changed, until seen returns false. Follow survives a lost
+// connection. It calls problem with the error when the connection is lost, and with nil when the connection is back.
 func (c *Jobs) Follow(ctx context.Context, j *job.Job, seen func(*job.Detail) (more bool), problem func(error)) error {
 	lost, pause := false, between
 	lose := func(err error) {

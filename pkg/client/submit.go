@@ -13,25 +13,25 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// file is the file's name for the server: its local path isn't the server's business.
+// file is the name of the job file for the server, which doesn't need to know the local path.
 const file = "job.yaml"
 
-// Request is a job file for the server.
+// Request is a job file to check or submit.
 type Request struct {
 	// File is the local name of the file.
 	File string
 	Text []byte
-	// Reported are the findings of the local parser. The server reports them as well; Check leaves them out.
+	// Reported lists the findings of the local parser. The server reports them, too, so Check leaves them out.
 	Reported strictyaml.Findings
-	// Group is the group whose quota the job counts against.
+	// Group is the group whose quota the job uses.
 	Group string
-	// Code is a folder that has been sent to the cluster, or nil.
+	// Code is the code folder that was sent to the cluster for this job, or nil.
 	Code *job.Code
-	// ClonedFrom is the name of the job that this one was cloned from, or "".
+	// ClonedFrom is the name of the original if this job is a clone, or "".
 	ClonedFrom string
 }
 
-// submission returns the submission of a request.
+// submission converts a request to the body of an API request.
 func submission(r *Request) api.Submission {
 	s := api.Submission{File: file, Text: string(r.Text), Group: r.Group}
 	if r.Code != nil {
@@ -49,8 +49,9 @@ type answer struct {
 	Outcome job.Outcome `json:"outcome,omitempty"`
 }
 
-// Check lets the server check job files against the cluster's offer to the signed-in user. It leaves out findings that have been
-// reported. If no finding is an error, the list has one entry for each request; with outlook, it reports whether the jobs would start now.
+// Check makes the server check job files against the resources that the signed-in user may request. It leaves out findings that the local parser
+// has reported. If no finding is an error, the list has one entry for each request. With outlook, each entry also says whether the job would
+// start now.
 func (c *Jobs) Check(ctx context.Context, all []Request, outlook bool) ([]api.Checked, strictyaml.Findings, error) {
 	var out []api.Checked
 	query := url.Values{"check": {"true"}}
@@ -77,7 +78,7 @@ func (c *Jobs) Check(ctx context.Context, all []Request, outlook bool) ([]api.Ch
 	return out, findings, nil
 }
 
-// mistakes returns the server's findings in a job file.
+// mistakes returns the findings in a job file that the server returned as an error. ok is false for other errors.
 func mistakes(err error) (strictyaml.Findings, bool) {
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusBadRequest && e.Body.Code == codeProtocol && len(e.Body.Findings) > 0 {
 		return e.Body.Findings, true
@@ -85,7 +86,7 @@ func mistakes(err error) (strictyaml.Findings, bool) {
 	return nil, false
 }
 
-// here returns findings that haven't been reported, with the local name of the file.
+// here returns the findings that haven't been reported yet, with the local name of the file.
 func here(r *Request, found strictyaml.Findings) strictyaml.Findings {
 	var out strictyaml.Findings
 	for _, f := range found {
@@ -99,7 +100,8 @@ func here(r *Request, found strictyaml.Findings) strictyaml.Findings {
 	return out
 }
 
-// Submit submits a job. If the response is lost, it sends the request again, with a key that lets the server recognize it.
+// Submit submits a job. If the response is lost, Submit repeats the request with the same idempotency key, so that the server doesn't create a
+// second job.
 func (c *Jobs) Submit(ctx context.Context, r *Request, o job.SubmitOptions) (job.Outcome, error) {
 	s := submission(r)
 	s.DryRun, s.Replace, s.SkipEnded, s.Planned = o.DryRun, o.Replace, o.SkipEnded, o.Planned

@@ -13,7 +13,8 @@ func templatePath(id, more string) string {
 	return api.Prefix + "/templates/" + url.PathEscape(id) + more
 }
 
-// Templates returns the job templates that the user sees, without descriptions and job files. Empty arguments select all.
+// Templates returns the job templates that the user sees, without their descriptions and job files. An empty argument doesn't restrict the
+// selection.
 func (s *Server) Templates(ctx context.Context, author, name, keyword string) ([]api.Template, error) {
 	q := url.Values{}
 	for key, value := range map[string]string{"author": author, "name": name, "keyword": keyword} {
@@ -28,30 +29,30 @@ func (s *Server) Templates(ctx context.Context, author, name, keyword string) ([
 	return all.Items, nil
 }
 
-// Template returns one template, with its job file.
+// Template returns the template with an ID, including its job file.
 func (s *Server) Template(ctx context.Context, id string) (*api.Template, error) {
 	return answered[api.Template](ctx, s, get(templatePath(id, ""), nil), nil)
 }
 
-// AddTemplate adds a template of the user.
+// AddTemplate adds a template that belongs to the signed-in user.
 func (s *Server) AddTemplate(ctx context.Context, spec v1.TemplateSpec) (*api.Template, error) {
 	q, err := post(api.Prefix+"/templates", nil, spec)
 	return answered[api.Template](ctx, s, q, err)
 }
 
-// PutTemplate changes a template.
+// PutTemplate changes the template with an ID, and returns the changed template.
 func (s *Server) PutTemplate(ctx context.Context, id string, c api.TemplateChange) (*api.Template, error) {
 	q, err := change(http.MethodPut, templatePath(id, ""), c)
 	return answered[api.Template](ctx, s, q, err)
 }
 
-// RemoveTemplate removes a template.
+// RemoveTemplate removes the template with an ID.
 func (s *Server) RemoveTemplate(ctx context.Context, id string) error {
 	q, err := change(http.MethodDelete, templatePath(id, ""), nil)
 	return s.done(ctx, q, err)
 }
 
-// StarTemplate adds or removes the user's star of a template.
+// StarTemplate adds or removes the signed-in user's star of a template.
 func (s *Server) StarTemplate(ctx context.Context, id string, yes bool) (*api.Template, error) {
 	method := http.MethodPut
 	if !yes {
@@ -62,7 +63,7 @@ func (s *Server) StarTemplate(ctx context.Context, id string, yes bool) (*api.Te
 	return answered[api.Template](ctx, s, q, err)
 }
 
-// UseTemplate counts a job that was submitted from a template.
+// UseTemplate increases the count of jobs that were submitted from a template.
 func (s *Server) UseTemplate(ctx context.Context, id string) error {
 	q, err := post(templatePath(id, "/use"), nil, nil)
 	return s.done(ctx, q, err)

@@ -17,21 +17,22 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Untrusted is the result for a server whose certificate isn't signed by one of the system's CAs.
+// Untrusted describes a server whose certificate isn't signed by one of the system's CAs.
 type Untrusted struct {
-	// Authority signed the server's certificate, which is for the server's name and valid now.
+	// Authority is the CA that signed the server's certificate. The certificate is otherwise valid: it is for the server's name, and hasn't
+	// expired.
 	Authority *x509.Certificate
 }
 
-// Fingerprint returns the SHA-256 fingerprint of the CA in the form that people compare: pairs of hex digits with colons.
+// Fingerprint returns the SHA-256 fingerprint of the CA in the usual form for comparison: pairs of hex digits, separated by colons.
 func (u *Untrusted) Fingerprint() string { return Fingerprint(u.Authority.Raw) }
 
-// PEM returns the CA's certificate as PEM, for a file.
+// PEM returns the CA's certificate in the PEM format.
 func (u *Untrusted) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: u.Authority.Raw})
 }
 
-// Fingerprint returns the SHA-256 of a certificate as people compare it.
+// Fingerprint returns the SHA-256 fingerprint of a certificate: pairs of uppercase hex digits, separated by colons.
 func Fingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	var pairs []string
@@ -41,7 +42,7 @@ func Fingerprint(der []byte) string {
 	return strings.Join(pairs, ":")
 }
 
-// ParseFingerprint parses a fingerprint as people write it: with or without colons, in either case.
+// ParseFingerprint parses a fingerprint with or without colons, in upper or lower case. It returns the fingerprint in the form of Fingerprint.
 func ParseFingerprint(text string) (string, error) {
 	clean := strings.ToLower(strings.NewReplacer(":", "", " ", "").Replace(strings.TrimPrefix(strings.ToLower(strings.TrimSpace(text)), "sha256:")))
 	raw, err := hex.DecodeString(clean)
@@ -55,7 +56,7 @@ func ParseFingerprint(text string) (string, error) {
 	return strings.Join(pairs, ":"), nil
 }
 
-// Look reads the certificate of a server, and sends no request. It returns nil if the system trusts it.
+// Look reads the certificate of a server without sending a request. It returns nil if the system trusts the certificate.
 func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	address := at.Host
 	if at.Port() == "" {
@@ -79,7 +80,7 @@ func Look(ctx context.Context, at *url.URL) (*Untrusted, error) {
 	return untrusted, conn.Close()
 }
 
-// look finds the CA in the certificates that a server sent.
+// look finds the CA among the certificates that a server sent. It returns nil if the system trusts the server's certificate.
 func look(chain []*x509.Certificate, host string) (*Untrusted, error) {
 	if len(chain) == 0 {
 		return nil, errors.New("it shows no certificate")

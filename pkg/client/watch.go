@@ -16,8 +16,8 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// Watch shows a list now, and again at each interval, until the context ends or show returns an error. The server sends the changes; if
-// it can't, because it is older or the list is too long, Watch requests the list each time.
+// Watch calls show with the list now, and again at each interval, until the context ends or show returns an error. The server sends the changes.
+// If the server can't, because it is older or the list is too long, Watch requests the list at each interval.
 func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, show func(*job.Page) error) error {
 	if f.Cursor == "" && c.inside == nil {
 		err := c.follow(ctx, f, every, show)
@@ -34,7 +34,7 @@ func (c *Jobs) Watch(ctx context.Context, f job.Filter, every time.Duration, sho
 	})
 }
 
-// errNoWatch means that the caller has to request a list.
+// errNoWatch means that the server doesn't send the changes of a list, so that the caller must request the whole list.
 var errNoWatch = errors.New("the server doesn't report changes of this list")
 
 // errReread means that the list must be read again from the beginning, instead of resuming at a position.
@@ -68,7 +68,7 @@ func (c *Jobs) follow(ctx context.Context, f job.Filter, every time.Duration, sh
 	return err
 }
 
-// keep reads changes, and reconnects if the connection is lost, for as long as a server may need to restart.
+// keep reads the changes of a list. If the connection is lost, keep tries to reconnect for as long as a server may need to restart.
 func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	lost, pause := time.Time{}, between
 	for {
@@ -106,20 +106,21 @@ func (c *Jobs) keep(ctx context.Context, k *kept) error {
 	}
 }
 
-// kept is a list from the server.
+// kept is a copy of a list from the server.
 type kept struct {
 	filter job.Filter
 	place  string
 	first  chan struct{} // closed when it is complete
 
 	mu sync.Mutex
-	// rows are the jobs by their UIDs; coming is a list that is still incomplete.
+	// rows are the jobs by their UIDs. coming is the next list while it is still incomplete.
 	rows, coming map[string]job.Row
 	more         bool // there are older ones
 	note         string
 }
 
-// begin prepares another connection: if a list was incomplete on the last one, it doesn't continue on this one.
+// begin prepares for a new connection. It drops a list that was incomplete on the last connection, because the new connection doesn't continue
+// it.
 func (k *kept) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,7 +189,7 @@ func (k *kept) ready(r api.Ready) error {
 	return nil
 }
 
-// page returns the current list. It drops rows beyond the limit.
+// page returns the current list, without the rows beyond the limit.
 func (k *kept) page() *job.Page {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -217,7 +218,7 @@ func (k *kept) page() *job.Page {
 	return p
 }
 
-// listQuery returns the query of a filter.
+// listQuery returns the query parameters for a filter.
 func listQuery(f job.Filter) url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{"user": f.User, "vc": f.VirtualCluster, "keyword": f.Keyword, "name": f.InName, "cursor": f.Cursor} {

@@ -12,10 +12,11 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// forbidden ends a watch.
+// forbidden is an event that ends a watch with an error.
 const forbidden = `event: end` + "\n" + `data: {"code":"ForbiddenUserError","message":"it isn't yours"}` + "\n\n"
 
-// told reads a list as a server sends it, connection by connection, until it sends forbidden; places are where each connection began.
+// told reads a list from a server that sends one of the streams on each connection, until the server sends forbidden. places are the places from
+// which the connections resumed.
 func told(t *testing.T, streams ...string) (k *kept, places []string, err error) {
 	t.Helper()
 	c := to(t, func(w http.ResponseWriter, r *http.Request) {

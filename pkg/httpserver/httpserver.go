@@ -1,4 +1,4 @@
-// Package httpserver serves HTTP to everyone who can connect, within limits.
+// Package httpserver serves HTTP to anyone who can connect, within limits.
 // In: a listener, a handler. Out: responses. Memory stays within the limits, and each network can connect, no matter how many connections other
 // networks open.
 package httpserver
@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Options are the bounds of a server.
+// Options are the limits of a server.
 type Options struct {
 	// Connections is the maximum number of simultaneous connections.
 	Connections int
-	// Proxies are networks whose addresses represent many clients. Connections from them and from this machine aren't counted
-	// against a share.
+	// Proxies are networks whose addresses represent many clients. Connections from Proxies and from this machine don't count towards a network's
+	// share.
 	Proxies []netip.Prefix
-	// Header is the maximum size of a request's header in bytes; zero is 16 KiB.
+	// Header is the maximum size of a request's header in bytes. Zero means 16 KiB.
 	Header int
 	// Read and Write limit the time to read a request and to write its response; zero means no limit, for handlers that set deadlines.
 	Read, Write time.Duration
-	// Grace is how long responses in progress may take when the server stops; zero is 5 seconds.
+	// Grace is how long the responses in progress may take when the server stops. Zero means 5 seconds.
 	Grace time.Duration
 	// Ending is called when the server stops accepting requests; it may be nil.
 	Ending func()
@@ -33,7 +33,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Small returns the bounds of a program that only serves health checks and metrics: half a megabyte for all headers.
+// Small returns the limits for a program that only serves health checks and metrics. The headers of all its connections together take at most
+// half a megabyte.
 func Small() Options {
 	return Options{Connections: 64, Header: 8 << 10, Read: 10 * time.Second, Write: 30 * time.Second}
 }
@@ -45,7 +46,7 @@ const (
 	idleTime = 2 * time.Minute
 )
 
-// HTTP returns a server with the bounds. Its listener needs Limit.
+// HTTP returns a server with the limits in o, except the limits on connections. For these, the caller must pass the listener to Limit.
 func HTTP(h http.Handler, o Options) *http.Server {
 	log := o.Log
 	if log == nil {

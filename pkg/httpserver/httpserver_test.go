@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// served starts a server and returns its address, and a function that ends it and returns its error.
+// served starts a server and returns its address and a function that stops the server and returns its error.
 func served(t *testing.T, h http.HandlerFunc, o Options) (address string, end func() error) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func TestAServerThatCantListenSaysSo(t *testing.T) {
 	require.ErrorIs(t, Serve(t.Context(), l, http.NotFoundHandler(), Small()), net.ErrClosed)
 }
 
-// If many networks together have all connections, one with fewer gets a place of the network with the most.
+// If all connections are open, a network with few connections gets the place of a connection from the network with the most.
 func TestTheGreediestNetworkMakesRoom(t *testing.T) {
 	in := &callers{from: []string{"192.0.2.1", "192.0.2.2", "192.0.2.2", "192.0.2.3", "192.0.2.3", "192.0.2.3", "192.0.2.4", "192.0.2.5", "127.0.0.1"}}
 	l := Limit(in, Options{Connections: 6})
@@ -101,7 +101,7 @@ func TestTheGreediestNetworkMakesRoom(t *testing.T) {
 	require.NoError(t, err, "this machine, too")
 }
 
-// If all networks have as many, the next connection waits for the end of one, and for the end of the listener.
+// If all networks have equally many connections, the next connection waits until another connection ends or the listener closes.
 func TestWithoutAGreedyNetworkTheNextOneWaits(t *testing.T) {
 	in := &callers{from: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"}}
 	l := Limit(in, Options{Connections: 2})

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Places limit how many operations run at a time: in total, and for each key.
+// Places limits how many operations run at a time, both in total and for each key.
 type Places struct {
 	total, each int
 
@@ -16,19 +16,19 @@ type Places struct {
 	waiting []*waiter
 }
 
-// waiter waits for a place.
+// waiter is an operation that waits for a place.
 type waiter struct {
 	keys  []string
 	ready chan struct{} // closed: it has the place
 }
 
-// NewPlaces returns total places; one key may hold at most each places.
+// NewPlaces returns a Places with the given total number of places. One key may hold at most the number each.
 func NewPlaces(total, each int) *Places {
 	return &Places{total: total, each: each, held: map[string]int{}}
 }
 
-// Take waits until ctx ends for a place, which counts towards all keys. A free place is given to the waiter whose keys have the fewest
-// places, so that many waiters of one key don't delay another key.
+// Take waits for a place until ctx ends. The place counts towards all keys. A free place is given to the waiter whose keys hold the fewest
+// places, so that many waiters with one key don't delay a waiter with another key.
 func (p *Places) Take(ctx context.Context, keys ...string) (release func(), err error) {
 	w := &waiter{keys: keys, ready: make(chan struct{})}
 	p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *Places) release(w *waiter) {
 	p.allot()
 }
 
-// allot gives free places to waiters.
+// allot gives the free places to the waiters whose keys hold the fewest places.
 func (p *Places) allot() {
 	for p.taken < p.total {
 		best, fewest := -1, p.each
@@ -87,7 +87,7 @@ func (p *Places) allot() {
 	}
 }
 
-// most returns the largest number of places that one of the keys has.
+// most returns the number of places of the key that holds the most.
 func (p *Places) most(keys []string) (n int) {
 	for _, k := range keys {
 		n = max(n, p.held[k])

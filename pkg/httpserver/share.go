@@ -10,17 +10,18 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/clientaddr"
 )
 
-// shares is the number of parts into which the connections are divided. One network gets at most one part: many people may share an address, and
-// other networks still have connections.
+// shares is the number of parts into which the connections are divided. One network gets at most one part. A part is large because many people
+// may share an address, and small enough that other networks still have connections.
 const shares = 4
 
-// settled is how long a new connection is protected from being closed in favour of a network with fewer connections: a health check or a short
-// response takes less.
+// settled is how long a new connection can't be closed in favor of a network with fewer connections. A health check and a short response take
+// less time.
 const settled = 10 * time.Second
 
-// Limit bounds the connections of a listener. Connections of a network above its share are closed. If all connections are open, the
-// newest one of the network with the most is closed for a network with fewer. If that would leave both with as many, the oldest one is
-// closed, but not before it has been open for a few seconds: as many networks as there are places can't keep health checks away.
+// Limit returns a listener that bounds its connections. It closes a new connection if the network of the client has used up its share. If all
+// connections are open, it closes one for a network with fewer connections: the newest connection of the network with the most. If the two
+// networks would then have equally many, it closes the oldest connection of a network with more connections instead, once that connection has
+// been open for the time settled. So even if every connection belongs to a different network, health checks still get through.
 func Limit(l net.Listener, o Options) net.Listener {
 	return &shared{
 		Listener: l, share: max(1, o.Connections/shares), proxies: o.Proxies, places: make(chan struct{}, o.Connections),
@@ -40,7 +41,7 @@ type shared struct {
 	open map[string][]*part // by network, oldest first; without connections that aren't counted
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. It closes connections of networks that have used up their share.
 func (s *shared) Accept() (net.Conn, error) {
 	for {
 		c, err := s.Listener.Accept()
@@ -62,7 +63,7 @@ func (s *shared) Accept() (net.Conn, error) {
 	}
 }
 
-// enter waits for a place, and returns false if the listener closes.
+// enter waits until the new connection has a place. It returns false if the listener closes.
 func (s *shared) enter(p *part) bool {
 	select {
 	case s.places <- struct{}{}:
@@ -89,7 +90,8 @@ func (s *shared) Close() error {
 	return s.Listener.Close()
 }
 
-// network returns the network of an address. counted is false for proxies and for this machine, which have no share.
+// network returns the name of the network of an address. counted is false for proxies and for this machine, whose connections don't count towards
+// a share.
 func (s *shared) network(a net.Addr) (name string, counted bool) {
 	at, err := netip.ParseAddrPort(a.String())
 	if err != nil {
@@ -109,8 +111,8 @@ func (s *shared) full(p *part) bool {
 	return p.counted && len(s.open[p.network]) >= s.share
 }
 
-// makeRoom closes a connection in favour of a new one from a network with fewer, and returns how long to wait before
-// the next attempt.
+// makeRoom closes a connection in favor of a new connection from a network with fewer connections, if there is one to close. It returns how long
+// to wait before the next attempt.
 func (s *shared) makeRoom(p *part) time.Duration {
 	s.mu.Lock()
 	own := len(s.open[p.network])
@@ -161,7 +163,7 @@ func (s *shared) remove(p *part) {
 	<-s.places
 }
 
-// part is a connection of a network's share.
+// part is a connection that counts towards the share of its network, unless counted is false.
 type part struct {
 	net.Conn
 	of      *shared
@@ -171,7 +173,7 @@ type part struct {
 	once    sync.Once
 }
 
-// Close implements net.Conn, and makes room for another connection.
+// Close implements net.Conn, and frees the place of the connection.
 func (p *part) Close() error {
 	err := p.Conn.Close()
 	p.once.Do(func() { p.of.remove(p) })

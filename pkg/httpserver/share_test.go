@@ -79,7 +79,7 @@ func TestOneNetworkHoldsAQuarterOfTheConnectionsAtMost(t *testing.T) {
 	}
 }
 
-// Behind a proxy that is trusted there are all people; it may run on this machine.
+// All users may connect through a trusted proxy, which may run on this machine. So a proxy's connections don't count towards a share.
 func TestATrustedProxyHasNoShare(t *testing.T) {
 	in := &callers{}
 	for i := range 8 {
@@ -93,7 +93,7 @@ func TestATrustedProxyHasNoShare(t *testing.T) {
 	assert.Empty(t, in.hungUp)
 }
 
-// As many networks as there are places, each with a connection that does nothing, keep no other away.
+// Even if every connection belongs to a different network and is idle, connections from other networks are still accepted.
 func TestTheOldestConnectionGivesWayToANetworkWithNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := &callers{from: []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "127.0.0.1"}}

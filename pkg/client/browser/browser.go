@@ -1,6 +1,6 @@
-// Package browser signs in by a browser: by one on this machine, which brings a code to a loopback address, or by one elsewhere, into
-// which a person types a code.
-// In: a server, and a function that opens a browser. Out: the tokens of a session. It stops everything when its context ends.
+// Package browser signs in with a browser. A browser on this machine passes a code to a loopback address. For a browser on another machine, the
+// user types a code into the browser.
+// In: a server, and a function that opens a browser. Out: the tokens of a session. Everything stops when the context ends.
 package browser
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/openpai/paictl/pkg/server/v3/api"
 )
 
-// patience is how long a person may take in the browser.
+// patience is how long the user may take to sign in with the browser.
 const patience = 10 * time.Minute
 
-// Here reports whether a browser can be opened on this machine. It can't in an SSH session, or without a display.
+// Here reports whether a browser can be opened on this machine. It returns false in an SSH session, in CI, and without a display.
 func Here(getenv func(string) string) bool {
 	if getenv("SSH_CONNECTION") != "" || getenv("CI") != "" {
 		return false
@@ -40,7 +40,7 @@ func Here(getenv func(string) string) bool {
 	return err == nil && (getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != "")
 }
 
-// Open opens an address in the person's browser.
+// Open opens an address in the user's default browser.
 func Open(ctx context.Context, address string) error {
 	command := []string{"xdg-open", address}
 	switch runtime.GOOS {
@@ -52,7 +52,7 @@ func Open(ctx context.Context, address string) error {
 	return exec.CommandContext(ctx, command[0], command[1:]...).Run()
 }
 
-// arrived is the result that a browser delivers.
+// arrived is the result that a browser passes to the loopback address.
 type arrived struct {
 	code secret.String
 	err  error
@@ -60,7 +60,7 @@ type arrived struct {
 
 const path = "/callback"
 
-// SignIn signs in by a browser on this machine, as in RFC 8252. open is called with the address of the sign-in page.
+// SignIn signs in with a browser on this machine, as in RFC 8252. It calls open with the address of the sign-in page.
 func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context, address string) error) (*client.Pair, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func SignIn(ctx context.Context, s *client.Server, open func(ctx context.Context
 	}
 }
 
-// over returns the error of a context that ended, with a remedy if the time ran out.
+// over returns the error of a context that ended. If the time ran out, the error contains a remedy.
 func over(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return hint.Errorf("try again; on a machine without a browser: paictl login --device", "the sign-in was not completed within %s", patience)
@@ -103,7 +103,8 @@ func over(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// page receives the browser's result. It ignores requests of other programs, which don't know the state.
+// page returns a handler that receives the browser's result. It rejects requests without the right state, because another program may have sent
+// them.
 func page(state string, got chan<- arrived) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
@@ -130,10 +131,11 @@ func page(state string, got chan<- arrived) http.Handler {
 	return mux
 }
 
-// longest is the longest pause between two polls of the server.
+// longest is the maximum time between two polls of the server.
 const longest = time.Minute
 
-// Device signs in by a browser elsewhere, as in RFC 8628. show is called with the code for the person. wait pauses; tests replace it.
+// Device signs in with a browser on another machine, as in RFC 8628. It calls show with the code that the user types into the browser. It calls
+// wait before each poll; tests pass a function that doesn't wait.
 func Device(ctx context.Context, s *client.Server, show func(*api.Device), wait func(context.Context, time.Duration) error) (*client.Pair, error) {
 	d, err := s.NewDevice(ctx)
 	if err != nil {
@@ -158,7 +160,7 @@ func Device(ctx context.Context, s *client.Server, show func(*api.Device), wait 
 	}
 }
 
-// Wait pauses.
+// Wait waits for a duration, or until ctx ends.
 func Wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

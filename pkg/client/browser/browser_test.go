@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open starts a server with the user ann, and returns the server and a client for it.
+// open starts a server with the user ann. It returns the server and a client that is connected to that server.
 func open(t *testing.T) (*servertest.Server, *client.Server) {
 	t.Helper()
 	c := kubetest.Start(t)
@@ -34,7 +34,7 @@ func open(t *testing.T) (*servertest.Server, *client.Server) {
 	return s, asked
 }
 
-// say sends a body as a page of the server does.
+// say sends a JSON body in the way that the server's web pages do.
 func say(t *testing.T, s *servertest.Server, path string, in any, out any) {
 	t.Helper()
 	body, err := json.Marshal(in)
@@ -44,7 +44,7 @@ func say(t *testing.T, s *servertest.Server, path string, in any, out any) {
 	a.Into(out)
 }
 
-// visit opens an address of this machine, as a browser does that is sent there.
+// visit requests an address of this machine, as a browser does after a redirect, and returns the status of the response.
 func visit(t *testing.T, address string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
@@ -55,7 +55,7 @@ func visit(t *testing.T, address string) int {
 	return resp.StatusCode
 }
 
-// typed types ann's password into the page of an address, and returns where the browser is sent.
+// typed enters ann's password on the sign-in page at an address, and returns the address that the server then redirects the browser to.
 func typed(t *testing.T, s *servertest.Server, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)

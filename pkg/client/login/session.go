@@ -11,21 +11,21 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// early is how long before its end a token is renewed.
+// early is how long before its expiry an access token is renewed.
 const early = time.Minute
 
-// Refresher gets other tokens for a session.
+// Refresher exchanges a refresh token for a new pair of tokens.
 type Refresher interface {
 	Refresh(ctx context.Context, refresh secret.String) (*client.Pair, error)
 }
 
-// Session holds the tokens for one cluster. It is client.Tokens.
+// Session provides the tokens of the session at one cluster. It implements client.Tokens.
 type Session struct {
 	Store Store
 	Name  string
-	// Server renews them.
+	// Server renews the tokens.
 	Server Refresher
-	// Now is the clock; nil is time.Now.
+	// Now returns the current time. If it is nil, time.Now is used.
 	Now func() time.Time
 
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ func (s *Session) Access(ctx context.Context) (secret.String, error) {
 	return s.renew(ctx, c.Access)
 }
 
-// Renewed returns a token that replaces a token that the server rejected.
+// Renewed returns a token in place of a token that the server rejected.
 func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.String, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *Session) Renewed(ctx context.Context, refused secret.String) (secret.St
 	return s.renew(ctx, refused)
 }
 
-// renew gets a new pair while it holds the lock of the file: a refresh token can be used only once. Another paictl may already have
-// renewed it.
+// renew gets a new pair of tokens. It holds the lock of the file, because a refresh token can be used only once. If another paictl has already
+// renewed the tokens, renew returns the new access token from the file.
 func (s *Session) renew(ctx context.Context, old secret.String) (secret.String, error) {
 	err := s.Store.Change(ctx, func(f *File) error {
 		c := f.Clusters[s.Name]

@@ -1,5 +1,5 @@
-// Package login stores where the user has signed in: clusters by name, and their tokens.
-// In: a file that only its owner may read. Out: a cluster by name, and tokens that are renewed before they end.
+// Package login stores the clusters that the user has signed in to, by name, and the tokens for these clusters.
+// In: a file that only its owner may read. Out: a cluster by name, and tokens that are renewed before they expire.
 package login
 
 import (
@@ -25,31 +25,31 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Cluster is a cluster that the user has signed in to.
+// Cluster is a cluster that the user has signed in to, and the tokens of the session.
 type Cluster struct {
-	// Server is https://HOST.
+	// Server is the address of the cluster's server, in the form https://HOST.
 	Server string `yaml:"server"`
-	// CA is the PEM of the only CA that may sign the server's certificate; "" if the system's CAs may sign it.
+	// CA is the PEM of the only CA that may sign the server's certificate. If it is "", the system's CAs may sign the certificate.
 	CA string `yaml:"ca,omitempty"`
-	// User is the user who signed in; "" after signing out.
+	// User is the name of the user who signed in, or "" after signing out.
 	User string `yaml:"user,omitempty"`
-	// Access is valid until Expires; Refresh gets the next one.
+	// Access is valid until Expires. Refresh is used to get the next access token.
 	Access  secret.String `yaml:"access,omitempty"`
 	Expires time.Time     `yaml:"expires,omitempty"`
 	Refresh secret.String `yaml:"refresh,omitempty"`
 }
 
-// File is the content of the file.
+// File is the content of the file with the sessions.
 type File struct {
 	// Current is the name of the default cluster.
 	Current  string              `yaml:"current,omitempty"`
 	Clusters map[string]*Cluster `yaml:"clusters,omitempty"`
 }
 
-// Names returns the names of all clusters, in order.
+// Names returns the names of all clusters in alphabetical order.
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.Clusters)) }
 
-// At returns the name of the cluster with a server, or "".
+// At returns the name of the cluster with a server's address, or "" if the user never signed in there.
 func (f *File) At(server string) string {
 	for _, name := range f.Names() {
 		if f.Clusters[name].Server == server {
@@ -62,7 +62,7 @@ func (f *File) At(server string) string {
 // names matches valid names of clusters.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName returns an error for an invalid name of a cluster.
+// CheckName returns an error if a name isn't valid for a cluster.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
 		return hint.Errorf("use up to 63 letters, digits, - _ and .", "%q is not a valid name for a cluster", name)
@@ -70,13 +70,13 @@ func CheckName(name string) error {
 	return nil
 }
 
-// maxFile is how long the file may be, in bytes.
+// maxFile is the maximum size of the file in bytes.
 const maxFile = 4 << 20
 
-// Store is the file.
+// Store reads and writes the file at Path.
 type Store struct{ Path string }
 
-// Read reads the file. If the file is missing, there are no clusters. Read returns an error if others may read the file.
+// Read reads the file. If the file doesn't exist, Read returns a File without clusters. It returns an error if other users may read the file.
 func (s Store) Read() (*File, error) {
 	info, err := os.Stat(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func parse(path string, text []byte) (*File, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
 	if err := d.Decode(f); err != nil && len(bytes.TrimSpace(text)) > 0 {
-		// The error of a parser repeats the invalid text, which may be a token.
+		// The parser's error repeats the invalid text, which may be a token. So only its position is used.
 		return nil, hint.Errorf("move it away, then sign in again: paictl login https://HOST", "%s can't be read: %s", path, place(err))
 	}
 	if f.Clusters == nil {
@@ -119,7 +119,7 @@ func parse(path string, text []byte) (*File, error) {
 
 var line = regexp.MustCompile(`line \d+`)
 
-// place returns where a parser stopped, without the text that it read.
+// place describes where a parser stopped, without the text that the parser read.
 func place(err error) string {
 	if at := line.FindString(err.Error()); at != "" {
 		return "there is a mistake in " + at
@@ -127,7 +127,8 @@ func place(err error) string {
 	return "it is not a YAML file of paictl"
 }
 
-// Change reads the file, calls change, and writes the file. Concurrent calls wait.
+// Change reads the file, calls change, and writes the file unless change returns an error. Concurrent calls wait for each other, even in
+// different processes.
 func (s Store) Change(ctx context.Context, change func(*File) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
 		return fmt.Errorf("keep where you are signed in: %w", err)
@@ -159,7 +160,7 @@ const (
 	head      = "# Where you are signed in; written by paictl login and logout. It contains tokens: don't share it.\n"
 )
 
-// DefaultName returns the default name of a cluster: its host, without characters that a name can't have.
+// DefaultName returns the default name of a cluster. This is its host, without the characters that aren't allowed in a name.
 func DefaultName(host string) string {
 	name := strings.Map(func(r rune) rune {
 		if r == ':' || r == '[' || r == ']' {

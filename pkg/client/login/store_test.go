@@ -80,7 +80,7 @@ func FuzzClusters(f *testing.F) {
 	})
 }
 
-// issuer gives tokens; each refresh token is good for one use.
+// issuer issues tokens. Each refresh token can be used only once.
 type issuer struct {
 	mu    sync.Mutex
 	good  string

@@ -1,4 +1,4 @@
-// Package access protects the endpoints that the platform's programs serve over the network of pods, which everyone's pods share.
+// Package access protects the endpoints of the platform's programs, because the pods of all users can connect to them.
 // In: files of mounted Secrets. Out: handlers that serve only clients that know the contents of these files.
 package access
 
@@ -11,30 +11,30 @@ import (
 	"strings"
 )
 
-// Names of the Secret with the password for metrics, and for the programs that read them: Prometheus, Alertmanager,
-// exporters.
+// Names for the Secret with the password for metrics. The programs that serve metrics need the password, and so do their readers, such as
+// Prometheus.
 const (
 	Secret = "metrics-access"
-	// User is the name that goes with the password under KeyPassword.
+	// User is the user name for the password under KeyPassword.
 	User        = "pai"
 	KeyPassword = "password"
-	// KeyWeb holds the same user and the hashed password, in the format of --web.config.file of Prometheus' programs.
+	// KeyWeb holds the same user and the hashed password, in the format of the --web.config.file flag of Prometheus and its exporters.
 	KeyWeb = "web.yml"
 )
 
-// AlertsSecret holds the token that Alertmanager sends with alerts to pai-alert-handler, under TokenKey.
+// AlertsSecret holds, under TokenKey, the token that Alertmanager sends with alerts to pai-alert-handler.
 const AlertsSecret = "alerts-token"
 
 // Names of the Secret with the token for the job controller's API and the scheduler's API.
 const (
 	TokenSecret = "job-controller-token"
 	TokenKey    = "token"
-	// TokenHeader is the header with the token: the API server's proxy removes Authorization.
+	// TokenHeader is the HTTP header for the token. It isn't Authorization, because the API server's proxy removes that header.
 	TokenHeader = "X-Pai-Token"
 )
 
-// Metrics requires the password in a file, by basic authentication. If file is "", Metrics serves all clients: a chart that was installed without
-// paictl doesn't have a password.
+// Metrics returns a handler that requires the password in a file, by basic authentication. If file is "", Metrics returns h unchanged, because a
+// chart that was installed without paictl doesn't have a password.
 func Metrics(file string, h http.Handler) http.Handler {
 	return guard(file, h, func(r *http.Request) string {
 		user, password, _ := r.BasicAuth()
@@ -48,12 +48,14 @@ func Metrics(file string, h http.Handler) http.Handler {
 	})
 }
 
-// Token requires the token in a file, in TokenHeader, and calls refuse for all other requests. If file is "", Token serves all clients.
+// Token returns a handler that requires the token in a file, in TokenHeader, and calls refuse for all other requests. If file is "", Token
+// returns h unchanged.
 func Token(file string, h http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	return guard(file, h, func(r *http.Request) string { return r.Header.Get(TokenHeader) }, refuse)
 }
 
-// Bearer requires the token in a file as a bearer token, which Alertmanager sends to its webhooks. If file is "", Bearer rejects all requests.
+// Bearer returns a handler that requires the token in a file as a bearer token, because Alertmanager sends bearer tokens to its webhooks. If file
+// is "", the handler rejects all requests.
 func Bearer(file string, h http.Handler) http.Handler {
 	refuse := func(w http.ResponseWriter) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -68,8 +70,8 @@ func Bearer(file string, h http.Handler) http.Handler {
 	}, refuse)
 }
 
-// guard reads the file for each request, so that a renewed Secret takes effect while the program runs. If the file can't be read or is empty, all
-// requests are rejected.
+// guard returns a handler that reads the file for each request, so that a renewed Secret takes effect while the program runs. If the file can't
+// be read or is empty, the handler rejects all requests.
 func guard(file string, h http.Handler, sent func(*http.Request) string, refuse func(http.ResponseWriter)) http.Handler {
 	if file == "" {
 		return h
@@ -84,7 +86,7 @@ func guard(file string, h http.Handler, sent func(*http.Request) string, refuse 
 	})
 }
 
-// Read returns the secret in a file of one line.
+// Read returns the contents of a secret's file, without leading and trailing space.
 func Read(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	return string(bytes.TrimSpace(text)), err

@@ -1,17 +1,17 @@
 // Package clientaddr groups addresses of clients by their network.
-// In: addresses of requests. Out: names of networks, for limits and throttles.
+// In: addresses of requests. Out: names of networks, so that limits can count the clients of a network together.
 package clientaddr
 
 import "net/netip"
 
-// Network returns the network that counts as one address: an IPv4 address, or the /64 of an IPv6 one, since one customer has the whole
-// network.
+// Network returns the network that limits count as one client: an IPv4 address, or the /64 of an IPv6 address, because one customer usually has a
+// whole /64.
 func Network(a netip.Addr) string {
 	return within(a, 64)
 }
 
-// Site returns the network that counts as one customer: an IPv4 address, or the /48 of an IPv6 one, because many customers have a
-// whole /48.
+// Site returns the network that limits count as one customer: an IPv4 address, or the /48 of an IPv6 address, because many customers have a whole
+// /48.
 func Site(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {
@@ -29,7 +29,7 @@ func within(a netip.Addr, bits int) string {
 	return a.String()
 }
 
-// NetworkOf returns the Network of an address as text. A text that isn't an address is returned unchanged.
+// NetworkOf returns the Network of an address that is given as text. It returns a text that isn't an address unchanged.
 func NetworkOf(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil {

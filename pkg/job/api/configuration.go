@@ -2,29 +2,29 @@ package api
 
 import "github.com/openpai/paictl/pkg/httpserver/access"
 
-// These names identify the job controller's objects in the platform's namespace.
+// Names of the job controller's objects in the platform's namespace.
 const (
-	// Service is the controller's service, and PortName its port of the HTTP API.
+	// Service is the controller's Service, and PortName is the name of its port for the HTTP API.
 	Service  = "job-controller"
 	PortName = "http"
-	// ConfigMap holds the settings of the cluster that a submission needs. The chart job-controller makes it.
+	// ConfigMap holds the cluster's settings that a submission needs. The chart job-controller creates it.
 	ConfigMap = "job-configuration"
-	// Lease is held by the replica that leads; its holder is HOST:PORT of that replica's HTTP API.
+	// Lease is held by the leading replica. The Lease's holder is HOST:PORT of the HTTP API of that replica.
 	Lease = "job-controller"
-	// TokenSecret holds the token of the HTTP API under TokenKey. Clients send it in TokenHeader. The scheduler accepts it, too.
+	// TokenSecret holds the token for the HTTP API under TokenKey. Clients send the token in TokenHeader. The scheduler accepts this token, too.
 	TokenSecret = access.TokenSecret
-	// AuditTokenSecret holds the token of the audit, also under TokenKey. Clients send it in AuditTokenHeader. A client that has only the
-	// other token can neither read nor write the audit.
+	// AuditTokenSecret holds the token for the audit, also under TokenKey. Clients send the token in AuditTokenHeader. With only the token of
+	// TokenSecret, a client can neither read nor write the audit.
 	AuditTokenSecret = "job-audit-token"
 	AuditTokenHeader = "X-Pai-Audit-Token"
 	TokenKey         = access.TokenKey
 	TokenHeader      = access.TokenHeader
-	// RulesConfigMap is the administrator's set of failure rules, and RulesKey its key.
+	// RulesConfigMap holds the administrator's failure rules under RulesKey.
 	RulesConfigMap = "job-failure-rules"
 	RulesKey       = "rules.yaml"
 )
 
-// Configuration is the ConfigMap's content.
+// Configuration is the content of ConfigMap.
 type Configuration struct {
 	RuntimeImage  string // reference of the image pai-runtime
 	PullSecret    string // in the namespace of jobs; empty if the registry needs no password
@@ -36,7 +36,7 @@ type Configuration struct {
 	Claims        bool   // tasks get their GPUs by claims
 }
 
-// Keys of the ConfigMap.
+// Keys of ConfigMap.
 const (
 	keyRuntimeImage  = "runtime-image"
 	keyPullSecret    = "pull-secret"
@@ -48,7 +48,7 @@ const (
 	keyClaims        = "gpu-claims"
 )
 
-// ReadConfiguration reads the data of the ConfigMap. Missing keys leave their fields empty.
+// ReadConfiguration converts the data of ConfigMap. If a key is missing, its field stays empty.
 func ReadConfiguration(data map[string]string) Configuration {
 	return Configuration{
 		RuntimeImage: data[keyRuntimeImage], PullSecret: data[keyPullSecret], SchedulerName: data[keySchedulerName],

@@ -2,15 +2,15 @@ package api
 
 import "time"
 
-// Visibility specifies which jobs a person sees: all jobs, or the jobs of User and the jobs in VCs. Visibility can be
-// combined with any other filter in one request.
+// Visibility specifies which jobs a user sees: all jobs if All is true, and otherwise the jobs of User and the jobs in VCs. A request can combine
+// Visibility with any other filter.
 type Visibility struct {
 	All  bool
 	User string
 	VCs  []string
 }
 
-// Sees reports whether the person sees a job.
+// Sees reports whether the user sees a job. A nil Visibility means all jobs.
 func (v *Visibility) Sees(j *Job) bool {
 	if v == nil || v.All || v.User != "" && j.User == v.User {
 		return true
@@ -23,7 +23,7 @@ func (v *Visibility) Sees(j *Job) bool {
 	return false
 }
 
-// Orders of lists. Jobs that are equal in an order are sorted by UID.
+// Orders of lists. Jobs that are equal in an order are sorted by their UIDs.
 const (
 	OrderSubmitted = "submitted"
 	OrderName      = "name"
@@ -37,14 +37,14 @@ const (
 	OrderPriority  = "priority"  // by name; those without one come after them
 )
 
-// Orders returns all orders.
+// Orders returns the names of all orders.
 func Orders() []string {
 	return []string{
 		OrderSubmitted, OrderName, OrderUser, OrderVC, OrderRetries, OrderTasks, OrderGPUs, OrderState, OrderCompleted, OrderPriority,
 	}
 }
 
-// StateRank returns the position of a state in OrderState, which sorts OpenPAI's names of states alphabetically.
+// StateRank returns the position of a state in OrderState. Positions follow the alphabetical order of OpenPAI's names for the states.
 func StateRank(state string) int {
 	switch state {
 	case Failed:
@@ -61,44 +61,44 @@ func StateRank(state string) int {
 	return 5 // waiting, queued, starting
 }
 
-// NoPriority selects jobs without a priority among OrderedQuery.Priorities.
+// NoPriority in OrderedQuery.Priorities selects jobs without a priority.
 const NoPriority = "default"
 
-// OrderedQuery selects jobs of the history that have ended and whose Frameworks are gone, in any order: no other source has them. Empty
-// fields select all.
+// OrderedQuery selects jobs that have ended and whose Frameworks no longer exist. Only the history still has these jobs. Empty fields don't
+// restrict the selection.
 type OrderedQuery struct {
 	Users, VirtualClusters []string
 	Visible                *Visibility
-	// Keyword is a part of the name of the user, the job or the virtual cluster; InName is a part of the job's name. Case doesn't matter.
+	// Keyword is a part of the user's, the job's or the virtual cluster's name. InName is a part of the job's name. Both ignore case.
 	Keyword, InName string
 	States          []string
 	Priorities      []string
-	// TagsAny selects jobs with any of these tags. TagsNone selects jobs without these tags.
+	// TagsAny selects jobs with at least one of its tags. TagsNone selects jobs without any of its tags.
 	TagsAny, TagsNone []string
 	Since, Before     time.Time // of submission
-	// Latest leaves out jobs whose name a later job of the history has.
+	// Latest leaves out a job if the history contains a later job with the same name.
 	Latest bool
 
 	Order      string // "" is OrderSubmitted
 	Descending bool
 	Offset     int
-	// Limit is the maximum number of jobs in a response, up to MaxOrdered; 0: no jobs.
+	// Limit is the maximum number of jobs in a response, up to MaxOrdered. Zero means no jobs, for a query that only counts.
 	Limit int
-	// Count requests the total number of jobs.
+	// Count requests the total number of selected jobs.
 	Count bool
 }
 
 // MaxOrdered is the maximum number of jobs in a response.
 const MaxOrdered = 5000
 
-// OrderedPage is a part of an ordered list.
+// OrderedPage is one page of an ordered list.
 type OrderedPage struct {
 	Items []Job `json:"items"`
-	// Total is how many jobs the query selects, if it has Count.
+	// Total is the number of jobs that the query selects. It is nil unless the query has Count.
 	Total *int `json:"total,omitempty"`
 }
 
-// Tags is the body of a change of a job's tags. The response has the tags that the job has then.
+// Tags is the body of a request that changes a job's tags. The response contains the job's tags after the change.
 type Tags struct {
 	Tags []string `json:"tags"`
 }

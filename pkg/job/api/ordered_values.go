@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Values returns the query as parameters of GET /v1/jobs.
+// Values returns the query as the URL parameters of GET /v1/jobs.
 func (q *OrderedQuery) Values() url.Values {
 	v := url.Values{"order": {q.Order}}
 	add := func(name string, values ...string) {

@@ -9,7 +9,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// The states of a job in a list.
+// States of a job in a list.
 const (
 	Waiting   = "waiting" // for its first attempt, or for the next
 	Running   = "running"
@@ -17,21 +17,22 @@ const (
 	Succeeded = "succeeded"
 	Failed    = "failed"
 	Stopped   = "stopped"
-	// Deleted: its Framework was gone before the controller saw its end. Only the history has such jobs.
+	// Deleted means that the Framework was gone before the controller saw the job's end. Only the history has jobs in this state.
 	Deleted = "deleted"
 )
 
-// PhraseGone is the phrase of such a job. It has no code, and its completion time is when that was found.
+// PhraseGone is the phrase of a job in the state Deleted. Such a job has no code, and its completion time is when the controller found that the
+// Framework was gone.
 const PhraseGone = "FrameworkGone"
 
-// The completion codes of attempts that end because a user, or the controller for a user, requested it.
+// Completion codes of attempts that ended on request, either by a user or by the controller on behalf of a user.
 const (
 	codeStopRequested    = -210
 	codeAttemptCompleted = -220
 	codeRestartRequested = v1.CodeRestart
 )
 
-// Summary returns a Framework as one row of a list.
+// Summary returns the row for a Framework in a list of jobs.
 func Summary(f *v1.Framework) Job {
 	out := Job{
 		Framework: f.Name, UID: string(f.UID), User: f.Labels[v1.LabelUser], Name: f.Annotations[v1.AnnotationJobName],
@@ -66,8 +67,8 @@ func Summary(f *v1.Framework) Job {
 	return out
 }
 
-// limited multiplies a task's share by the number of tasks. It returns 0 if either number is higher than any job has, which a Framework
-// of another tool might contain.
+// limited multiplies a task's resources by the number of tasks. It returns 0 if either number is impossibly high, because another tool may have
+// written the Framework.
 func limited(each int64, tasks int32) int64 {
 	if each < 0 || each > 1<<30 || tasks < 0 || tasks > 1<<20 {
 		return 0
@@ -75,7 +76,7 @@ func limited(each int64, tasks int32) int64 {
 	return each * int64(tasks)
 }
 
-// Taken returns how many GPUs the job gets: the number that it requests, or more; or UnknownGPUs.
+// Taken returns how many GPUs the job occupies, which may be more than the job requests. It returns UnknownGPUs if the number is unknown.
 func (j *Job) Taken() int {
 	if j.GPUs == UnknownGPUs {
 		return j.GPUs
@@ -83,13 +84,14 @@ func (j *Job) Taken() int {
 	return max(j.GPUs, j.TakesGPUs)
 }
 
-// UnknownGPUs is the value for a job whose annotation isn't a valid number of GPUs.
+// UnknownGPUs is the number of GPUs of a job whose annotation isn't a valid number.
 const UnknownGPUs = -1
 
-// maxGPUs is more than any job has.
+// maxGPUs is more than any job can have.
 const maxGPUs = 10_000_000
 
-// readGPUs reads the annotation, which anyone may have written. It returns 0 if the annotation is empty.
+// readGPUs parses an annotation with a number of GPUs. Any user may have written the annotation, so its value may be invalid. If it is empty,
+// readGPUs returns 0.
 func readGPUs(text string) int {
 	if text == "" {
 		return 0
@@ -109,8 +111,8 @@ func KnownGPUs(n int) int {
 	return n
 }
 
-// StateOf returns the state of a Framework in users' words. One that waits for its next attempt
-// is waiting, though it has run.
+// StateOf returns the state of a Framework in the words that users know. A Framework that waits for its next attempt is waiting, even if it has
+// already run.
 func StateOf(f *v1.Framework) string {
 	s := f.Status
 	stop := f.Spec.ExecutionType == v1.ExecutionStop
@@ -137,7 +139,7 @@ func StateOf(f *v1.Framework) string {
 	return Waiting
 }
 
-// UTC converts a time of Kubernetes to a time of the API. It returns nil if t is unset.
+// UTC converts a Kubernetes time to a time of this API. It returns nil if t is nil or zero.
 func UTC(t *metav1.Time) *time.Time {
 	if t == nil || t.IsZero() {
 		return nil

@@ -36,10 +36,10 @@ type Job struct {
 	Phrase         string `json:"phrase,omitempty"`
 	Code           *int32 `json:"code,omitempty"`
 	GPUs           int    `json:"gpus"` // or UnknownGPUs
-	// TakesGPUs is the number of GPUs that the tasks which request GPUs get, if their processors or memory are the share of more GPUs
-	// than they request; otherwise 0. It is also 0 for jobs that only the history has.
+	// TakesGPUs is how many GPUs are occupied by the tasks that request GPUs, if these tasks need the processors or memory of more GPUs than they
+	// request. Otherwise it is 0. It is also 0 for jobs that only the history has.
 	TakesGPUs int `json:"takesGpus,omitempty"`
-	// MilliCPU and MemoryMB are the limits of all tasks, in thousandths of a processor and MiB. They aren't known for jobs that only the
+	// MilliCPU and MemoryMB are the limits of all tasks together, in thousandths of a processor and in MiB. They are 0 for jobs that only the
 	// history has.
 	MilliCPU  int64      `json:"milliCPU,omitempty"`
 	MemoryMB  int64      `json:"memoryMB,omitempty"`
@@ -48,10 +48,10 @@ type Job struct {
 	Submitted time.Time  `json:"submitted"`
 	Started   *time.Time `json:"started,omitempty"`
 	Completed *time.Time `json:"completed,omitempty"`
-	// Deleted: someone deleted the job. A job whose time in Kubernetes has ended is not deleted.
+	// Deleted means that a user deleted the job. It is false if the Framework was removed because its retention time had expired.
 	Deleted bool `json:"deleted,omitempty"`
 
-	// Fields that only OpenPAI's lists show. They are empty for jobs that earlier versions wrote to the history.
+	// Fields for OpenPAI's lists. They are empty for jobs that earlier versions wrote to the history.
 	FrameworkState     string   `json:"frameworkState,omitempty"` // the controller's state: AttemptRunning, Completed
 	ExecutionType      string   `json:"executionType,omitempty"`  // Start, Stop
 	Roles              int      `json:"roles,omitempty"`          // how many task roles
@@ -59,7 +59,7 @@ type Job struct {
 	Tags               []string `json:"tags,omitempty"` // in order
 }
 
-// JobQuery selects jobs. Empty fields select all.
+// JobQuery selects jobs. Empty fields don't restrict the selection.
 type JobQuery struct {
 	User, VirtualCluster, Keyword string
 	States                        []string
@@ -69,24 +69,24 @@ type JobQuery struct {
 	Latest                        bool // leaves out jobs whose name a later job of the history has
 }
 
-// JobPage is a part of a list, newest submission first.
+// JobPage is one page of a list of jobs, starting with the latest submission.
 type JobPage struct {
 	Items []Job `json:"items"`
-	// Next is the cursor of the following page, or empty. If jobs are added or removed between two requests, no other job is repeated or
-	// left out.
+	// Next is the cursor for the following page, or empty if this page is the last. Jobs that are added or removed between two requests don't
+	// cause other jobs to be repeated or left out.
 	Next string `json:"next,omitempty"`
 }
 
-// JobDetail is all about one job.
+// JobDetail is a job with its configuration and attempts.
 type JobDetail struct {
 	Job
 	Config string `json:"config"` // the submitted text, secrets masked
-	// ClonedFrom is the original of a cloned job.
+	// ClonedFrom is the original of a cloned job. It is nil if this job isn't a clone.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
 	Attempts   []Attempt      `json:"attempts"`
 }
 
-// Deletion is the result of a DELETE.
+// Deletion is the response to a DELETE request. Jobs is the number of deleted jobs.
 type Deletion struct {
 	Jobs int `json:"jobs"`
 }
@@ -96,11 +96,11 @@ type Import struct {
 	// Jobs is the number of added jobs. Known is the number of jobs that the history already had.
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`
-	// CodeLeftOut is the number of archives of code that weren't imported because of the current limits.
+	// CodeLeftOut is the number of code archives that weren't imported because they exceed the current limits.
 	CodeLeftOut int `json:"codeLeftOut,omitempty"`
 }
 
-// Attempt is one attempt of a job, latest first.
+// Attempt is one attempt of a job. Lists start with the latest attempt.
 type Attempt struct {
 	ID         int32                                `json:"id"`
 	Started    time.Time                            `json:"started"`
@@ -110,7 +110,7 @@ type Attempt struct {
 	Tasks      []TaskAttempt                        `json:"tasks"`
 }
 
-// TaskAttempt is one attempt of one task, by role, index and attempt.
+// TaskAttempt is one attempt of one task. Lists are sorted by role, index and attempt.
 type TaskAttempt struct {
 	Role       string                          `json:"role"` // as the user spells it
 	RoleObject string                          `json:"roleObject"`
@@ -139,7 +139,7 @@ type Event struct {
 	Source  string    `json:"source,omitempty"`
 }
 
-// LogKey identifies the log of one attempt of one task.
+// LogKey identifies the log for one attempt of one task.
 type LogKey struct {
 	Framework   string
 	UID         string // the UID of the Framework; empty is the last job of that name
@@ -149,10 +149,10 @@ type LogKey struct {
 	TaskAttempt int32
 }
 
-// CodeBusy is the Code of a temporary Error: another copy of the archive is being written or read.
+// CodeBusy is the Code of a temporary Error. It means that another copy of the archive is being written or read.
 const CodeBusy = "Busy"
 
-// CodeElsewhere is the Code of an Error of an archive in a database server, which can't be copied.
+// CodeElsewhere is the Code of an Error that means that the history is in a database server, so that the controller can't export it.
 const CodeElsewhere = "Elsewhere"
 
 // Error is the body of an error response.

@@ -2,7 +2,7 @@ package api
 
 import "time"
 
-// Dimensions of sums of GPU time: who held GPUs, which GPUs, and when.
+// Dimensions by which GPU time can be grouped: the users, the GPUs, and the time.
 const (
 	ByVC    = "vc"
 	ByUser  = "user"
@@ -12,19 +12,19 @@ const (
 	ByMonth = "month"
 )
 
-// Dimensions returns the values that UsageQuery.By may have. It may have at most one of the periods.
+// Dimensions returns the valid values for UsageQuery.By. A query may contain at most one of hour, day and month.
 func Dimensions() []string { return []string{ByVC, ByUser, ByType, ByHour, ByDay, ByMonth} }
 
-// UsageQuery selects GPU time. Empty fields select all.
+// UsageQuery selects GPU time. Empty fields don't restrict the selection.
 type UsageQuery struct {
 	User, VirtualCluster, Type string
-	// Since and Until are widened to whole hours, UTC. Until is exclusive; zero is now.
+	// Since and Until are widened to whole hours in UTC. Until is exclusive; a zero Until means now.
 	Since, Until time.Time
-	// By holds the dimensions for the grouping of rows. If it is empty, the result has one row for all.
+	// By lists the dimensions by which rows are grouped. If it is empty, the result has a single row.
 	By []string
 }
 
-// Usage is GPU time, in order of period, virtual cluster, user and type.
+// Usage is GPU time, sorted by period, virtual cluster, user and type.
 type Usage struct {
 	Since time.Time   `json:"since"`
 	Until time.Time   `json:"until"`
@@ -41,11 +41,11 @@ type UsageItem struct {
 	GPUTime
 }
 
-// GPUTime is in GPU seconds: eight GPUs held for a minute are 480.
+// GPUTime is measured in GPU seconds: holding eight GPUs for a minute takes 480 GPU seconds.
 type GPUTime struct {
 	Guaranteed    int64 `json:"guaranteedSeconds"`
 	Opportunistic int64 `json:"opportunisticSeconds"`
-	// Preempted and Failed are the parts of both that attempts with these outcomes had: their work was lost.
+	// Preempted and Failed are the parts of Guaranteed and Opportunistic for attempts that were preempted or failed, so that their work was lost.
 	Preempted int64 `json:"preemptedSeconds"`
 	Failed    int64 `json:"failedSeconds"`
 }
@@ -53,7 +53,7 @@ type GPUTime struct {
 // Held returns the sum of guaranteed and opportunistic GPU time.
 func (t GPUTime) Held() int64 { return t.Guaranteed + t.Opportunistic }
 
-// Add adds another GPUTime.
+// Add adds o to t.
 func (t *GPUTime) Add(o GPUTime) {
 	t.Guaranteed += o.Guaranteed
 	t.Opportunistic += o.Opportunistic
@@ -61,14 +61,14 @@ func (t *GPUTime) Add(o GPUTime) {
 	t.Failed += o.Failed
 }
 
-// Hold is the GPUs that one task holds.
+// Hold describes the GPUs that one task holds.
 type Hold struct {
 	Pod, Job, User, VirtualCluster, Type string
 	Opportunistic                        bool
 	GPUs                                 int64
 }
 
-// GPU is the current state of one GPU of a machine. Values that aren't measured are nil.
+// GPU is the current state of one GPU of a machine. A value that isn't measured is nil.
 type GPU struct {
 	Index         string   `json:"gpu"`
 	UUID          string   `json:"uuid,omitempty"`

@@ -31,10 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// epoch is when the tests' first job is submitted.
+// epoch is when the first job of the tests is submitted.
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// place is one database, closed or open.
+// place is a database for tests. It may be open or closed.
 type place struct {
 	archive.Options
 	driver, dsn string // for looks past the store
@@ -58,14 +58,14 @@ func postgresPlace(t testing.TB) place {
 	return place{archive.Options{DSN: dsn}, "pgx", dsn}
 }
 
-// onBoth runs a test with an empty archive in SQLite and in PostgreSQL.
+// onBoth runs a test twice, with an empty archive in SQLite and in PostgreSQL.
 func onBoth(t *testing.T, f func(t *testing.T, p place)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { f(t, sqlitePlace(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) { f(t, postgresPlace(t)) })
 }
 
-// content returns every row of every table, as text.
+// content returns all rows of all tables as text.
 func (p place) content(t *testing.T) []string {
 	t.Helper()
 	db, err := sql.Open(p.driver, p.dsn)
@@ -92,14 +92,14 @@ func (p place) content(t *testing.T) []string {
 	return out
 }
 
-// at returns a time a few seconds after the epoch.
+// at returns the time that is a number of seconds after epoch.
 func at(seconds int) metav1.Time {
 	return metav1.NewTime(epoch.Add(time.Duration(seconds) * time.Second))
 }
 
 func ptr[T any](v T) *T { return &v }
 
-// job returns a Framework with one role of tasks, submitted n seconds after the epoch, that the controller hasn't seen yet.
+// job returns a Framework with one role that the controller hasn't seen yet. It was submitted n seconds after epoch.
 func job(user, name string, n int, tasks int32) *v1.Framework {
 	f := &v1.Framework{}
 	f.Name, f.UID = v1.ObjectName(user, name), types.UID(fmt.Sprintf("uid-%s-%s-%06d", user, name, n))
@@ -115,7 +115,7 @@ func job(user, name string, n int, tasks int32) *v1.Framework {
 	return f
 }
 
-// run brings a job into an attempt whose tasks all run.
+// run returns a copy of a job in the given attempt, with all tasks running.
 func run(f *v1.Framework, attempt int32, second int) *v1.Framework {
 	f = f.DeepCopy()
 	roles := &v1.TaskRoleStatus{Name: "worker"}
@@ -138,7 +138,7 @@ func run(f *v1.Framework, attempt int32, second int) *v1.Framework {
 	return f
 }
 
-// end completes the attempt of a job, and the job with it unless it is retried.
+// end returns a copy of a job whose attempt has completed. Without retry, the job has completed, too.
 func end(f *v1.Framework, code int32, second int, retry bool) *v1.Framework {
 	f = f.DeepCopy()
 	s := &f.Status.AttemptStatus
@@ -249,7 +249,7 @@ func TestARepeatedWriteChangesNothing(t *testing.T) {
 		before := p.content(t)
 		write()
 		now := p.content(t)
-		// When the code was asked for last is new, and must be.
+		// The time of the last request for the code must have changed.
 		assert.Equal(t, without(before, "code "), without(now, "code "))
 		assert.Len(t, now, len(before))
 	})

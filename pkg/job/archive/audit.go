@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// auditBatch is how many records are written at once, and auditText how long one text of a record may be.
+	// auditBatch is the maximum number of records in one write. auditText is the maximum length of one text in a record; longer texts are cut.
 	auditBatch = 500
 	auditText  = 4 << 10
-	// auditPruned is how many records one statement removes, so that other writes don't wait long.
+	// auditPruned is how many records one statement removes. It is small so that other writes don't wait long.
 	auditPruned = 10_000
 )
 
@@ -62,7 +62,7 @@ func (d *database) SaveAudit(ctx context.Context, records []audit.Record) error 
 	return d.write(ctx, auditRow().rows(lastOfEach(rows, 1))...)
 }
 
-// short returns a text that a client may have chosen, cut to auditText bytes.
+// short returns a text that the archive can store. The text is cut to auditText bytes, because a client may have chosen it.
 func short(s string) string {
 	if len(s) > auditText {
 		s = s[:auditText]
@@ -70,8 +70,8 @@ func short(s string) string {
 	return text(s)
 }
 
-// Audit implements Store. A page ends at a record and the next begins after it, so records that are added between two requests move
-// nothing.
+// Audit implements Store. Each page continues after the last record of the page before, so records that are added between two requests don't
+// cause other records to be repeated or left out.
 func (d *database) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	if q.Limit == 0 {
 		q.Limit = audit.DefaultPage
@@ -137,8 +137,8 @@ func readAuditCursor(cursor string) (at int64, id string, err error) {
 	return at, id, nil
 }
 
-// PruneAudit implements Store. If the audit has too many records, it first removes the records of clients that weren't signed in:
-// anyone can cause such records, and they must not displace the records of users.
+// PruneAudit implements Store. If the audit has too many records, PruneAudit first removes records of clients that weren't signed in. Anyone can
+// cause such records, and they must not displace the records of users.
 func (d *database) PruneAudit(ctx context.Context, before time.Time, rows int64) error {
 	if !before.IsZero() {
 		if err := d.write(ctx, statement{"DELETE FROM audit WHERE time < ?", []any{before.UnixMicro()}}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// record returns the n-th of a test, a second after the one before.
+// record returns the n-th record of a test. Each record is a second later than the record before.
 func record(n int, actor, verb string) audit.Record {
 	return audit.Record{
 		ID: fmt.Sprintf("%020d", n), Time: epoch.Add(time.Duration(n) * time.Second), Request: "r", Actor: actor, ActorUID: "u", Token: "t", Address: "10.0.0.1",

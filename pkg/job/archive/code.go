@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// MaxCode bounds one archive of code, in bytes. Tasks don't fetch larger archives.
+	// MaxCode is the maximum size of one archive of code in bytes. Tasks don't fetch larger archives.
 	MaxCode = spec.MaxCode
-	// chunk bounds the memory of an upload. row bounds the memory of a download, and the size of a row.
+	// chunk limits the memory for an upload. row limits the memory for a download and the size of a database row.
 	chunk = 16 * row
 	row   = 64 << 10
-	// uploadTime is longer than any upload lasts: the server ends it earlier.
+	// uploadTime is longer than any upload takes, because the server stops uploads earlier.
 	uploadTime = time.Hour
-	// codeGrace is how long code that no job needs is kept: its job may not have been submitted yet.
+	// codeGrace is how long code is kept although no job needs it, because its job may not have been submitted yet.
 	codeGrace = 24 * time.Hour
 )
 
@@ -34,7 +34,7 @@ var (
 	ErrMismatch = errors.New("not what it was said to be")
 )
 
-// CheckCode returns an error if the name or the size of an archive of code is wrong.
+// CheckCode returns an error if the SHA-256 sum or the size of an archive of code is invalid.
 func CheckCode(sum string, size int64) error {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || hex.EncodeToString(raw) != sum {
 		return fmt.Errorf("%w: %q is not a SHA-256 in 64 hex digits", ErrBadQuery, sum)
@@ -49,8 +49,8 @@ func CheckCode(sum string, size int64) error {
 	return nil
 }
 
-// PutCode implements Store. It writes chunks as they arrive. They stay invisible until the last one is written and the checksum is right,
-// so nothing large is in memory, in a file, or in one transaction.
+// PutCode implements Store. It writes the chunks of the code as they arrive. Other requests can't see the chunks until the last chunk is written
+// and the checksum is verified. So the whole code is never in memory, in a temporary file, or in one transaction.
 func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if err := CheckCode(sum, size); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 		err = d.complete(ctx, upload, owner, sum)
 	}
 	if err != nil {
-		// If the client closed the connection, its context has ended.
+		// If the client closed the connection, ctx has ended. So the cleanup uses another context.
 		quiet, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		return errors.Join(err, d.write(quiet, dropUpload(upload)...))
@@ -77,8 +77,8 @@ func (d *database) PutCode(ctx context.Context, owner, sum string, size int64, r
 	return nil
 }
 
-// roomForCode returns an error if an upload would make all code together, or the code of one user, larger than is
-// allowed. An upload in progress counts with its full size.
+// roomForCode returns an error if an upload would exceed the limit for the code of all users, or the limit for the code of its owner. An upload
+// in progress counts with its full size.
 func (d *database) roomForCode(ctx context.Context, owner string, size int64) error {
 	for _, l := range d.codeLimits(owner) {
 		var have int64
@@ -93,15 +93,15 @@ func (d *database) roomForCode(ctx context.Context, owner string, size int64) er
 	return nil
 }
 
-// codeLimit is how much code there may be.
+// codeLimit is a limit for code, with the query for how much code counts towards the limit.
 type codeLimit struct {
 	limit               int64
 	whose, field, query string
 	args                []any
 }
 
-// codeLimits returns the limits for an owner. The owner is empty for a client that doesn't send one, and for archives that were written
-// before owners were recorded. Then only the limit of all code counts.
+// codeLimits returns the limits for the code of an owner. If the owner is empty, only the limit for all code applies. The owner is empty for a
+// client that doesn't send an owner, and for archives that were written before owners were recorded.
 func (d *database) codeLimits(owner string) []codeLimit {
 	var out []codeLimit
 	if d.codeLimit > 0 {
@@ -113,16 +113,17 @@ func (d *database) codeLimits(owner string) []codeLimit {
 	return out
 }
 
-// codeLock is the key of the lock that uploads to PostgreSQL hold while they check the limits.
+// codeLock is the key of the lock that uploads hold in PostgreSQL while they check the limits.
 const codeLock = 0x7061_6963_6f64_65
 
-// begin writes the row of an upload if the limits allow it. If several uploads run at the same time, only the uploads that fit get a row.
+// begin writes the row for an upload if the limits allow the upload. If several uploads begin at the same time, only those that fit together get
+// a row.
 func (d *database) begin(ctx context.Context, upload, owner, sum string, size int64) error {
 	var statements []statement
 	insert := statement{"INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT ?, ?, ?, ?, ?, ?", []any{upload, text(owner), sum, size, d.now().UnixMicro(), false}}
 	if d.dollars {
-		// PostgreSQL's statements don't see uncommitted rows of other connections, and can't infer the types of these
-		// parameters.
+		// In PostgreSQL, statements don't see uncommitted rows of other connections, so a lock is needed. PostgreSQL also can't infer the types
+		// of these parameters, so they are cast.
 		statements = append(statements, statement{"SELECT pg_advisory_xact_lock(?)", []any{int64(codeLock)}})
 		insert.query = "INSERT INTO code (upload, owner, sha256, size, stored, complete) SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BOOLEAN)"
 	}
@@ -150,7 +151,7 @@ func dropUpload(upload string) []statement {
 	return []statement{{"DELETE FROM code WHERE upload = ?", []any{upload}}} // with its chunks
 }
 
-// touch reports whether the code is stored, and records that it is in use.
+// touch reports whether the code with a SHA-256 sum is stored. If so, touch records that the code is in use.
 func (d *database) touch(ctx context.Context, sum string) (bool, error) {
 	var upload string
 	err := d.read.QueryRowContext(ctx, d.rebind("SELECT upload FROM code WHERE sha256 = ? AND complete"), sum).Scan(&upload)
@@ -163,13 +164,13 @@ func (d *database) touch(ctx context.Context, sum string) (bool, error) {
 	return true, d.write(ctx, statement{"UPDATE code SET stored = ? WHERE upload = ?", []any{d.now().UnixMicro(), upload}})
 }
 
-// receive writes the chunks of an upload and checks it.
+// receive writes the chunks of an upload, and verifies the size and the checksum.
 func (d *database) receive(ctx context.Context, upload, sum string, size int64, r io.Reader) error {
 	hash := sha256.New()
 	var total int64
 	buffer := make([]byte, min(chunk, size+1))
 	for n := 0; ; {
-		// Reading one byte more than the announced size detects surplus data.
+		// Reading up to one byte more than the announced size detects surplus data.
 		read, err := io.ReadFull(r, buffer[:min(chunk, size+1-total)])
 		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("receive the code: %w", err)
@@ -201,8 +202,8 @@ func (d *database) receive(ctx context.Context, upload, sum string, size int64, 
 	return nil
 }
 
-// prove makes a sender an owner of code that is already stored. It reads the whole code, because a user may know the checksum
-// without having the code. If owner is "", as it is for a client with the controller's own token, it reads nothing.
+// prove makes a user an owner of code that is already stored. It reads the whole code from the sender, because a user may know the checksum
+// without having the code. If owner is "", prove reads nothing. That is the case for clients with the controller's own token.
 func (d *database) prove(ctx context.Context, owner, sum string, size int64, r io.Reader) error {
 	if owner == "" {
 		return nil
@@ -221,7 +222,7 @@ func (d *database) prove(ctx context.Context, owner, sum string, size int64, r i
 	return d.write(ctx, own(owner, sum))
 }
 
-// own returns the statement that makes a user an owner of code.
+// own returns the statement that makes a user an owner of the code with a SHA-256 sum.
 func own(owner, sum string) statement {
 	return statement{"INSERT INTO code_owners (sha256, owner) VALUES (?, ?) ON CONFLICT (sha256, owner) DO NOTHING", []any{sum, text(owner)}}
 }
@@ -242,7 +243,8 @@ func (d *database) OwnsCode(ctx context.Context, owner, sum string) (bool, error
 	return d.touch(ctx, sum)
 }
 
-// complete stores an upload as the code of its name, unless another upload has done so, and makes its sender an owner.
+// complete makes an upload the stored code for its SHA-256 sum, unless another upload of the same code was faster. It also makes the sender an
+// owner of the code.
 func (d *database) complete(ctx context.Context, upload, owner, sum string) error {
 	first := statement{"UPDATE code SET complete = ? WHERE upload = ? AND NOT EXISTS (SELECT 1 FROM code other WHERE other.sha256 = ? AND other.complete)", []any{true, upload, sum}}
 	late := statement{"DELETE FROM code WHERE upload = ? AND NOT complete", []any{upload}}
@@ -254,7 +256,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 	if err == nil {
 		return nil
 	}
-	// Two uploads may have finished at the same time. The index accepts only one.
+	// Two uploads of the same code may have finished at the same time. The database's index accepts only one upload.
 	if found, again := d.touch(ctx, sum); again == nil && found {
 		return d.write(ctx, all[1:]...)
 	}
@@ -264,7 +266,7 @@ func (d *database) complete(ctx context.Context, upload, owner, sum string) erro
 // Code implements Store.
 func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int64, error) {
 	c := &codeReader{ctx: ctx, d: d}
-	// An earlier paictl wrote longer rows. All rows of an upload, except the last, are as long as the first row.
+	// An earlier paictl wrote longer rows. All rows of an upload except the last are as long as its first row.
 	err := d.read.QueryRowContext(ctx, d.rebind(`SELECT upload, size, COALESCE((SELECT octet_length(data) FROM code_chunks WHERE code_chunks.upload = code.upload AND n = 0), 0)
 		FROM code WHERE sha256 = ? AND complete`), sum).Scan(&c.upload, &c.size, &c.row)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -277,7 +279,8 @@ func (d *database) Code(ctx context.Context, sum string) (io.ReadSeekCloser, int
 	return c, c.size, nil
 }
 
-// codeReader reads a part of a row at a time. It holds neither a connection nor data between them, so that a slow reader doesn't delay others.
+// codeReader reads code in pieces of at most one row. Between two reads, it holds neither a connection nor data, so that a slow reader doesn't
+// delay others.
 type codeReader struct {
 	ctx    context.Context // the methods of a reader don't have one
 	d      *database

@@ -110,7 +110,7 @@ func TestCodeThatIsNotWhatItIsSaidToBeLeavesNothing(t *testing.T) {
 	})
 }
 
-// endless never stops.
+// endless is a reader that never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -19,31 +19,31 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// The files beside an SQLite archive.
+// Suffixes of the files beside an SQLite archive.
 const (
 	copySuffix    = ".copy"     // the last output of Copy
 	damagedSuffix = ".damaged"  // an empty file: an operation found damage, so the next start checks the database
 	brokenSuffix  = ".broken-"  // followed by the time: an archive that was put aside
 	replacedName  = ".replaced" // a Replaced in JSON, until the missing rows are written again
 
-	// maxBroken bounds how many archives are put aside, so that a bad disk isn't filled up as well.
+	// maxBroken is how many damaged archives are kept. It is limited so that a bad disk isn't filled up as well.
 	maxBroken = 3
 )
 
-// Replaced indicates that an archive was damaged and that another one replaced it. Each start reports it until Done is called.
+// Replaced describes how a damaged archive was replaced. Each start of the program reports it until Done is called.
 type Replaced struct {
-	// Aside is the file that the damaged archive was renamed to.
+	// Aside is the new name of the damaged archive's file.
 	Aside string `json:"aside"`
-	// Copied is when the copy that replaced the archive was made; zero if the new archive is empty.
+	// Copied is when the copy that replaced the archive was made. It is zero if the new archive is empty.
 	Copied time.Time `json:"copied"`
 	Cause  string    `json:"cause"`
-	// Restored reports whether the copy, or an empty archive, has taken the place of the damaged one.
+	// Restored is true once the copy, or an empty archive, has taken the place of the damaged archive.
 	Restored bool `json:"restored"`
 
 	path string
 }
 
-// Done records that everything that could be written again is in the archive.
+// Done records that all rows that could be restored from the cluster have been written to the new archive.
 func (r *Replaced) Done() error {
 	if err := os.Remove(r.path + replacedName); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("archive: %w", err)
@@ -66,7 +66,8 @@ func (r *Replaced) write() error {
 	return syncFolder(filepath.Dir(r.path))
 }
 
-// readReplaced returns nil if nothing was replaced. If the file can't be read, the result says so.
+// readReplaced returns the Replaced for an archive, or nil if the archive wasn't replaced. If the file can't be parsed, Cause says that the rest
+// is unknown.
 func readReplaced(path string) *Replaced {
 	text, err := os.ReadFile(path + replacedName)
 	if err != nil {
@@ -80,7 +81,7 @@ func readReplaced(path string) *Replaced {
 	return r
 }
 
-// String returns a sentence for a log or an event.
+// String returns sentences for a log or an event that describe the replacement.
 func (r *Replaced) String() string {
 	text := fmt.Sprintf("The archive of jobs was damaged (%v) and is now %s. ", r.Cause, filepath.Base(r.Aside))
 	if r.Copied.IsZero() {
@@ -103,7 +104,7 @@ func damaged(err error) bool {
 	return code == lib.SQLITE_CORRUPT || code == lib.SQLITE_NOTADB
 }
 
-// openSQLite opens a file, or its replacement if the file is damaged.
+// openSQLite opens a file. If the file is damaged, openSQLite replaces it first.
 func (d *database) openSQLite(ctx context.Context, o Options) error {
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
@@ -132,7 +133,7 @@ func (d *database) openSQLite(ctx context.Context, o Options) error {
 	return nil
 }
 
-// openSound opens a file, and checks all of it if damage was found before.
+// openSound opens a file. If an operation found damage in the file before, openSound also checks the whole file.
 func (d *database) openSound(ctx context.Context, path string) error {
 	mark := path + damagedSuffix
 	_, err := os.Stat(mark)
@@ -149,7 +150,8 @@ func (d *database) openSound(ctx context.Context, path string) error {
 	return os.Remove(mark) // the damage was temporary, or someone has repaired the file
 }
 
-// repair checks the whole database, and rebuilds its indexes if only they are damaged.
+// repair checks the whole database. If it finds damage, repair rebuilds the indexes and checks again, because the damage may be limited to the
+// indexes.
 func repair(ctx context.Context, path string) error {
 	db, err := sql.Open("sqlite", sqliteName(path))
 	if err != nil {
@@ -166,8 +168,8 @@ func repair(ctx context.Context, path string) error {
 	return check(ctx, db)
 }
 
-// check reads the whole database, including its indexes. It returns an unsound error if it finds damage; other errors
-// may mean that the check failed.
+// check reads the whole database, including its indexes. It returns an unsound error if it finds damage. Other errors may mean that the check
+// itself failed.
 func check(ctx context.Context, db *sql.DB) error {
 	var said string
 	if err := db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
@@ -179,13 +181,13 @@ func check(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// unsound is the error for a database in which a check found damage.
+// unsound is the error for a database with damage. said is SQLite's description of the damage.
 type unsound struct{ said string }
 
 func (u *unsound) Error() string { return "check the archive: " + u.said }
 
-// putAside begins to replace a damaged archive. It first writes down what to do, so that the next start completes it if the program stops
-// before the end.
+// putAside renames a damaged archive and replaces it. putAside first writes its intention to a file, so that the next start of the program
+// completes the replacement if the program stops before the end.
 func putAside(ctx context.Context, path string, now time.Time, cause error) error {
 	r := &Replaced{Aside: path + brokenSuffix + stamp(now), Cause: cause.Error(), path: path}
 	if err := r.write(); err != nil {
@@ -197,7 +199,7 @@ func putAside(ctx context.Context, path string, now time.Time, cause error) erro
 // stamp formats a time for the name of a file.
 func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000Z") }
 
-// finish carries out what putAside wrote down, unless that is done.
+// finish completes the replacement that putAside began. It does nothing if there is no such replacement, or if it is already complete.
 func finish(ctx context.Context, path string) error {
 	r := readReplaced(path)
 	if r == nil || r.Restored {
@@ -236,7 +238,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// soundCopy returns the copy, or nil if no copy is usable. The copy is on the same disk, so it may be damaged, too; then it is put aside.
+// soundCopy returns the file information of the copy, or nil if there is no usable copy. The copy is on the same disk as the archive, so it may
+// be damaged, too. In that case soundCopy renames it.
 func soundCopy(ctx context.Context, path string) (os.FileInfo, error) {
 	info, err := os.Stat(path + copySuffix)
 	if errors.Is(err, os.ErrNotExist) {
@@ -263,7 +266,7 @@ func soundCopy(ctx context.Context, path string) (os.FileInfo, error) {
 	return nil, nil //nolint:nilnil // as above
 }
 
-// restore atomically replaces a file with a copy. The copy stays.
+// restore atomically replaces the file to with the contents of the file from. The file from stays.
 func restore(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -293,7 +296,7 @@ func syncFolder(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Broken returns the archives beside this one that were damaged and put aside, oldest first.
+// Broken returns the names of earlier versions of this archive that were damaged and renamed, starting with the oldest.
 func (o Options) Broken() []string {
 	if o.Shared() {
 		return nil
@@ -307,7 +310,7 @@ func broken(path string) []string {
 	return all
 }
 
-// escape escapes the characters of a path that are patterns for filepath.Glob.
+// escape escapes the characters of a path that have a special meaning for filepath.Glob.
 func escape(path string) string {
 	out := make([]rune, 0, len(path))
 	for _, r := range path {
@@ -319,7 +322,7 @@ func escape(path string) string {
 	return string(out)
 }
 
-// forgetBroken removes archives that were put aside, except the first one and the latest ones.
+// forgetBroken removes renamed damaged archives, except the first archive and the latest archives.
 func forgetBroken(path string) {
 	all := broken(path)
 	for len(all) > maxBroken {
@@ -350,7 +353,7 @@ func (d *database) Copy(ctx context.Context) error {
 		return fmt.Errorf("copy the archive: %w", err)
 	}
 	defer func() { _ = db.Close() }()
-	// VACUUM INTO reads every page, so a damaged archive doesn't replace the copy of a sound one.
+	// VACUUM INTO reads every page. So it fails for a damaged archive, whose copy can't replace the earlier sound copy.
 	if _, err := db.ExecContext(ctx, "VACUUM INTO ?", next); err != nil {
 		return errors.Join(fmt.Errorf("copy the archive: %w", err), os.Remove(next))
 	}
@@ -375,8 +378,7 @@ func (d *database) Copied() time.Time {
 	return info.ModTime()
 }
 
-// roomFor reports whether there is room for a file of the size of this one, with some to spare: a copy must not
-// keep jobs from being written.
+// roomFor returns an error unless the disk has room for a copy of a file and some spare room. A copy must not use up the room that jobs need.
 func roomFor(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -400,8 +402,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// noticed records that an operation found damage. The program has to exit: at its next start, the archive is checked and set
-// aside.
+// noticed records that an operation found damage, and reports this on the channel of Failed. The program must then exit. At its next start, the
+// archive is checked and, if necessary, replaced.
 func (d *database) noticed(err error) {
 	if d.path == "" || !damaged(err) {
 		return

@@ -15,15 +15,15 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// The program is killed (or the disk is full) after the damaged archive was renamed and before the copy is
-// in its place. The next start must continue from there: the copy is whole.
+// The program is killed, or the disk is full, after the damaged archive was renamed and before the copy is in its place. The next start must
+// continue from there, because the copy is undamaged.
 func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
 	copied := s.Copied()
 	require.NoError(t, s.Close())
-	// The state that putAside has left by then.
+	// putAside has written this state by then.
 	aside := o.Path + ".broken-20260101T000000.000Z"
 	text, err := json.Marshal(map[string]any{"aside": aside, "copied": copied, "cause": "malformed"})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 	require.NotNil(t, replaced)
 	t.Logf("told: %s", replaced)
 	assert.Equal(t, 3, count(t, s), "the copy is there, and whole")
-	// A day later the empty archive takes the place of the only good copy.
+	// A day later, the next copy must not replace the good copy with an empty archive.
 	require.NoError(t, s.Copy(t.Context()))
 	require.NoError(t, s.Close())
 	require.NoError(t, os.Rename(o.Path+".copy", o.Path))
@@ -42,8 +42,8 @@ func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 	assert.Equal(t, 3, count(t, s), "the copy still has the jobs")
 }
 
-// A disk that is full when the copy is put in place: the same, by way of putAside's own error. A folder in
-// the place of the copy makes restore fail as ENOSPC does.
+// The disk is full when the copy is put in place, so that putAside itself returns an error. A folder with the name of the copy makes restore
+// fail, as a full disk does.
 func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
@@ -61,7 +61,7 @@ func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 	assert.Equal(t, 3, count(t, s))
 }
 
-// The copy is on the same bad disk.
+// The copy is damaged, too, because it is on the same disk.
 func TestADamagedCopyEndsEveryStart(t *testing.T) {
 	tier.More(t, "it waits for processes")
 	o := filled(t, 3)
@@ -82,7 +82,8 @@ func TestADamagedCopyEndsEveryStart(t *testing.T) {
 	assert.NoError(t, err, "the controller never starts again")
 }
 
-// The same if the copy opens, but has damage further in: a read finds it, the program ends, and the same copy replaces the archive again.
+// The copy is damaged, too, but it can be opened because the damage is near its end. Without a full check, a read would find the damage, the
+// program would exit, and the same copy would replace the archive again.
 func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 	o := filled(t, 40)
 	s, _ := reopen(t, o)
@@ -114,7 +115,8 @@ func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
 	t.Error("six starts, and each ended by damage")
 }
 
-// An index misses a row, as after a lost write: quick_check says ok, and each removal of the row fails with an error of damage.
+// An entry is missing from an index, as after a lost write. quick_check doesn't find this damage, but each removal of the row fails with an error
+// that means damage.
 func TestAnIndexThatLacksARowEndsEveryRun(t *testing.T) {
 	o := filled(t, 3)
 	db, err := sql.Open("sqlite", o.Path)
@@ -130,7 +132,7 @@ func TestAnIndexThatLacksARowEndsEveryRun(t *testing.T) {
 	require.NoError(t, rows.Err())
 	require.NoError(t, rows.Close())
 	exec := func(q string) { _, err := db.Exec(q); require.NoError(t, err, q) }
-	// A partial view of the index hides it from one UPDATE.
+	// Without the index in the schema, one UPDATE doesn't change the index.
 	exec("PRAGMA writable_schema=ON")
 	exec("CREATE TABLE hidden AS SELECT * FROM sqlite_master WHERE type='index' AND tbl_name='jobs' AND sql IS NOT NULL")
 	exec("DELETE FROM sqlite_master WHERE type='index' AND tbl_name='jobs' AND sql IS NOT NULL")

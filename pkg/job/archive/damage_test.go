@@ -15,8 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// damage writes over the middle of an archive, as a bad disk does. Random bytes would make a test
-// that now and then hits nothing.
+// damage overwrites the end of an archive, as a bad disk might. It doesn't write random bytes, because a test with random bytes would sometimes
+// damage nothing.
 func damage(t *testing.T, path string, from int64) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -32,7 +32,7 @@ func damage(t *testing.T, path string, from int64) {
 	require.NoError(t, f.Close())
 }
 
-// filled returns an archive of some jobs, closed.
+// filled returns a closed archive with a number of jobs.
 func filled(t *testing.T, jobs int) archive.Options {
 	t.Helper()
 	o := archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")}
@@ -46,7 +46,7 @@ func filled(t *testing.T, jobs int) archive.Options {
 	return o
 }
 
-// reopen opens an archive, and returns its Replaced.
+// reopen opens an archive. It also returns the Replaced that Open reported, or nil.
 func reopen(t *testing.T, o archive.Options) (archive.Store, *archive.Replaced) {
 	t.Helper()
 	var replaced *archive.Replaced
@@ -111,7 +111,7 @@ func TestDamageThatIsMetLaterEndsTheProgramAndIsRepairedAtItsStart(t *testing.T)
 	s := archive.Observe(raw, prometheus.NewRegistry())
 	require.NoError(t, s.Copy(t.Context()))
 	require.NoError(t, raw.Close())
-	// The tables are found, and some of their rows are not.
+	// The schema can be read, but some rows of the tables can't.
 	info, err := os.Stat(o.Path)
 	require.NoError(t, err)
 	damage(t, o.Path, info.Size()/10*9)

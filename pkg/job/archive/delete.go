@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ErrNotEnded means that a job can't be removed from the archive yet.
+// ErrNotEnded means that a job can't be removed from the archive because it has not ended.
 var ErrNotEnded = errors.New("has not ended")
 
-// lateEvents is how long after the end of a job its events may still arrive. A job that reuses its name begins later.
+// lateEvents is how long after a job's end events of the job may still arrive. A later job with the same name begins after this time.
 const lateEvents = 2 * time.Second
 
-// Delete implements Store. Code stays until Prune finds that no job needs it.
+// Delete implements Store. It doesn't remove the job's code; Prune removes the code when no job needs it.
 func (d *database) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind(`SELECT uid, framework, submitted, completed,
 		(SELECT MIN(next.submitted) FROM jobs next WHERE next.framework = jobs.framework AND next.submitted > jobs.submitted)

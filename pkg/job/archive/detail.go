@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// byName finds the last job with a Framework's name, or the job with a UID.
+// byName selects the last job with a Framework's name, or the job with a UID.
 const byName = " FROM jobs WHERE framework = ? OR jobs.uid = ? ORDER BY submitted DESC, jobs.uid DESC LIMIT 1"
 
 // Job implements Store.
@@ -60,7 +60,7 @@ func (d *database) readAttempts(ctx context.Context, job *api.JobDetail) error {
 	})
 }
 
-// readTasks adds the tasks to all attempts of a job. If there is a row for a task, there is a row for its attempt.
+// readTasks adds the tasks to all attempts of a job. The archive has the row of an attempt for each row of a task.
 func (d *database) readTasks(ctx context.Context, job *api.JobDetail) error {
 	at := map[int32]*api.Attempt{}
 	for i := range job.Attempts {
@@ -94,7 +94,7 @@ func (d *database) readTasks(ctx context.Context, job *api.JobDetail) error {
 	})
 }
 
-// incarnation returns the UID of a job, and the period in which the job had its name.
+// incarnation returns a job's Framework name and UID, and the period from its submission until the submission of the next job with the same name.
 func (d *database) incarnation(ctx context.Context, framework string) (name, uid string, from, to int64, err error) {
 	err = d.read.QueryRowContext(ctx, d.rebind("SELECT framework, uid, submitted"+byName), framework, framework).Scan(&name, &uid, &from)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -113,7 +113,8 @@ func (d *database) incarnation(ctx context.Context, framework string) (name, uid
 	return name, uid, from, to, nil
 }
 
-// Events implements Store. Events of a running job are stored before its row.
+// Events implements Store. It also returns events of a job that isn't in the archive yet, because the events of a running job are stored before
+// its row.
 func (d *database) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	name, _, from, to, unknown := d.incarnation(ctx, framework)
 	if errors.Is(unknown, ErrNotFound) {
@@ -141,7 +142,7 @@ func (d *database) Events(ctx context.Context, framework string) ([]api.Event, e
 	return out, err
 }
 
-// owner returns the UID of a log's job.
+// owner returns the UID of the job to which a log belongs.
 func (d *database) owner(ctx context.Context, key api.LogKey) (string, error) {
 	if key.UID != "" {
 		return key.UID, nil
@@ -165,7 +166,7 @@ func (d *database) SaveLog(ctx context.Context, key api.LogKey, data []byte, tru
 		return fmt.Errorf("pack a log: %w", err)
 	}
 	columns := []string{"uid", "role", "task", "attempt", "task_attempt", "truncated", "stored", "data"}
-	// A later read may have a longer log. If the pod is gone, the later log is empty and doesn't replace the first.
+	// A log that was read later may be longer. If the pod was gone by then, the later log is empty and doesn't replace the earlier log.
 	u := &upsert{"logs", columns, replace(columns[:5], columns, "length(excluded.data) >= length(logs.data)")}
 	return d.write(ctx, u.rows([][]any{{uid, key.Role, key.Task, key.Attempt, key.TaskAttempt, truncated, d.now().UnixMicro(), packed.Bytes()}})...)
 }

@@ -11,13 +11,13 @@ import (
 
 // Errors of Export.
 var (
-	// ErrElsewhere means that the archive is in a database server, which has its own backups.
+	// ErrElsewhere means that the archive is in a database server, which has separate backups.
 	ErrElsewhere = errors.New("the archive is in PostgreSQL, which is backed up separately")
-	// ErrExporting means that another export of this archive hasn't been read to its end.
+	// ErrExporting means that an earlier export of this archive hasn't been closed yet.
 	ErrExporting = errors.New("the archive is being exported already")
 )
 
-// exportSuffix is the suffix of a copy that is being written for an export.
+// exportSuffix is the suffix of the temporary file for an export.
 const exportSuffix = ".export"
 
 // Export implements Store.
@@ -49,13 +49,13 @@ func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size
 		return nil, 0, err
 	}
 	defer func() { _ = db.Close() }()
-	// Others may write at the same time: the copy is the state of the database at one moment.
+	// Other requests may write at the same time. The export contains the state of the database at one moment.
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", to)
 	if err == nil && !withAudit {
 		err = withoutAudit(ctx, to)
 	}
 	f, openErr := os.Open(to)
-	// An open file can be read after its name is removed, and then no file is left behind.
+	// An open file can still be read after its name is removed. So no file is left behind if the program stops.
 	if gone := os.Remove(to); gone != nil && !errors.Is(gone, os.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
@@ -72,7 +72,7 @@ func (d *database) export(ctx context.Context, withAudit bool) (_ *os.File, size
 	return f, info.Size(), nil
 }
 
-// withoutAudit deletes the audit from a copy, so that no part of it remains in the file.
+// withoutAudit deletes the audit from an exported file, and overwrites the deleted records, so that they can't be recovered from the file.
 func withoutAudit(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", sqliteName(file, "secure_delete(on)"))
 	if err != nil {
@@ -82,7 +82,7 @@ func withoutAudit(ctx context.Context, file string) error {
 	return errors.Join(err, db.Close())
 }
 
-// exported is a copy that can be read once.
+// exported is the temporary file of an export, which can be read once. Closing it calls end.
 type exported struct {
 	*os.File
 	end func()

@@ -9,16 +9,16 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Outcomes of holds whose work was thrown away.
-// mostGPUs is more than a pod can have: the controller never writes a higher number.
+// mostGPUs is more than a pod can have. The controller never writes a higher number.
 const mostGPUs = 4096
 
+// Outcomes of holds whose work was lost.
 const (
 	outcomePreempted = "preempted"
 	outcomeFailed    = "failed"
 )
 
-// Codes of completions; pkg/job/controller/machine has their meanings.
+// Codes of completions. Package pkg/job/controller/machine documents their meanings.
 const (
 	codeStopped          = -210
 	codeAttemptCompleted = -220
@@ -29,7 +29,7 @@ const (
 
 // SaveHolds implements Store.
 func (d *database) SaveHolds(ctx context.Context, f *v1.Framework) error {
-	// The job's row is needed, too: if the job vanishes, its row is found, and its holds end.
+	// The job's row is written, too. If the Framework disappears, the controller finds this row and ends the job's holds.
 	out, err := headStatements(f)
 	if err != nil {
 		return err
@@ -48,8 +48,9 @@ func statusesOf(f *v1.Framework) (out []*v1.TaskStatus) {
 	return out
 }
 
-// holdRow begins, extends and ends a hold, in any order and any number of times. An end stays. The time of the last check only grows.
-// The only other later change is an outcome that reports the hold's work as lost.
+// holdRow returns the upsert that begins, extends or ends a hold. These changes may come in any order and repeatedly. A recorded end doesn't
+// change, and the time of the last check only increases. After the end, only the outcome can still change, to one that means that the work was
+// lost.
 func holdRow() *upsert {
 	return &upsert{"gpu_holds", []string{
 		"pod_uid", "uid", "job", "pod", "user_name", "vc", "type", "opportunistic", "gpus", "started", "seen", "ended", "outcome",
@@ -61,7 +62,7 @@ func holdRow() *upsert {
 		OR excluded.outcome <> '' AND excluded.outcome <> gpu_holds.outcome`}
 }
 
-// holdStatements returns the statements that write the holds of tasks.
+// holdStatements returns the statements that write the holds of a job's tasks.
 func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []statement {
 	now := seconds(d.now())
 	j := api.Summary(f)
@@ -86,7 +87,7 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	}
 	var out []statement
 	if len(rows) > 0 {
-		// After the hours of a job were aggregated, its holds would count twice.
+		// If the holds of the job were already summed up by hours, the new rows would count twice, so they are deleted.
 		out = append(holdRow().rows(rows), statement{"DELETE FROM gpu_holds WHERE uid = ? AND EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)", []any{j.UID}})
 	}
 	if f.Status != nil && f.Status.State == v1.Completed {
@@ -95,13 +96,13 @@ func (d *database) holdStatements(f *v1.Framework, tasks []*v1.TaskStatus) []sta
 	return out
 }
 
-// endHolds ends holds whose end wasn't observed, at the time when they were last seen.
+// endHolds returns a statement for holds whose end wasn't observed. It ends them at the time when they were last seen.
 func endHolds(where string, args ...any) statement {
 	return statement{"UPDATE gpu_holds SET ended = seen WHERE ended IS NULL AND " + where, args}
 }
 
-// outcomeOf returns why the work of an attempt of a task was lost. It is empty if the work wasn't lost, or not yet. Work that a user
-// stops doesn't count as lost: only they know whether it was of use.
+// outcomeOf returns why the work of a task's attempt was lost, or "" if it wasn't lost or hasn't ended. Work that a user stopped doesn't count as
+// lost, because only the user knows whether it was useful.
 func outcomeOf(s *v1.FrameworkStatus, a *v1.TaskAttemptStatus) string {
 	if own := thrownAway(completionOf(a)); own != "" {
 		return own
@@ -149,7 +150,7 @@ func (d *database) Holds(ctx context.Context) ([]api.Hold, error) {
 	return out, err
 }
 
-// seconds truncates a time to Kubernetes' precision, so that it is the same when it is read again.
+// seconds truncates a time to the precision of Kubernetes, so that the time is unchanged when it is read back.
 func seconds(t time.Time) time.Time { return t.Truncate(time.Second) }
 
 func later(a, b time.Time) time.Time {

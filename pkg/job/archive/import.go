@@ -18,25 +18,25 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// ErrImporting means that another import into this archive isn't finished.
+// ErrImporting means that another import into this archive is still running.
 var ErrImporting = errors.New("another import is running")
 
 const (
 	// importSuffix is the suffix of a file that is being imported.
 	importSuffix = ".import"
-	// importJobs is how many jobs share one transaction, each with all that it had, and importTasks how many attempts of tasks they may
-	// have together.
+	// importJobs is the maximum number of jobs that are imported, with all their rows, in one transaction. importTasks is the maximum number of
+	// task attempts of these jobs together.
 	importJobs  = 50
 	importTasks = 5000
-	// importRows and importBytes bound one transaction of other rows.
+	// importRows and importBytes limit a transaction with rows of other tables.
 	importRows  = 500
 	importBytes = 4 << 20
 
 	sqliteMagic = "SQLite format 3\x00"
 )
 
-// Import implements Store. It adds rows in transactions of a few jobs each, and existing rows stay, so the next import completes an
-// interrupted one.
+// Import implements Store. It adds rows in transactions of a few jobs each, and doesn't change existing rows. So after an interrupted import, a
+// second import adds the missing rows.
 func (d *database) Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (*api.Import, error) {
 	if !d.importing.TryLock() {
 		return nil, ErrImporting
@@ -72,7 +72,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 		return err
 	}
 	from := &database{now: d.now}
-	// It may have an older version: its tables are migrated to the current one.
+	// The file may have an older version. Opening it migrates its tables to the current version.
 	if err := from.openFile(ctx, file); err != nil {
 		if damaged(err) {
 			return fmt.Errorf("%w: %w", ErrMismatch, err)
@@ -84,7 +84,7 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
 	i := &importer{database: d, from: from, out: out}
-	// Code is first, because jobs that begin again wait for their code.
+	// The code is imported first, because jobs that are restarted wait for their code.
 	steps := []func(context.Context) error{i.code, i.jobs, i.events, i.logs, i.same, i.folded, i.hours, i.holds}
 	if withAudit {
 		steps = append(steps, i.audit)
@@ -97,7 +97,8 @@ func (d *database) importFile(ctx context.Context, file string, r io.Reader, siz
 	return nil
 }
 
-// receiveFile writes a stream to a file. It returns an error if the disk has no room for the file and for the archive that it becomes.
+// receiveFile writes a stream to a file. It returns an error if the disk doesn't have enough room for both the file and the archive with the
+// imported rows.
 func receiveFile(file string, r io.Reader, size int64) error {
 	begin := make([]byte, len(sqliteMagic))
 	if n, err := io.ReadFull(r, begin); err != nil || string(begin) != sqliteMagic {
@@ -124,17 +125,17 @@ func receiveFile(file string, r io.Reader, size int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// importer adds the rows of another archive.
+// importer adds the rows of the archive from to the database.
 type importer struct {
 	*database
 	from *database
 	out  *api.Import
 }
 
-// kept is the ON CONFLICT clause of rows that an import doesn't change.
+// kept is the end of the ON CONFLICT clause for tables whose existing rows an import doesn't change.
 const kept = " DO NOTHING"
 
-// code imports all complete archives of code.
+// code imports all complete archives of code that the limits allow.
 func (i *importer) code(ctx context.Context) error {
 	type one struct {
 		owner, sum string
@@ -168,13 +169,14 @@ func (i *importer) code(ctx context.Context) error {
 			return err
 		}
 	}
-	// Owners of code that was left out aren't needed.
+	// Owners aren't needed for code that was left out.
 	return i.add(ctx, &upsert{"code_owners", []string{"sha256", "owner"}, "(sha256, owner)" + kept},
 		"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)")
 }
 
-// jobs adds jobs with their job files, attempts and tasks. Existing jobs stay, because the cluster wrote them and has more data. Only
-// an end that was assumed because a job was gone is replaced by one that was observed.
+// jobs adds jobs with their job files, attempts and tasks. It doesn't change existing jobs, because the cluster wrote them and has more data. The
+// only exception is a job whose end was assumed because its Framework was gone. If the import contains the observed end, the observed end
+// replaces the assumed end.
 func (i *importer) jobs(ctx context.Context) error {
 	groups, err := i.groups(ctx)
 	if err != nil {
@@ -211,7 +213,7 @@ func (i *importer) jobs(ctx context.Context) error {
 	return nil
 }
 
-// groups returns the UIDs of the jobs, one group for each transaction.
+// groups returns the UIDs of the jobs to import, in one group for each transaction.
 func (i *importer) groups(ctx context.Context) (out [][]string, err error) {
 	rows, err := i.from.read.QueryContext(ctx, "SELECT uid, (SELECT COUNT(*) FROM tasks WHERE tasks.uid = jobs.uid) FROM jobs ORDER BY uid")
 	if err != nil {
@@ -252,9 +254,9 @@ func (i *importer) logs(ctx context.Context) error {
 	})
 }
 
-// same sums up, in the other archive, the holds of jobs that are already in this archive's hours. Then the other archive's hours are
-// complete, so that hours can compare the sums: it has summed up only jobs that finished days before, and knows who else held GPUs at
-// that time. It doesn't know later outcomes, such as a failure.
+// same sums up holds in the imported archive: those of jobs that this archive has already summed up by hours. After that, the hours of the
+// imported archive are complete, and the function hours can compare the sums. The imported archive only has sums of jobs that finished days
+// before, and knows which other jobs held GPUs at that time. It doesn't know later outcomes, such as a failure.
 func (i *importer) same(ctx context.Context) error {
 	jobs, err := i.from.column(ctx, "SELECT DISTINCT uid FROM gpu_holds WHERE NOT EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 	if err != nil {
@@ -275,7 +277,8 @@ func (i *importer) same(ctx context.Context) error {
 	return nil
 }
 
-// folded copies the list of jobs whose GPU time is in the hours, and deletes the holds of these jobs, which would count twice.
+// folded copies the list of jobs whose GPU time is already summed up by hours. It deletes the holds of these jobs, because they would count
+// twice.
 func (i *importer) folded(ctx context.Context) error {
 	u := &upsert{"gpu_folded", []string{"uid", "folded"}, "(uid)" + kept}
 	return i.read(ctx, u, "", nil, func(rows [][]any) error {
@@ -288,7 +291,8 @@ func (i *importer) folded(ctx context.Context) error {
 	})
 }
 
-// hours keeps the larger of both sums: this archive either doesn't know jobs of the hour, or has added to the imported sum.
+// hours keeps the larger of the two sums for each hour. Either this archive doesn't know all jobs of the hour, or it has added further jobs to
+// the imported sum.
 func (i *importer) hours(ctx context.Context) error {
 	larger := func(column string) string {
 		return fmt.Sprintf("%[1]s = CASE WHEN excluded.%[1]s > gpu_hours.%[1]s THEN excluded.%[1]s ELSE gpu_hours.%[1]s END", column)
@@ -297,12 +301,12 @@ func (i *importer) hours(ctx context.Context) error {
 		"(hour, vc, user_name, type, opportunistic) DO UPDATE SET " + larger("held") + ", " + larger("preempted") + ", " + larger("failed")}, "")
 }
 
-// holds adds the rows of GPUs that are held, except the rows of jobs that the hours already contain.
+// holds adds holds of GPUs, except holds of jobs that are already summed up by hours.
 func (i *importer) holds(ctx context.Context) error {
 	return i.add(ctx, holdRow(), "DELETE FROM gpu_holds WHERE EXISTS (SELECT 1 FROM gpu_folded WHERE gpu_folded.uid = gpu_holds.uid)")
 }
 
-// add copies a table, with a statement at the end of each transaction.
+// add copies a table. If after isn't empty, each transaction ends with this statement.
 func (i *importer) add(ctx context.Context, u *upsert, after string) error {
 	return i.read(ctx, u, "", nil, func(rows [][]any) error {
 		statements := u.rows(rows)
@@ -313,7 +317,7 @@ func (i *importer) add(ctx context.Context, u *upsert, after string) error {
 	})
 }
 
-// read reads rows of the other archive, and passes them on in batches.
+// read reads rows of the imported archive, and passes them to give in batches.
 func (i *importer) read(ctx context.Context, u *upsert, where string, args []any, give func(rows [][]any) error) error {
 	rows, err := i.from.read.QueryContext(ctx, i.from.rebind("SELECT "+strings.Join(u.columns, ", ")+" FROM "+u.table+where), args...)
 	if err != nil {
@@ -346,7 +350,7 @@ func (i *importer) read(ctx context.Context, u *upsert, where string, args []any
 	return flush()
 }
 
-// scanRow reads a row of any columns. size is its approximate number of bytes.
+// scanRow reads a row with a number of columns of any types. size is the approximate size of the row in bytes.
 func scanRow(rows *sql.Rows, columns int) (row []any, size int, err error) {
 	row = make([]any, columns)
 	to := make([]any, columns)

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// exportOf returns an archive as its export.
+// exportOf returns an export of an archive.
 func exportOf(t *testing.T, s archive.Store) []byte {
 	t.Helper()
 	data, _, err := s.Export(t.Context(), false)
@@ -33,8 +33,8 @@ func importInto(t *testing.T, s archive.Store, text []byte) (*api.Import, error)
 	return s.Import(t.Context(), bytes.NewReader(text), int64(len(text)), false)
 }
 
-// past returns the archive of a cluster before it was lost: two finished jobs, one of them with a retry, a log, events and code; a
-// running job; and GPU time, a part of it already summed up.
+// past returns the archive of a cluster that was lost, and its export. The archive has two finished jobs, one of which was retried, with a log,
+// events and code. It also has a running job, and GPU time, part of which is already summed up.
 func past(t *testing.T) (p place, export []byte) {
 	t.Helper()
 	p = sqlitePlace(t)
@@ -57,7 +57,7 @@ func past(t *testing.T) (p place, export []byte) {
 	return p, export
 }
 
-// same returns the rows that an import leaves unchanged. Uploads get new names, and the time of the last request for code is new.
+// same returns the rows that an import must not change. It leaves out uploads, which get new names, and the times of the last requests for code.
 func same(lines []string) []string {
 	lines = without(without(lines, "code "), "code_chunks ")
 	for n := range lines {
@@ -102,7 +102,8 @@ func TestAHistoryThatIsPutBackLeavesWhatIsNewer(t *testing.T) {
 		p.Scratch = t.TempDir()
 		s, ctx := p.open(t), t.Context()
 		second := 8 * 24 * 3600
-		// The cluster was restored from a moment when train was in its first attempt. Now it runs again, and a new job runs as well.
+		// The cluster was restored from a backup that was made during the first attempt of the job train. Now train runs again, and a new job
+		// runs, too.
 		again := run(job("ann", "train", second, 2), 0, second)
 		require.NoError(t, s.SaveJob(ctx, again))
 		require.NoError(t, s.SaveJob(ctx, run(job("cid", "today", second+900, 1), 0, second+900)))
@@ -153,7 +154,7 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 		p.Scratch = t.TempDir()
 		l := newLab(t, p)
 		l.now = 8*24*3600 + 400
-		// The old job is still in the cluster, and is written again.
+		// The old job is still in the cluster, and the controller writes it to the archive again.
 		require.NoError(t, l.SaveJob(t.Context(), end(holding(run(job("ann", "old", 0, 2), 0, 0), 4, 0), 0, 3600, false)))
 		var before []string
 		for round := range 3 {
@@ -166,7 +167,7 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 			}
 			assert.Equal(t, before, used)
 		}
-		// Time that is summed up later isn't added by a second import.
+		// A second import doesn't add GPU time that this archive has summed up after the first import.
 		gone, err := l.Unended(t.Context())
 		require.NoError(t, err)
 		require.Len(t, gone, 1)
@@ -181,7 +182,7 @@ func TestGPUTimeIsCountedOnceHoweverOftenItIsPutBack(t *testing.T) {
 	})
 }
 
-// The history is restored weeks after the cluster, which has already summed up the jobs that were running at the time of the backup.
+// The history is restored weeks after the cluster. By then, the cluster has summed up the jobs that were running when the backup was made.
 func TestAHistoryThatComesLateHasAllItsGPUTime(t *testing.T) {
 	const week = 7 * 24 * 3600
 	was := newLab(t, sqlitePlace(t))
@@ -253,7 +254,7 @@ func TestWhatIsNoHistoryIsRefusedAndChangesNothing(t *testing.T) {
 	})
 }
 
-// slowly waits in the middle.
+// slowly is a reader that calls wait in the middle of the data.
 type slowly struct {
 	io.Reader
 	wait func()

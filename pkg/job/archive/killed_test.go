@@ -18,12 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// killedEnv makes this program one that writes to the archive in a folder until it is killed.
+// killedEnv is an environment variable. If it is set, this test program writes to the archive in that folder until it is killed.
 const killedEnv = "PAI_TEST_ARCHIVE_KILLED"
 
 const killedTasks = 50
 
-// writeUntilKilled says after every job that it is saved.
+// writeUntilKilled saves jobs until the program is killed, and prints each job after saving it.
 func writeUntilKilled(dir string) {
 	ctx := context.Background()
 	s, err := archive.Open(ctx, archive.Options{Path: filepath.Join(dir, "archive.db")})
@@ -88,7 +88,7 @@ func TestNothingIsHalfAfterAKill(t *testing.T) {
 	}
 }
 
-// checkCode reads all code whose upload is complete according to the archive.
+// checkCode reads all code that is complete according to the archive.
 func (p place) checkCode(t *testing.T, s archive.Store) {
 	t.Helper()
 	db, err := sql.Open(p.driver, p.dsn)

@@ -19,7 +19,7 @@ const (
 	maxLimit     = 1000
 )
 
-// ErrBadQuery is wrapped by errors of invalid queries.
+// ErrBadQuery is wrapped by the errors for invalid queries.
 var ErrBadQuery = errors.New("bad query")
 
 const jobColumns = "framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, " +
@@ -47,8 +47,8 @@ func scanJob(scan func(...any) error, more ...any) (api.Job, error) {
 	return j, err
 }
 
-// Jobs implements Store. A page ends at a job and the next begins after it, by submission and UID, which don't change, so added and
-// removed jobs move nothing.
+// Jobs implements Store. Each page continues after the last job of the page before, in the order of submission and UID. Neither of them changes,
+// so jobs that are added or removed between two requests don't cause other jobs to be repeated or left out.
 func (d *database) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error) {
 	if q.Limit == 0 {
 		q.Limit = defaultLimit
@@ -77,7 +77,7 @@ func (d *database) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, erro
 	return page, err
 }
 
-// each runs f for every row and closes them.
+// each calls f for every row, and closes the rows at the end or after an error.
 func each(rows *sql.Rows, f func() error) error {
 	for rows.Next() {
 		if err := f(); err != nil {
@@ -90,9 +90,9 @@ func each(rows *sql.Rows, f func() error) error {
 	return nil
 }
 
-// listQuery selects one row more than a page has. For several states it merges one list per state: each is read in the order of its
-// index, and a single list of all of them would have to be sorted. The query names the index that has all filters, because SQLite has no
-// statistics of the rows, and prefers an index with fewer filters if times are bounded on both sides.
+// listQuery returns a query for one row more than a page has. For several states, the query merges one list for each state: each list is read in
+// the order of an index, whereas a single list of several states would have to be sorted. The query names the index that covers all its filters.
+// Without the name, SQLite, which has no statistics of the rows, would prefer an index with fewer filters if both Since and Before are set.
 func listQuery(q api.JobQuery, sqlite bool) (string, []any, error) {
 	where, args, err := conditions(q)
 	if err != nil {
@@ -128,7 +128,7 @@ func listQuery(q api.JobQuery, sqlite bool) (string, []any, error) {
 	return strings.Join(parts, " UNION ALL ") + order, append(all, q.Limit+1), nil
 }
 
-// indexOf returns the name of the index that has a list's filters, in its order.
+// indexOf returns the name of the index that covers the filters of a list and has its order.
 func indexOf(q *api.JobQuery) string {
 	name := "jobs"
 	if q.User != "" {
@@ -146,11 +146,11 @@ func indexOf(q *api.JobQuery) string {
 	return name
 }
 
-// isLatest is the condition that no later job has the name.
+// isLatest is the SQL condition that no later job has the same name.
 const isLatest = `NOT EXISTS (SELECT 1 FROM jobs later WHERE later.framework = jobs.framework
 	AND (later.submitted, later.uid) > (jobs.submitted, jobs.uid))`
 
-// conditions returns the conditions of a list, without its states.
+// conditions returns the SQL conditions for a list, except the condition on states.
 func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
 	if q.User != "" {
@@ -181,7 +181,7 @@ func conditions(q api.JobQuery) (where []string, args []any, err error) {
 	return where, args, nil
 }
 
-// cursorAfter returns the position behind a job. Only this file reads it.
+// cursorAfter returns the cursor for the page that begins after a job. Only this file parses it.
 func cursorAfter(j *api.Job) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "1 %d %s", j.Submitted.UnixMicro(), j.UID))
 }

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// walk reads a list page by page; between two pages it calls f.
+// walk reads a list page by page. It calls f between two pages.
 func walk(ctx context.Context, s archive.Store, q api.JobQuery, f func()) ([]api.Job, error) {
 	var out []api.Job
 	for {
@@ -99,8 +99,7 @@ func TestAQuestionWithoutSenseIsRefused(t *testing.T) {
 	})
 }
 
-// While jobs are added, changed or removed between two pages, every job that existed before the first page and after the last page
-// is on exactly one page.
+// A list is read page by page, while jobs are added, changed or removed. Every job that existed all the time must be on exactly one page.
 func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)
@@ -116,7 +115,7 @@ func TestAWalkTellsEachOldJobOnce(t *testing.T) {
 				return f.Annotations[v1.AnnotationJobName]
 			}
 			var old []string
-			// Few different times: many jobs are submitted in the same second.
+			// The jobs have few different times, because in practice many jobs are submitted in the same second.
 			for _, second := range rapid.SliceOfN(rapid.IntRange(0, 5), 0, 30).Draw(rt, "old") {
 				old = append(old, add(second))
 			}
@@ -169,7 +168,7 @@ func fill(t testing.TB, s archive.Store, n int) {
 	}
 }
 
-// The archive has 100,000 jobs.
+// BenchmarkListPage reads pages of an archive with 100,000 jobs.
 func BenchmarkListPage(b *testing.B) {
 	for name, place := range map[string]func(testing.TB) place{"SQLite": sqlitePlace, "PostgreSQL": postgresPlace} {
 		b.Run(name, func(b *testing.B) {
@@ -202,7 +201,7 @@ func BenchmarkListPage(b *testing.B) {
 	}
 }
 
-// Jobs of four tasks each that end at the same time.
+// BenchmarkSaveJob saves jobs with four tasks each that end at the same time.
 func BenchmarkSaveJob(b *testing.B) {
 	for name, place := range map[string]func(testing.TB) place{"SQLite": sqlitePlace, "PostgreSQL": postgresPlace} {
 		b.Run(name, func(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Observe counts and times the operations of a store.
+// Observe returns a Store that measures how long the operations of s take, and counts their errors.
 func Observe(s Store, r prometheus.Registerer) Store {
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "pai_archive_operation_duration_seconds", Help: "How long the archive takes, by operation.",
@@ -37,7 +37,7 @@ type observed struct {
 	failed *prometheus.CounterVec
 }
 
-// note records an operation.
+// note records the duration and the error of an operation. Errors that aren't the archive's fault don't count.
 func (o *observed) note(operation string, start time.Time, err *error) {
 	o.took.WithLabelValues(operation).Observe(time.Since(start).Seconds())
 	for _, own := range []error{nil, ErrNotFound, ErrNotEnded, ErrNotGone, ErrBadQuery, ErrMismatch, ErrTooLarge, context.Canceled} {

@@ -18,27 +18,27 @@ import (
 
 // Options specify where to store the archive.
 type Options struct {
-	// Path is the file of an SQLite database; its folder exists.
+	// Path is the file of an SQLite database. Its folder must exist.
 	Path string
-	// DSN is a PostgreSQL database, as postgres://… or as "host=… dbname=…"; it wins over Path.
+	// DSN is the data source name of a PostgreSQL database, in the form postgres://… or "host=… dbname=…". If it is set, Path is ignored.
 	DSN string
 	// Scratch is the folder for the temporary file of an import into PostgreSQL. An import into SQLite puts that file beside the
 	// database.
 	Scratch string
-	// CodeLimit bounds the code of all jobs together, in bytes; 0: no limit.
+	// CodeLimit is the maximum size of all code together, in bytes. Zero means no limit.
 	CodeLimit int64
-	// CodeLimitPerUser bounds the code that one user sent, in bytes; 0: no limit.
+	// CodeLimitPerUser is the maximum size of the code that one user sent, in bytes. Zero means no limit.
 	CodeLimitPerUser int64
-	// Now is the clock; nil is the machine's.
+	// Now returns the current time. If it is nil, time.Now is used.
 	Now func() time.Time
 	// Replaced is called if the file was damaged and has been replaced. It may be nil.
 	Replaced func(*Replaced)
 }
 
-// Shared reports whether several replicas may use the archive at a time.
+// Shared reports whether several replicas can use the archive at the same time.
 func (o Options) Shared() bool { return o.DSN != "" }
 
-// Open opens the archive, creates it if it doesn't exist, and migrates its tables to this program's version.
+// Open opens the archive. It creates the archive if it doesn't exist, and migrates the tables to this program's version.
 func Open(ctx context.Context, o Options) (Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,13 +56,13 @@ func Open(ctx context.Context, o Options) (Store, error) {
 	return d, nil
 }
 
-// database is a Store. SQLite and PostgreSQL differ in how they are opened and how writes are gathered.
+// database is a Store. The SQLite and the PostgreSQL database differ in how they are opened and how they combine writes.
 type database struct {
 	now     func() time.Time
 	read    *sql.DB
 	writer  writer
 	dollars bool // parameters are $1, $2
-	// tidy frees space after a prune.
+	// tidy frees disk space after rows were removed.
 	tidy func(context.Context) error
 
 	codeLimit, codeLimitPerUser int64
@@ -81,7 +81,7 @@ type writer interface {
 	close() error
 }
 
-// statement is one change. It is complete before it is queued, so the caller doesn't have to wait until it is executed.
+// statement is one change with its arguments. It refers to no data of the caller, so that it can be executed after the caller has continued.
 type statement struct {
 	query string
 	args  []any
@@ -94,7 +94,8 @@ func (d *database) write(ctx context.Context, statements ...statement) error {
 	return d.writer.write(ctx, statements)
 }
 
-// rebind replaces question marks with the parameters of the database. No text in our SQL has a question mark.
+// rebind replaces the question marks of a query with the placeholders that the database uses. The queries contain no question marks in string
+// literals.
 func (d *database) rebind(query string) string {
 	if !d.dollars {
 		return query
@@ -109,13 +110,13 @@ func (d *database) rebind(query string) string {
 	return out.String()
 }
 
-// Close waits for the writes that were accepted.
+// Close closes the database after all accepted writes are finished.
 func (d *database) Close() error { return errors.Join(d.writer.close(), d.read.Close()) }
 
 //go:embed migrations
 var migrations embed.FS
 
-// migrate brings the tables to this program's version.
+// migrate migrates the tables to this program's version. It returns an error if the tables have a newer version.
 func migrate(ctx context.Context, dialect goose.Dialect, db *sql.DB, options ...goose.ProviderOption) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {

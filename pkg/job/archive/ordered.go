@@ -12,7 +12,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// ErrNotGone means that the Framework of a job still exists: its tags must be changed there.
+// ErrNotGone means that the Framework of a job still exists, so that the job's tags must be changed in the Framework.
 var ErrNotGone = errors.New("its Framework is still there")
 
 // MarkGone implements Store.
@@ -76,8 +76,8 @@ func (d *database) Ordered(ctx context.Context, q api.OrderedQuery) (*api.Ordere
 	return out, err
 }
 
-// orderBy returns an order in SQL. It is the order of listing.Filter: strings by their bytes, rows without a value at the end, equal rows
-// by UID.
+// orderBy returns the ORDER BY clause for an order. Its result is the same as that of listing.Filter: strings are compared by their bytes, rows
+// without a value are last, and equal rows are sorted by UID.
 func (d *database) orderBy(order string, descending bool) (string, error) {
 	direction := ""
 	if descending {
@@ -111,7 +111,7 @@ func (d *database) orderBy(order string, descending bool) (string, error) {
 	return strings.Join(append(by, bytes("uid")), direction+", ") + direction, nil
 }
 
-// stateRank returns SQL for api.StateRank of the states that finished jobs have.
+// stateRank returns an SQL expression for api.StateRank, for the states of finished jobs.
 func stateRank() string {
 	var b strings.Builder
 	b.WriteString("CASE state")
@@ -121,7 +121,7 @@ func stateRank() string {
 	return b.String() + " END"
 }
 
-// endedConditions returns the conditions of an ordered list.
+// endedConditions returns the SQL conditions for an ordered list.
 func (d *database) endedConditions(q *api.OrderedQuery) (where string, args []any) {
 	all := []string{"gone = 1"}
 	add := func(condition string, values ...any) {
@@ -183,7 +183,7 @@ func (d *database) endedConditions(q *api.OrderedQuery) (where string, args []an
 	return strings.Join(all, " AND "), args
 }
 
-// tagged returns the condition that a job has one of some tags.
+// tagged returns the SQL condition that a job has at least one of the tags.
 func (d *database) tagged(some []string) (condition string, args []any) {
 	find := "INSTR(tags, ?) > 0"
 	if d.dollars {
@@ -196,7 +196,7 @@ func (d *database) tagged(some []string) (condition string, args []any) {
 	return "(" + strings.Join(ways, " OR ") + ")", args
 }
 
-// likePart returns the pattern of strings that contain part, in any case.
+// likePart returns the LIKE pattern that matches lowercase strings which contain part in lower case.
 func likePart(part string) string {
 	literal := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	return "%" + literal.Replace(text(strings.ToLower(part))) + "%"

@@ -20,10 +20,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// pick chooses one of some.
+// pick returns a random element of some.
 func pick[T any](r *rand.Rand, some ...T) T { return some[r.IntN(len(some))] }
 
-// various returns a finished job. Its fields have few values, so many jobs are equal in an order.
+// various returns a finished job. Its fields have few different values, so that many jobs are equal in an order.
 func various(r *rand.Rand, n int) *v1.Framework {
 	f := job(pick(r, "ann", "bob", "Bob", "_x"), pick(r, "train", "eval", "Serve", "a%b")+fmt.Sprint(n%3), n%7, int32(1+r.IntN(2)))
 	f.Name = fmt.Sprintf("%032d", n)
@@ -37,7 +37,7 @@ func various(r *rand.Rand, n int) *v1.Framework {
 	return end(run(f, int32(r.IntN(2)), 10), pick(r, int32(0), 1, -210), 20+r.IntN(4), false)
 }
 
-// inHistory saves jobs, some of which are gone, and returns the gone jobs as rows.
+// inHistory saves jobs to the archive, and marks most of them as gone. It returns the rows of the jobs that are gone.
 func inHistory(t *testing.T, s archive.Store, jobs int) []listing.Row {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -102,7 +102,7 @@ func TestOrderedPagesOfTheHistoryAreThoseOfASortedList(t *testing.T) {
 	})
 }
 
-// The pages combine both sources, and one source is the real archive.
+// The pages combine the live jobs and the history, which is in a real archive.
 func TestPagesOfLiveJobsAndTheHistoryAreThoseOfOneSortedList(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		s := p.open(t)

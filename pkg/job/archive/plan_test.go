@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// many inserts rows of n finished jobs, of a hundred users in five virtual clusters, a second apart. It is faster than the store.
+// many inserts n finished jobs of a hundred users in five virtual clusters, one second apart. It is faster than saving them with the store.
 const many = `INSERT INTO jobs (framework, uid, user_name, name, vc, priority, state, phrase, code, gpus, tasks, retries, submitted, started, completed, keywords, code_sha256)
 WITH RECURSIVE n(i) AS (SELECT CAST(1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 SELECT 'f' || i, 'u' || i, 'user' || (i %% 100), 'experiment-' || i, 'team' || ((i / 100) %% 5), '', CASE (i / 500) %% 4 WHEN 0 THEN 'failed' WHEN 1 THEN 'stopped' ELSE 'succeeded' END,
 	'', 0, 8, 1, 0, %[2]d + i * 1000000, %[2]d + i * 1000000, %[2]d + i * 1000000, 'user' || (i %% 100), '' FROM n`
 
-// A page is read from the index that has its filters in its order. No sorting and no extra row are needed, so its cost depends only on its
-// rows.
+// A page is read from the index that covers its filters and has its order. The database doesn't sort, and doesn't read rows that aren't on the
+// page. So the cost of a page depends only on its number of rows.
 func TestAPageIsReadFromAnIndexWhateverTheFilter(t *testing.T) {
 	onBoth(t, func(t *testing.T, p place) {
 		p.open(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// connections bounds the connections of one replica to the database.
+// connections is the maximum number of connections from one replica to the database.
 const connections = 16
 
-// openPostgres connects. Its errors don't show the DSN, which may hold a password.
+// openPostgres connects to a database. Its errors don't contain the DSN, because the DSN may contain a password.
 func (d *database) openPostgres(ctx context.Context, dsn string) error {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -25,7 +25,7 @@ func (d *database) openPostgres(ctx context.Context, dsn string) error {
 	db := stdlib.OpenDB(*c)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
-	// Two replicas may start at the same time.
+	// Two replicas may start at the same time, so migrations hold a lock.
 	one, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 120))
 	if err != nil {
 		return errors.Join(err, db.Close())
@@ -38,7 +38,7 @@ func (d *database) openPostgres(ctx context.Context, dsn string) error {
 	return nil
 }
 
-// parallel writes to a database that has many writers.
+// parallel is a writer for a database that supports several writers at the same time.
 type parallel struct{ db *sql.DB }
 
 func (p parallel) write(ctx context.Context, statements []statement) error {
@@ -55,5 +55,5 @@ func (p parallel) write(ctx context.Context, statements []statement) error {
 	return nil
 }
 
-// close leaves the connections to their owner, who reads over them, too.
+// close doesn't close the connections, because the database also reads over them and closes them itself.
 func (parallel) close() error { return nil }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// pruneBatch is how many jobs one transaction removes, so that others can write in between.
+// pruneBatch is how many jobs one transaction removes. Other writes can happen between two transactions.
 const pruneBatch = 200
 
 // Prune implements Store.
@@ -22,7 +22,7 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 			break
 		}
 		marks, args := list(ended)
-		// Attempts, tasks and job files are deleted with their job.
+		// The database deletes attempts, tasks and job files together with their jobs.
 		if err := d.write(ctx, statement{"DELETE FROM logs WHERE uid IN " + marks, args}, statement{"DELETE FROM jobs WHERE uid IN " + marks, args}); err != nil {
 			return jobs, err
 		}
@@ -43,7 +43,7 @@ func (d *database) Prune(ctx context.Context, before time.Time, liveCode []strin
 	return jobs, d.tidy(ctx)
 }
 
-// pruneCode removes code that no job needs, and interrupted uploads.
+// pruneCode removes code that no job needs, and the remains of interrupted uploads.
 func (d *database) pruneCode(ctx context.Context, live []string) error {
 	now := d.now()
 	query := `SELECT upload FROM code WHERE NOT complete AND stored < ?
@@ -60,16 +60,16 @@ func (d *database) pruneCode(ctx context.Context, live []string) error {
 		if keep[upload] {
 			continue
 		}
-		// Unless it has been requested since.
+		// The condition on the time keeps code that has been requested since the query.
 		if err := d.write(ctx, statement{"DELETE FROM code WHERE upload = ? AND stored < ?", []any{upload, now.Add(-uploadTime).UnixMicro()}}); err != nil {
 			return err
 		}
 	}
-	// The owner of an upload isn't written before the upload is complete.
+	// Owners are only written for complete uploads, so this doesn't affect uploads in progress.
 	return d.write(ctx, statement{"DELETE FROM code_owners WHERE NOT EXISTS (SELECT 1 FROM code WHERE code.sha256 = code_owners.sha256)", nil})
 }
 
-// uploadsOf returns the rows of complete code by name.
+// uploadsOf returns the set of uploads that contain the code with the given SHA-256 sums.
 func (d *database) uploadsOf(ctx context.Context, sums []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, sum := range sums {
@@ -84,7 +84,7 @@ func (d *database) uploadsOf(ctx context.Context, sums []string) (map[string]boo
 	return out, nil
 }
 
-// column reads one column of text.
+// column returns the values of a query that selects one text column.
 func (d *database) column(ctx context.Context, query string, args ...any) ([]string, error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind(query), args...)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *database) column(ctx context.Context, query string, args ...any) ([]str
 	return out, err
 }
 
-// list returns placeholders in parentheses, and their values.
+// list returns placeholders in parentheses, one for each value, and the values as arguments.
 func list(values []string) (marks string, args []any) {
 	for _, v := range values {
 		args = append(args, v)

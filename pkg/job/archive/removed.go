@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// Unended implements Store. Only jobs that were retried have a row before their end.
+// Unended implements Store. A job has a row before its end only if the job was retried or its holds were saved.
 func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	rows, err := d.read.QueryContext(ctx, d.rebind("SELECT "+jobColumns+" FROM jobs WHERE completed IS NULL"))
 	if err != nil {
@@ -22,7 +22,7 @@ func (d *database) Unended(ctx context.Context) ([]api.Job, error) {
 	return out, err
 }
 
-// EndRemoved implements Store. If another writer has recorded an end, that end stays, because it has more detail.
+// EndRemoved implements Store. It doesn't change an end that another writer has recorded, because that end has more detail.
 func (d *database) EndRemoved(ctx context.Context, uids []string) error {
 	const n = 500 // of one statement
 	var out []statement

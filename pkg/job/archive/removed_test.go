@@ -44,12 +44,12 @@ func TestAJobWhoseFrameworkIsGoneIsEnded(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, page.Items, 1)
 
-		// A replica that doesn't lead any more may still write.
+		// A replica that no longer leads may still write.
 		require.NoError(t, s.SaveAttempt(ctx, retried))
 		d, err = s.Job(ctx, lost.Name)
 		require.NoError(t, err)
 		assert.Equal(t, api.Deleted, d.State)
-		// If the Framework returns with its UID, as from a backup of etcd, its own end counts.
+		// If the Framework returns with the same UID, as after restoring a backup of etcd, its own end replaces the assumed end.
 		require.NoError(t, s.SaveJob(ctx, end(run(lost, 1, 30), 0, 40, false)))
 		d, err = s.Job(ctx, lost.Name)
 		require.NoError(t, err)

@@ -10,18 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parameters bounds the parameters of one statement: SQLite takes 32766.
+// parameters is the maximum number of parameters of one statement. SQLite's own limit is 32766.
 const parameters = 8000
 
-// upsert is an insertion that may be repeated.
+// upsert describes how to insert rows into a table so that the insertion can be repeated.
 type upsert struct {
 	table   string
 	columns []string
-	// conflict is the text after ON CONFLICT.
+	// conflict is the text after ON CONFLICT in the INSERT statement.
 	conflict string
 }
 
-// replace returns the ON CONFLICT of a row that replaces the row with its key, if it is newer.
+// replace returns an ON CONFLICT text that replaces the existing row with the same key if the condition newer is true.
 func replace(key []string, columns []string, newer string) string {
 	var set []string
 	for _, c := range columns[len(key):] {
@@ -30,7 +30,7 @@ func replace(key []string, columns []string, newer string) string {
 	return fmt.Sprintf("(%s) DO UPDATE SET %s WHERE %s", strings.Join(key, ", "), strings.Join(set, ", "), newer)
 }
 
-// rows makes statements of many rows each. No two rows may have one key.
+// rows returns INSERT statements for rows, with many rows in each statement. The rows must have different keys.
 func (u *upsert) rows(rows [][]any) []statement {
 	var out []statement
 	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(u.columns)), ", ") + ")"
@@ -48,12 +48,12 @@ func (u *upsert) rows(rows [][]any) []statement {
 	return out
 }
 
-// text returns a string that PostgreSQL accepts: valid UTF-8 without zero bytes.
+// text returns a string that PostgreSQL accepts, which is valid UTF-8 without zero bytes.
 func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// deref returns an optional string for a column that is never NULL.
+// deref returns the value of an optional string for a column that is never NULL. A nil string becomes "".
 func deref(s *string) string {
 	if s == nil {
 		return ""
@@ -61,7 +61,7 @@ func deref(s *string) string {
 	return text(*s)
 }
 
-// micros returns a time as a column, or nil if it is unset.
+// micros returns a time as a column value, or nil if the time is nil or zero.
 func micros(t *time.Time) any {
 	if t == nil || t.IsZero() {
 		return nil
@@ -76,7 +76,7 @@ func microsOf(t *metav1.Time) any {
 	return micros(&t.Time)
 }
 
-// begin returns a time for a column that is never NULL.
+// begin returns a time as the value of a column that is never NULL. A zero time becomes 0.
 func begin(t metav1.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -84,7 +84,7 @@ func begin(t metav1.Time) int64 {
 	return t.UnixMicro()
 }
 
-// instant reads a column with a time.
+// instant converts a column value to a time.
 func instant(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 func instantOf(micros sql.NullInt64) *time.Time {
@@ -95,7 +95,7 @@ func instantOf(micros sql.NullInt64) *time.Time {
 	return &t
 }
 
-// encode returns a completion as a column, or nil if it is nil.
+// encode returns a completion as a JSON column value, or nil if v is nil.
 func encode[T any](v *T) (any, error) {
 	if v == nil {
 		return nil, nil
@@ -107,7 +107,7 @@ func encode[T any](v *T) (any, error) {
 	return string(data), nil
 }
 
-// decode reads a completion.
+// decode converts a JSON column value to a completion, or NULL to nil.
 func decode[T any](column sql.NullString) (*T, error) {
 	if !column.Valid {
 		return nil, nil

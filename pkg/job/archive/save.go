@@ -9,7 +9,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// A row that records the end stays, even if a replica that no longer leads writes the state of a minute ago later.
+// A row that records the job's end isn't replaced with a row without an end. A replica that no longer leads may write the job's state of a minute
+// ago after the end was recorded.
 
 func jobRow() *upsert {
 	columns := []string{
@@ -30,8 +31,8 @@ func attemptRow() *upsert {
 	return &upsert{"attempts", columns, replace(columns[:2], columns, "attempts.completed IS NULL OR excluded.completed IS NOT NULL")}
 }
 
-// taskRow leaves unchanged rows alone, because few tasks of a large job change at a time. A task that was removed and added again counts
-// its attempts from the start; the later one stays.
+// taskRow returns the upsert for attempts of tasks. It doesn't write unchanged rows, because few tasks of a large job change at a time. If a task
+// was removed and added again, its attempts are counted from the start; the row of the later attempt with the same number is kept.
 func taskRow() *upsert {
 	columns := []string{
 		"uid", "attempt", "role", "task", "id", "role_name", "state", "pod", "pod_uid", "node", "started", "run", "completed", "completion",
@@ -62,7 +63,7 @@ func (d *database) SaveAttempt(ctx context.Context, f *v1.Framework) error { ret
 
 // SaveTaskAttempts implements Store.
 func (d *database) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error {
-	// It writes only the job's own rows, because its other tasks haven't changed.
+	// SaveTaskAttempts writes only the job's own rows and these tasks, because the job's other tasks haven't changed.
 	job, err := headStatements(f)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (d *database) SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks 
 	return d.write(ctx, append(append(job, taskRow().rows(lastOfEach(rows, 5))...), d.holdStatements(f, statuses)...)...)
 }
 
-// jobStatements returns the statements for the job's row, its latest attempt, and all its tasks.
+// jobStatements returns the statements that write the job's row, its latest attempt and the latest attempts of its tasks.
 func jobStatements(f *v1.Framework) ([]statement, error) {
 	out, err := headStatements(f)
 	if err != nil || f.Status == nil {
@@ -101,7 +102,7 @@ func jobStatements(f *v1.Framework) ([]statement, error) {
 	return append(out, taskRow().rows(lastOfEach(rows, 5))...), nil
 }
 
-// headStatements returns the statements for the rows of a job without its tasks.
+// headStatements returns the statements that write the rows of a job except its tasks.
 func headStatements(f *v1.Framework) ([]statement, error) {
 	j := api.Summary(f)
 	var code any
@@ -126,7 +127,7 @@ func headStatements(f *v1.Framework) ([]statement, error) {
 	return append(out, attemptRow().rows([][]any{{j.UID, a.ID, begin(a.StartTime), microsOf(a.RunTime), microsOf(a.CompletionTime), completion}})...), nil
 }
 
-// clonedFromColumn returns the job that a job was cloned from as a column; it is empty if the annotation is invalid.
+// clonedFromColumn returns the column value for the original of a cloned job. It is empty if the annotation is missing or invalid.
 func clonedFromColumn(f *v1.Framework) string {
 	column := f.Annotations[v1.AnnotationClonedFrom]
 	if v1.ReadClonedFrom(column) == nil {
@@ -135,7 +136,7 @@ func clonedFromColumn(f *v1.Framework) string {
 	return text(column)
 }
 
-// taskOf returns the row of one task's latest attempt.
+// taskOf returns the row for the latest attempt of a task.
 func taskOf(f *v1.Framework, role string, names map[string]string, t *v1.TaskStatus) ([]any, error) {
 	a := &t.AttemptStatus
 	completion, err := encode(a.CompletionStatus)
@@ -148,7 +149,7 @@ func taskOf(f *v1.Framework, role string, names map[string]string, t *v1.TaskSta
 	}, nil
 }
 
-// roleNames maps the Framework's names of roles to the users' spellings.
+// roleNames returns the users' spellings of the roles, by the names that the Framework uses.
 func roleNames(f *v1.Framework) map[string]string {
 	out := map[string]string{}
 	for i := range f.Spec.TaskRoles {
@@ -158,7 +159,7 @@ func roleNames(f *v1.Framework) map[string]string {
 	return out
 }
 
-// lastOfEach keeps one row of each key, because PostgreSQL accepts no more in one statement.
+// lastOfEach keeps only the last row for each key, because a statement of PostgreSQL can't write two rows with the same key.
 func lastOfEach(rows [][]any, key int) [][]any {
 	seen := make(map[[5]any]int, len(rows))
 	out := rows[:0:0]

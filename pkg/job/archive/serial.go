@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// batch is how many waiting writes share one transaction. A commit waits for the disk: with a commit for each write, a thousand jobs that
-// finish together would queue for seconds.
+// batch is how many waiting writes share one transaction. Each commit waits for the disk. With a commit for each write, the writes for a thousand
+// jobs that finish together would wait for seconds.
 const batch = 64
 
 var errClosed = errors.New("the archive is closed")
 
-// serial writes to a database that has one writer. One goroutine takes the waiting writes and commits them together. A write that fails
-// is rolled back alone.
+// serial is a writer for a database that supports only one writer at a time. One goroutine takes the waiting writes and commits them together. If
+// one of these writes fails, only that write is rolled back.
 type serial struct {
 	db    *sql.DB
 	queue chan request
@@ -74,7 +74,7 @@ func (s *serial) run() {
 	}
 }
 
-// gather adds the requests that are already waiting, up to batch.
+// gather returns the first request and the requests that are already waiting, up to batch requests in all.
 func (s *serial) gather(first request) []request {
 	out := []request{first}
 	for len(out) < batch {
@@ -88,8 +88,8 @@ func (s *serial) gather(first request) []request {
 	return out
 }
 
-// commit sends a result to every request. It doesn't use the requests' contexts: if a statement is interrupted, SQLite rolls back
-// the whole transaction, with the writes of other requests.
+// commit runs requests in one transaction, and sends each request its result. It doesn't use the contexts of the requests, because if a statement
+// is interrupted, SQLite rolls back the whole transaction, with the writes of the other requests.
 func (s *serial) commit(requests []request) {
 	ctx := context.Background()
 	results := make([]error, len(requests))
@@ -113,8 +113,7 @@ func (s *serial) commit(requests []request) {
 	}
 }
 
-// attempt runs the statements of one request. own is an error of that request; all is an error of the whole
-// transaction.
+// attempt runs the statements of one request. own is an error that affects only this request. all is an error that affects the whole transaction.
 func attempt(ctx context.Context, tx *sql.Tx, statements []statement) (own, all error) {
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT request"); err != nil {
 		return nil, err

@@ -12,13 +12,13 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// readers is how many lists may be read at a time. Readers don't wait for the writer in WAL mode.
+// readers is how many lists may be read at the same time. In WAL mode, readers don't wait for the writer.
 const readers = 4
 
-// openFile opens a file. Commits are synced to the disk, so that a Framework is never deleted because of a row that a power failure then
-// loses.
+// openFile opens a file. Commits are synced to the disk. Otherwise the controller might delete a Framework whose rows are then lost in a power
+// failure.
 func (d *database) openFile(ctx context.Context, path string) error {
-	// Only this user may read the file: it shows who ran which jobs.
+	// Only the controller's own account may read the file, because the file shows which jobs each user ran.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the archive: %w", err)
@@ -49,8 +49,7 @@ func (d *database) openFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// sqliteName returns the data source name of a file. Connections wait while another process, such as a backup, has a
-// lock.
+// sqliteName returns the data source name for a file. Connections wait for a while if another process, such as a backup, holds a lock.
 func sqliteName(path string, pragmas ...string) string {
 	v := url.Values{"_txlock": {"immediate"}, "_pragma": append([]string{"busy_timeout(10000)", "temp_store(memory)"}, pragmas...)}
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: v.Encode()}).String()

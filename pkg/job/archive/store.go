@@ -1,6 +1,6 @@
-// Package archive keeps jobs after their Frameworks are gone: jobs, attempts, tasks, events, exit reports, the masked protocol, logs of
-// finished tasks, and the code of their submissions. In: Frameworks as the controller saw them. Out: rows in SQLite or PostgreSQL,
-// pages of history.
+// Package archive keeps jobs after their Frameworks are gone: jobs, attempts, tasks, events, exit reports, the masked protocol, logs of finished
+// tasks, and the code of their submissions.
+// In: Frameworks as the controller saw them. Out: rows in SQLite or PostgreSQL, pages of history.
 package archive
 
 import (
@@ -14,87 +14,88 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// ErrNotFound is returned by reads if the object isn't in the archive.
+// ErrNotFound is returned if a requested object isn't in the archive.
 var ErrNotFound = errors.New("not in the archive")
 
-// Store is one database. All methods are safe for concurrent use. Every write may be repeated: the second write changes nothing.
+// Store is one archive in a database. All methods are safe for concurrent use. Every write may be repeated: repeating it changes nothing.
 type Store interface {
-	// SaveJob writes the current state of the job: the job's row, its latest attempt and all its tasks' latest
-	// attempts. f is complete: chunks of tasks are merged.
+	// SaveJob writes the current state of a job: the job's row, its latest attempt, and the latest attempts of its tasks. f must be complete,
+	// with all chunks of tasks merged into it.
 	SaveJob(ctx context.Context, f *v1.Framework) error
-	// SaveAttempt writes an attempt of the job before the next attempt begins.
+	// SaveAttempt writes the current attempt of a job before the next attempt begins.
 	SaveAttempt(ctx context.Context, f *v1.Framework) error
-	// SaveTaskAttempts writes the attempts of tasks that will be retried.
+	// SaveTaskAttempts writes attempts of tasks that have ended and will be retried.
 	SaveTaskAttempts(ctx context.Context, f *v1.Framework, tasks []TaskAttempt) error
 	// SaveHolds records the GPUs that the tasks of a running job currently hold. The other methods that save a job also record them.
 	SaveHolds(ctx context.Context, f *v1.Framework) error
 	// SaveEvents writes Kubernetes events of the job and its pods.
 	SaveEvents(ctx context.Context, framework string, events []api.Event) error
-	// SaveLog keeps the end of a task attempt's log.
+	// SaveLog stores the end of the log of a task's attempt.
 	SaveLog(ctx context.Context, key api.LogKey, data []byte, truncated bool) error
 
-	// Unended returns the jobs whose end isn't known.
+	// Unended returns the jobs whose end isn't recorded.
 	Unended(ctx context.Context) ([]api.Job, error)
-	// EndRemoved ends jobs whose Frameworks are gone, by UID, unless their end has been written, and records that they are gone.
+	// EndRemoved records that the Frameworks of jobs with these UIDs are gone, and ends those of the jobs whose end isn't recorded.
 	EndRemoved(ctx context.Context, uids []string) error
-	// MarkGone records that the Framework of a job is about to be removed, the tags that it has, and whether a user has deleted it.
+	// MarkGone records that the Framework of a job is about to be removed. It also records the Framework's tags, and whether a user has deleted
+	// it.
 	MarkGone(ctx context.Context, f *v1.Framework) error
-	// Unreleased returns finished jobs that aren't recorded as gone: those after a UID, in the order of UIDs, with only the UID and the
-	// name of the Framework.
+	// Unreleased returns finished jobs that aren't recorded as gone. They are sorted by UID, and begin after the UID after. Only the UID and the
+	// Framework's name of each job are set.
 	Unreleased(ctx context.Context, after string, limit int) ([]api.Job, error)
 
-	// Jobs returns a page of a list. An error that wraps ErrBadQuery is the caller's fault.
+	// Jobs returns a page of a list of jobs. An error that wraps ErrBadQuery means that the query is invalid.
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
-	// Ordered returns a part of a list of jobs that are gone, in any order. An error that wraps ErrBadQuery is the caller's fault.
+	// Ordered returns a page of the jobs that are gone, in any order. An error that wraps ErrBadQuery means that the query is invalid.
 	Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error)
-	// Tag adds and removes tags of the job with a UID, and returns the tags that it has then. Its errors wrap ErrNotFound, ErrNotGone if
-	// its Framework has the tags, and ErrBadQuery.
+	// Tag adds and removes tags of the job with a UID, and returns all tags of the job after the change. Its errors may wrap ErrNotFound,
+	// ErrBadQuery, or ErrNotGone if the Framework still exists and therefore has the tags.
 	Tag(ctx context.Context, uid string, add, remove []string) ([]string, error)
-	// Job, Events and Log take the name of a Framework, which means the last job with that name, or the UID of a job.
+	// Job, Events and Log accept the UID of a job or the name of a Framework. The name means the last job with that name.
 	Job(ctx context.Context, framework string) (*api.JobDetail, error)
 	Events(ctx context.Context, framework string) ([]api.Event, error)
 	Log(ctx context.Context, key api.LogKey) (data []byte, truncated bool, err error)
 
-	// Usage sums up for how long GPUs were held. An error that wraps ErrBadQuery is the caller's fault. GPU time stays when jobs are
+	// Usage sums up how long GPUs were held. An error that wraps ErrBadQuery means that the query is invalid. GPU time is kept when jobs are
 	// deleted or pruned.
 	Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
-	// Holds returns the GPUs that tasks hold now.
+	// Holds returns which GPUs are currently held by tasks.
 	Holds(ctx context.Context) ([]api.Hold, error)
 
-	// Delete removes finished jobs with their logs and events: all jobs of a Framework's name, or the job with a UID. Its errors wrap
-	// ErrNotFound, and ErrNotEnded if all these jobs haven't finished.
+	// Delete removes finished jobs with their logs and events: all jobs with a Framework's name, or the job with a UID. Its errors may wrap
+	// ErrNotFound, or ErrNotEnded if none of these jobs has finished.
 	Delete(ctx context.Context, framework string) (jobs int, err error)
 
-	// PutCode stores an archive of code under its SHA-256, and rejects other content: its errors wrap ErrMismatch, ErrTooLarge
-	// or ErrBadQuery if the sender is at fault. A user who has sent the whole code owns it, even if it was already stored.
+	// PutCode stores an archive of code under its SHA-256 sum. If the sender is at fault, its errors wrap ErrMismatch, ErrTooLarge or
+	// ErrBadQuery. A user who has sent the whole code owns it, even if it was already stored.
 	PutCode(ctx context.Context, owner, sha256 string, size int64, r io.Reader) error
 	Code(ctx context.Context, sha256 string) (io.ReadSeekCloser, int64, error)
-	// OwnsCode reports whether a user has sent the code with that SHA-256, and records that the code is in use.
+	// OwnsCode reports whether a user owns the code with a SHA-256 sum. If so, OwnsCode records that the code is in use.
 	OwnsCode(ctx context.Context, owner, sha256 string) (bool, error)
 
-	// SaveAudit adds records. Existing records don't change. An error that wraps ErrBadQuery is the sender's fault.
+	// SaveAudit adds records to the audit. It doesn't change existing records. An error that wraps ErrBadQuery means that a record is invalid.
 	SaveAudit(ctx context.Context, records []audit.Record) error
-	// Audit returns a page of records, the latest first. An error that wraps ErrBadQuery is the caller's fault.
+	// Audit returns a page of records, starting with the latest record. An error that wraps ErrBadQuery means that the query is invalid.
 	Audit(ctx context.Context, q audit.Query) (*audit.Page, error)
-	// PruneAudit removes records from before a time, and the oldest of the rest if they exceed a number of rows; zero disables either
-	// limit.
+	// PruneAudit removes the records from before a time. If there are still more than the given number of rows, it also removes the oldest of
+	// them. A zero time or number disables that limit.
 	PruneAudit(ctx context.Context, before time.Time, rows int64) error
 
-	// Prune removes jobs that finished before a time, and code that no job of the archive or of live needs and that hasn't been requested
-	// for a day. GPU time of jobs that finished long ago is summed up by hours, and kept for UsageTime at least.
+	// Prune removes jobs that finished before a time. It also removes code that hasn't been requested for a day and that no job needs, neither in
+	// the archive nor in liveCode. For jobs that finished long ago, it sums up the GPU time by hours, and keeps the sums for at least UsageTime.
 	Prune(ctx context.Context, before time.Time, liveCode []string) (jobs int, err error)
 
-	// Copy writes a copy of the database beside it, which replaces the database if that is damaged. Copied returns the time of the last
-	// copy; zero: never. A database server has its own backups, and needs neither.
+	// Copy writes a copy of the database beside it. If the database is damaged, the copy replaces it. Copied returns the time of the last copy,
+	// or zero if there is no copy. For a database server, which has separate backups, Copy does nothing, and Copied returns the current time.
 	Copy(ctx context.Context) error
 	Copied() time.Time
-	// Export returns a copy of the database as an SQLite file, and its size in bytes; with the audit, or without. Its errors wrap
-	// ErrElsewhere and ErrExporting. The caller closes it.
+	// Export returns a copy of the database as an SQLite file, with or without the audit, and the size of the file in bytes. Its errors may wrap
+	// ErrElsewhere or ErrExporting. The caller must close the file.
 	Export(ctx context.Context, withAudit bool) (io.ReadCloser, int64, error)
-	// Import adds the rows of an export of this archive, or of another one, that this archive doesn't have; size is in bytes. Existing
-	// jobs stay as they are. Its errors wrap ErrMismatch if the file isn't an export, and ErrImporting.
+	// Import adds rows from an export of this archive or another archive, if this archive doesn't have them. size is in bytes. Existing jobs
+	// aren't changed. Its errors may wrap ErrImporting, or ErrMismatch if the file isn't an export.
 	Import(ctx context.Context, r io.Reader, size int64, withAudit bool) (*api.Import, error)
-	// Failed delivers the reason why the store can't be used until the program starts again.
+	// Failed returns a channel that delivers an error if the store can't be used until the program is restarted.
 	Failed() <-chan error
 	Close() error
 }

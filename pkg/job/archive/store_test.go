@@ -34,7 +34,7 @@ func TestAWriteThatFailsTakesNoOtherWithIt(t *testing.T) {
 		}
 		requests = append(requests, r)
 	}
-	// As if all of them had waited.
+	// All requests are committed together, as if they had been waiting.
 	s.commit(requests)
 	for n, r := range requests {
 		assert.Equal(t, n%3 == 0, <-r.answer != nil)

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// tagsColumn returns tags as a column. A comma is before and after each tag, so that a query can find a single tag.
+// tagsColumn returns tags as a column value. Each tag has a comma before and after it, so that a query can find a single tag.
 func tagsColumn(tags []string) string {
 	if len(tags) == 0 {
 		return ""
@@ -19,11 +19,10 @@ func tagsColumn(tags []string) string {
 	return "," + text(v1.WriteTags(tags)) + ","
 }
 
-// readTags reads the column.
+// readTags parses the column value.
 func readTags(column string) []string { return v1.ReadTags(strings.Trim(column, ",")) }
 
-// Tag implements Store. If someone else changes the tags of the job at the same time, it reads them and writes them
-// again.
+// Tag implements Store. If another request changes the tags of the job at the same time, Tag reads the tags again and repeats the change.
 func (d *database) Tag(ctx context.Context, uid string, add, remove []string) ([]string, error) {
 	for _, tag := range slices.Concat(add, remove) {
 		if !v1.ValidTag(tag) {
@@ -62,7 +61,7 @@ func (d *database) Tag(ctx context.Context, uid string, add, remove []string) ([
 	return nil, errors.New("write to the archive: the tags of the job change all the time")
 }
 
-// tagsOf reads the column of a job that is gone.
+// tagsOf returns the tags column of a job whose Framework is gone.
 func (d *database) tagsOf(ctx context.Context, uid string) (column string, err error) {
 	var gone int
 	err = d.read.QueryRowContext(ctx, d.rebind("SELECT tags, gone FROM jobs WHERE uid = ?"), uid).Scan(&column, &gone)

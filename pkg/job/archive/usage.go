@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// UsageTime is how long GPU time is kept at least, even if its jobs are removed.
+	// UsageTime is how long GPU time is kept at least, even if its jobs are removed before.
 	UsageTime = 400 * 24 * time.Hour
-	// foldAfter is how long after they were last seen the holds of a finished job are summed up by hours.
+	// foldAfter is how long a finished job must not have been seen before its holds are summed up by hours.
 	foldAfter = 7 * 24 * time.Hour
-	// foldBatch is how many jobs one query selects.
+	// foldBatch is the maximum number of jobs that one query selects.
 	foldBatch = 500
-	// maxUsage bounds the number of rows in a response.
+	// maxUsage is the maximum number of rows in a response.
 	maxUsage = 100_000
 )
 
-// share is one user's GPU time in one hour, in one virtual cluster on GPUs of one type.
+// share identifies the GPU time of one user in one hour, in one virtual cluster, on GPUs of one type.
 type share struct {
 	hour          int64 // its beginning, in seconds since 1970
 	vc, user, typ string
 	opportunistic bool
 }
 
-// spent is GPU time in seconds.
+// spent is GPU time in seconds, with the parts that were lost.
 type spent struct{ held, preempted, failed int64 }
 
 func (s *spent) add(o spent) { s.held += o.held; s.preempted += o.preempted; s.failed += o.failed }
@@ -44,7 +44,7 @@ func (s spent) time(opportunistic bool) api.GPUTime {
 	return t
 }
 
-// hold is a row of gpu_holds, its times in microseconds.
+// hold is a row of gpu_holds. Its times are in microseconds.
 type hold struct {
 	share
 	gpus, started, ended int64
@@ -53,7 +53,7 @@ type hold struct {
 
 const hourSeconds = 3600
 
-// hours splits a hold into the hours that it touches, between two times in seconds.
+// hours splits the part of a hold between two times into hours, and calls give for each of these hours. The times are in seconds.
 func (h *hold) hours(from, to int64, give func(hour int64, s spent)) {
 	start, end := max(h.started/1e6, from), min(h.ended/1e6, to)
 	for start < end {
@@ -71,7 +71,7 @@ func (h *hold) hours(from, to int64, give func(hour int64, s spent)) {
 	}
 }
 
-// holdColumns returns the columns of a share, followed by own.
+// holdColumns returns the list of a share's columns, followed by the columns own.
 func holdColumns(own ...string) string {
 	return "vc, user_name, type, opportunistic, " + strings.Join(own, ", ")
 }
@@ -83,7 +83,7 @@ func scanHold(scan func(...any) error) (h hold, err error) {
 	return h, err
 }
 
-// Usage implements Store. The database sums up; see usagequery.go.
+// Usage implements Store. The database computes most sums; see usagequery.go.
 func (d *database) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error) {
 	now := seconds(d.now()).UTC()
 	from, to, err := span(&q, now)
@@ -126,7 +126,7 @@ func comparePeriods(a, b *time.Time) int {
 	return a.Compare(*b)
 }
 
-// span checks a query and returns its time span in whole hours, as seconds.
+// span checks a query. It returns the query's period, widened to whole hours, in seconds.
 func span(q *api.UsageQuery, now time.Time) (from, to int64, err error) {
 	periods := 0
 	for _, by := range q.By {
@@ -156,7 +156,7 @@ func span(q *api.UsageQuery, now time.Time) (from, to int64, err error) {
 	return max(0, from-from%hourSeconds), max(0, to-to%hourSeconds), nil
 }
 
-// rowOf returns the row that counts a share.
+// rowOf returns the row that includes a share's GPU time.
 func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageItem) {
 	at := time.Unix(s.hour, 0).UTC()
 	for _, b := range by {
@@ -183,8 +183,8 @@ func rowOf(by []string, s share, periods map[int64]*time.Time) (out api.UsageIte
 	return out
 }
 
-// fold aggregates the holds of jobs that finished days ago. For each job, one transaction writes the sums and the record of them, so a
-// killed process has written both or neither. If two processes do it at the same time, one fails.
+// fold sums up holds by hours, for jobs that finished days ago. For each job, one transaction writes the sums and the record that the job is
+// summed up, so a killed process has written both or neither. If two processes sum up the same job at the same time, one of them fails.
 func (d *database) fold(ctx context.Context) error {
 	limit := d.now().Add(-foldAfter).UnixMicro()
 	for {
@@ -212,7 +212,7 @@ func (d *database) foldJob(ctx context.Context, uid string) error {
 	sums := map[share]*spent{}
 	err = each(rows, func() error {
 		h, err := scanHold(rows.Scan)
-		// Nothing is held for longer; a time of a wrong clock would create rows without end.
+		// No job holds GPUs for longer than UsageTime. Without this limit, a time from a wrong clock would create a huge number of rows.
 		h.hours(h.ended/1e6-int64(UsageTime/time.Second), h.ended/1e6, func(hour int64, t spent) {
 			h.hour = hour
 			if sums[h.share] == nil {
@@ -238,7 +238,7 @@ func (d *database) foldJob(ctx context.Context, uid string) error {
 	return d.write(ctx, append(out, statement{"DELETE FROM gpu_holds WHERE uid = ?", []any{uid}})...)
 }
 
-// pruneUsage removes GPU time from before a time. GPU time of jobs that are in the archive stays.
+// pruneUsage removes GPU time from before a time, but keeps the GPU time of jobs that are still in the archive.
 func (d *database) pruneUsage(ctx context.Context, before time.Time) error {
 	if err := d.fold(ctx); err != nil {
 		return err

@@ -15,19 +15,19 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// usageRow is GPU time in the database, of a hold or already summed up by the hour.
+// usageRow is a row of GPU time in the database, either a hold or a sum for an hour.
 type usageRow struct {
 	vc, user, typ string
 	opportunistic int64
-	// For holds: GPUs, times in µs, and the outcome.
+	// Fields for holds: the number of GPUs, times in µs, and the outcome.
 	gpus, started, seen int64
 	ended               *int64
 	outcome             string
-	// For hours: their beginning in µs, and GPU seconds.
+	// Fields for hours: the beginning of the hour in µs, and GPU seconds.
 	hour, held, preempted, failed int64
 }
 
-// randomUsage is GPU time between two times in seconds, half of it as holds.
+// randomUsage returns random GPU time between two times in seconds. About half of it is in holds, and the rest in hours.
 func randomUsage(r *rand.Rand, n int, from, to int64) (holds, hours []usageRow) {
 	seen := map[string]bool{}
 	for range n {
@@ -60,7 +60,7 @@ func randomUsage(r *rand.Rand, n int, from, to int64) (holds, hours []usageRow) 
 	return holds, hours
 }
 
-// put writes rows past the store.
+// put writes rows directly to the database, without the store.
 func (p place) put(t testing.TB, holds, hours []usageRow) {
 	t.Helper()
 	db, err := sql.Open(p.driver, p.dsn)
@@ -100,7 +100,7 @@ func (p place) put(t testing.TB, holds, hours []usageRow) {
 	require.NoError(t, tx.Commit())
 }
 
-// sumUp evaluates a query over rows, hour by hour and row by row.
+// sumUp computes the result of a query in the simplest way, row by row and hour by hour.
 func sumUp(q api.UsageQuery, now int64, holds, hours []usageRow) (items map[string]api.GPUTime, total api.GPUTime) {
 	items = map[string]api.GPUTime{}
 	from, to := q.Since.Unix()/3600*3600, (q.Until.Unix()+3599)/3600*3600
@@ -158,7 +158,7 @@ func sumUp(q api.UsageQuery, now int64, holds, hours []usageRow) (items map[stri
 	return items, total
 }
 
-// byOf formats the dimensions of an item as sumUp does.
+// byOf formats the dimensions of an item in the same way as sumUp.
 func byOf(q api.UsageQuery, i api.UsageItem) string {
 	var key []string
 	for _, by := range q.By {

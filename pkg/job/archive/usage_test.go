@@ -14,7 +14,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// holding gives GPUs to every task of a job, beginning at a given second.
+// holding returns a copy of a job in which every task holds GPUs since the given second.
 func holding(f *v1.Framework, gpus int32, since int) *v1.Framework {
 	f = f.DeepCopy()
 	for _, t := range f.Status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses {
@@ -25,7 +25,7 @@ func holding(f *v1.Framework, gpus int32, since int) *v1.Framework {
 	return f
 }
 
-// lab is an archive with a clock that a test sets, in seconds after the epoch.
+// lab is an archive with a clock that the test sets. The clock is in seconds after epoch.
 type lab struct {
 	archive.Store
 	now int
@@ -38,7 +38,7 @@ func newLab(t *testing.T, p place) *lab {
 	return l
 }
 
-// used is GPU time by something, as lines.
+// used returns the GPU time, grouped by dimensions, as lines of text.
 func (l *lab) used(t *testing.T, by ...string) []string {
 	t.Helper()
 	u, err := l.Usage(t.Context(), api.UsageQuery{Since: epoch.AddDate(-2, 0, 0), Until: epoch.AddDate(2, 0, 0), By: by})
@@ -187,7 +187,7 @@ func TestWhateverIsWrittenAgainCountsOnce(t *testing.T) {
 			assert.Contains(t, fmt.Sprint(rest), "gpu_hours")
 			assert.NotContains(t, fmt.Sprint(rest), "gpu_holds", "they are summed up")
 			assert.Equal(t, hours, l.used(t, api.ByHour))
-			// The job's status has all its tasks until the Framework is removed.
+			// The job's status still contains all tasks until the Framework is removed.
 			require.NoError(t, l.SaveJob(t.Context(), ended))
 			assert.Equal(t, hours, l.used(t, api.ByHour), "what was summed up isn't begun again")
 		}

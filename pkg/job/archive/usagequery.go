@@ -9,16 +9,17 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// The query of GPU time is one statement for both SQLite and PostgreSQL.
+// The query for GPU time is one statement, which is the same for SQLite and PostgreSQL.
 //
-// A hold can last for many hours, and a row for each hour would be slow to make. So each hold counts by its two ends. Its beginning adds
-// its GPU time from there to the end of the period, and its GPUs to all periods after it; its end subtracts the rest of its period, and
-// those GPUs. The sums of both by period are few rows, and the GPUs that are still held are added here.
+// A hold can last for many hours, and making a row for each of these hours would be slow. So each hold contributes only two rows, one for each of
+// its ends. The row for its beginning adds the GPU time from there to the end of that period, and adds the hold's GPUs to the GPUs that are held
+// in all later periods. The row for its end subtracts the GPU time for the rest of that period, and subtracts these GPUs again. Summed up by
+// period, these are few rows. The code in this file then adds the time of the GPUs that are still held in later periods.
 
-// daySeconds is the longest period that the database sums up by: days make months.
+// daySeconds is the longest period that the database uses for sums. Months are computed from days.
 const daySeconds = 24 * hourSeconds
 
-// period returns the length of the query's periods in the database, in seconds; 0 without periods.
+// period returns the length in seconds of the periods that the database uses for sums. It returns 0 if the query doesn't group by periods.
 func period(by []string) int64 {
 	switch {
 	case slices.Contains(by, api.ByHour):
@@ -29,7 +30,7 @@ func period(by []string) int64 {
 	return 0
 }
 
-// whose returns the conditions of a query for users, virtual clusters and types.
+// whose returns the SQL conditions for a query's user, virtual cluster and type.
 func whose(q api.UsageQuery) (where string, args []any) {
 	for _, c := range []struct{ column, value string }{{"user_name", q.User}, {"vc", q.VirtualCluster}, {"type", q.Type}} {
 		if c.value != "" {
@@ -39,10 +40,9 @@ func whose(q api.UsageQuery) (where string, args []any) {
 	return where, args
 }
 
-// usageQuery selects the GPU time between two times, and the GPU time of holds until holdsTo. A row has the sums of one period, and the
-// number of GPUs that are still held after the period. One statement reads both the hours and the holds, because a job could move from
-// holds to hours between two statements. The two databases have different names for the function that returns the smaller of two
-// values.
+// usageQuery returns the statement for the GPU time between two times. Holds count only until holdsTo. Each row contains the sums for one period,
+// and the number of GPUs that are still held after the period. A single statement reads both hours and holds, because a job could move from holds
+// to hours between two statements. The two databases have different names for the function that returns the smaller of two values.
 func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	var of []string // the dimensions that rows are grouped by
 	for _, c := range []struct{ by, column string }{{api.ByVC, "vc"}, {api.ByUser, "user_name"}, {api.ByType, "type"}} {
@@ -83,7 +83,7 @@ func usageQuery(q api.UsageQuery, from, to, holdsTo int64) (string, []any) {
 	return hours + " UNION ALL " + holds + " ORDER BY vc, user_name, type, opportunistic, outcome, period", slices.Concat(args, args)
 }
 
-// readUsage passes the GPU time of a query to count, by period. An error of count stops it.
+// readUsage calls count with the GPU time that a query selects, period by period. If count returns an error, readUsage stops.
 func (d *database) readUsage(ctx context.Context, q api.UsageQuery, from, to, now int64, count func(share, spent) error) error {
 	query, args := usageQuery(q, from, to, min(to, now)) // a wrong clock may have written times in the future
 	rows, err := d.read.QueryContext(ctx, d.rebind(query), args...)
@@ -113,7 +113,7 @@ type carry struct {
 	gpus    int64
 }
 
-// add takes the next row. Rows that differ only in their periods come in the order of the periods.
+// add processes the next row. Rows that differ only in their periods must come in the order of the periods.
 func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 	t.add(lost(outcome, t.held))
 	if h.last.at(s.hour) != s || h.outcome != outcome {
@@ -139,7 +139,7 @@ func (h *carry) add(s share, outcome string, t spent, gpus int64) error {
 	return h.count(s, t)
 }
 
-// lost returns how much of the held time was lost.
+// lost returns the parts of held time that were lost because of an outcome.
 func lost(outcome string, held int64) (s spent) {
 	switch outcome {
 	case outcomePreempted:
@@ -150,7 +150,7 @@ func lost(outcome string, held int64) (s spent) {
 	return s
 }
 
-// at returns the same share in another hour.
+// at returns the same share for another hour.
 func (s share) at(hour int64) share {
 	s.hour = hour
 	return s

@@ -1,5 +1,5 @@
-// Package cache watches live jobs, keeps them in memory, and lists them together with finished jobs. In: watches of Frameworks
-// and pods; the history of jobs. Out: pages of lists, without requests to the API server.
+// Package cache watches live jobs, keeps them in memory, and lists them together with finished jobs.
+// In: watches of Frameworks and pods; the history of jobs. Out: pages of lists, without requests to the API server.
 package cache
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// Cache keeps the live jobs of a cluster.
+// Cache keeps the live jobs of a cluster in memory.
 type Cache struct {
 	jobs       *job.Client
 	index      *listing.Index
@@ -31,7 +31,7 @@ type Cache struct {
 	changed    chan struct{} // closed and made again at each change
 	log        *slog.Logger
 
-	// How watches are notified.
+	// Fields for notifying watches.
 	moved   chan struct{} // closed and made again when the index has changes for them
 	touched chan struct{} // one is waiting if the index may have changed
 	asked   chan struct{} // one is waiting if the queue is to be read at once
@@ -53,7 +53,7 @@ func New(jobs *job.Client, log *slog.Logger) *Cache {
 	return l
 }
 
-// watchFrameworks calls one with each change of a Framework.
+// watchFrameworks returns a store of all Frameworks, in a short form, that calls one with each change.
 func (l *Cache) watchFrameworks(one func(*watch.Change[*listing.Brief])) *watch.Store[*listing.Brief] {
 	return watch.New(watch.Options[*v1.Framework, *listing.Brief]{
 		Name: "jobs", Source: l.jobs.Frameworks.Source(), Log: l.log,
@@ -70,7 +70,8 @@ type pod struct {
 	start     listing.Start
 }
 
-// follow passes changes to the index, in the order of the API server. If the changes come from a list, list has its version.
+// follow passes changes to one, in the order of the API server. If the changes come from a complete list, the argument list contains the version
+// of that list.
 func follow[T any](l *Cache, changes []watch.Change[T], list listing.Seen, one func(*watch.Change[T])) {
 	if list != (listing.Seen{}) {
 		l.index.Begin(list)
@@ -105,7 +106,7 @@ func (l *Cache) pod(c *watch.Change[pod]) {
 	}
 }
 
-// Run watches the jobs until the context ends.
+// Run watches Frameworks and pods until the context ends.
 func (l *Cache) Run(ctx context.Context) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { l.frameworks.Run(ctx) })
@@ -116,7 +117,7 @@ func (l *Cache) Run(ctx context.Context) error {
 	return nil
 }
 
-// Filled reports whether all jobs have been read once.
+// Filled reports whether all jobs have been read at least once.
 func (l *Cache) Filled() bool { return l.frameworks.Synced() && l.pods.Synced() }
 
 func (l *Cache) tell() {
@@ -133,10 +134,10 @@ func (l *Cache) next() <-chan struct{} {
 	return l.changed
 }
 
-// Row returns a live job in the form of lists.
+// Row returns the row for a live job. The second result is false if the job isn't live.
 func (l *Cache) Row(framework string) (listing.Row, bool) { return l.index.Row(framework) }
 
-// Await waits until lists have the job's state after a change, or the context ends.
+// Await waits until changed returns true for the row of a live job, or the context ends. So a list that is read afterwards shows the change.
 func (l *Cache) Await(ctx context.Context, framework string, changed func(listing.Row) bool) {
 	for {
 		next := l.next()
@@ -151,19 +152,19 @@ func (l *Cache) Await(ctx context.Context, framework string, changed func(listin
 	}
 }
 
-// Where returns the virtual cluster of a live job.
+// Where returns the virtual cluster of a live job. known is false if the job isn't live.
 func (l *Cache) Where(user, name string) (vc string, known bool) {
 	r, ok := l.index.Row(v1.ObjectName(user, name))
 	return r.VirtualCluster, ok && r.User == user && r.Name == name
 }
 
-// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+// Unfinished returns how many unfinished jobs a user has, and how many tasks these jobs have.
 func (l *Cache) Unfinished(user string) (jobs, tasks int) { return l.index.Unfinished(user) }
 
-// errEmpty is returned for lists before all jobs have been read.
+// errEmpty is returned for lists that are requested before all jobs have been read.
 var errEmpty = fmt.Errorf("%w: the jobs have not been read yet", listing.ErrUnavailable)
 
-// List lists jobs, newest first, with their places in the queue.
+// List returns a page of jobs, starting with the newest job, with the jobs' places in the queue.
 func (l *Cache) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -171,7 +172,7 @@ func (l *Cache) List(ctx context.Context, f listing.Filter) (*listing.Page, erro
 	return l.jobs.Listed(ctx, f, pages{l})
 }
 
-// pages are lists without the queue.
+// pages returns pages of jobs without their places in the queue.
 type pages struct{ *Cache }
 
 // List implements job.Lister.
@@ -193,23 +194,23 @@ func (l pages) List(ctx context.Context, f listing.Filter) (*listing.Page, error
 	return page, nil
 }
 
-// errHistory is the text for users if the history isn't available.
+// errHistory is the error that users see if the history isn't available.
 var errHistory = errors.New("the history of jobs doesn't answer now")
 
-// without returns the note for a list without the finished jobs. The cause contains addresses inside the cluster, so only the log
-// gets it.
+// without returns a note for a list that doesn't include the finished jobs. The cause is only logged, because it contains addresses inside the
+// cluster.
 func (l *Cache) without(ctx context.Context, cause error) string {
 	l.log.WarnContext(ctx, "a list is without the history of jobs", "error", cause.Error())
 	return listing.Without(errHistory)
 }
 
-// gone reports whether a Framework doesn't exist, by the latest state of the index.
+// gone reports whether a job's Framework doesn't exist, according to the index.
 func (l *Cache) gone(_ context.Context, j *api.Job) (bool, error) {
 	r, ok := l.index.Row(j.Framework)
 	return !ok || r.UID != j.UID, nil
 }
 
-// Ordered lists jobs in any order, with their places in the queue.
+// Ordered returns a page of jobs in any order, with the jobs' places in the queue.
 func (l *Cache) Ordered(ctx context.Context, f listing.Filter) (*listing.OrderedPage, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -222,8 +223,8 @@ func (l *Cache) Ordered(ctx context.Context, f listing.Filter) (*listing.Ordered
 		page.Note = l.without(ctx, missing)
 	}
 	if !f.Earlier {
-		// The history doesn't know which names live. Earlier jobs of such a name keep their places and count in the total, so that no page
-		// repeats a row of another one.
+		// The history doesn't know which names belong to live jobs. An earlier job with such a name is removed from the page only here, and still
+		// counts in offsets and the total, so that no job appears on two pages.
 		page.Items = slices.DeleteFunc(page.Items, func(r listing.Row) bool { return !r.Live && l.index.Named(r.Framework) })
 	}
 	return page, l.jobs.Place(ctx, f.VirtualCluster, page.Items)

@@ -26,7 +26,7 @@ func framework(name, version string, state v1.State) *v1.Framework {
 	return f
 }
 
-// follows returns a Cache with three jobs. It calls between after each change of a job that it passes on, unless that is nil.
+// follows returns a Cache with three jobs. If between isn't nil, the Cache calls it after each change of a job that it has passed on.
 func follows(t *testing.T, between *func()) *Cache {
 	t.Helper()
 	l := New(&job.Client{Cluster: &kube.Cluster{Client: fake.NewClientset()}}, slog.New(slog.DiscardHandler))
@@ -58,7 +58,7 @@ func TestAWatchMissesNothingOfAListThatComesAgain(t *testing.T) {
 	}
 	between = func() { read(w); seen = append(seen, w.seen) }
 	before := w.seen
-	// c is gone, and a has changed after b.
+	// c no longer exists, and a has changed after b.
 	require.NoError(t, l.frameworks.Replace([]any{framework("a", "200", v1.Completed), framework("b", "150", v1.Completed)}, "210"))
 	read(w)
 	assert.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, told)

@@ -6,8 +6,8 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// Gone waits until a job's Framework no longer exists, and reports false if the context ends first. However many wait, the API server
-// is queried only about a job that isn't in the index: it has gone, or was submitted a moment ago.
+// Gone waits until a job's Framework no longer exists. It returns false if the context ends first. Gone queries the API server only about a job
+// that isn't in the index, because such a job is either gone or was submitted a moment ago. So many callers that wait cause few requests.
 func (l *Cache) Gone(ctx context.Context, j *job.Job) (gone bool, err error) {
 	for {
 		next := l.next()

@@ -11,37 +11,39 @@ import (
 )
 
 const (
-	// rememberGone is how many removed jobs are remembered, for clients that read slowly or reconnect.
+	// rememberGone is how many removed jobs are remembered for clients that read slowly or reconnect.
 	rememberGone = 10_000
 	// together is how long changes are gathered before watches are notified.
 	together = 100 * time.Millisecond
-	// queueEvery is how often the scheduler's queue is read while there are watches, queueSoon how long after a new job waits.
+	// queueEvery is how often the scheduler's queue is read while there are watches. queueSoon is how soon it is read after a new job begins to
+	// wait.
 	queueEvery = 2 * time.Second
 	queueSoon  = 500 * time.Millisecond
-	// placeLife is the maximum age of a place for a watch that resumes.
+	// placeLife is the maximum age of a place at which a watch can resume.
 	placeLife = 10 * time.Minute
-	// catchUp is how long a watch waits for a server that hasn't yet seen the changes up to the watch's place.
+	// catchUp is how long a resuming watch waits for a server that hasn't yet seen the changes up to the watch's place.
 	catchUp = 5 * time.Second
 )
 
-// ErrBehind is the error of a watch that reads so slowly that jobs were removed and forgotten before it read their removal.
+// ErrBehind is returned if a watch reads so slowly that the cache has forgotten removed jobs before the watch read their removal.
 var ErrBehind = errors.New("this reader is too slow: jobs that were removed in the meantime have been forgotten")
 
-// ErrExpired is the error of a watch that resumed at a place which is too old: jobs that were removed since then have been forgotten.
-// The reader has to begin with the whole list.
+// ErrExpired is returned if a watch resumed at a place that is too old, because the cache has forgotten jobs that were removed since then. The
+// reader must read the whole list again.
 var ErrExpired = errors.New("what changed since that place isn't known")
 
-// Watch reads changes. It doesn't have its own queue: it knows how far it has read, and reads the latest state of each job that changed since.
+// Watch reads changes. It doesn't have a queue. Instead, it knows how far it has read, and reads the latest state of each job that has changed
+// since then.
 type Watch struct {
 	cache *Cache
 	mark  uint64
-	// The reader has all changes up to seen, and had those up to before when Next was last called.
+	// The reader has all changes up to seen. When Next was last called, the reader had all changes up to before.
 	before, seen listing.Seen
-	// elsewhere reports whether the watch resumed at a place of another watch. If so, missed are the changes that the first Next returns
-	// first.
+	// elsewhere reports whether the watch resumed at a place of another watch. If so, missed lists the changes that the first call of Next
+	// returns first.
 	elsewhere bool
 	missed    []*listing.Latest
-	// done is called by Close, once.
+	// done is called once, by Close.
 	done func()
 }
 
@@ -54,7 +56,8 @@ func (l *Cache) Watch() (*Watch, error) {
 	return l.reader(&Watch{mark: mark, seen: seen}), nil
 }
 
-// Resume continues at a place of another watch, of this server or another one. It returns nil if it can't know all changes since.
+// Resume returns a watch that continues at a place of another watch, on this server or on another server. It returns nil if some changes since
+// that place are unknown.
 func (l *Cache) Resume(ctx context.Context, place string) (*Watch, error) {
 	if !l.Filled() {
 		return nil, errEmpty
@@ -70,7 +73,8 @@ func (l *Cache) Resume(ctx context.Context, place string) (*Watch, error) {
 	return l.reader(&Watch{mark: mark, seen: seen, elsewhere: true, missed: missed}), nil
 }
 
-// reaches waits until this server knows everything that a reader may know. In a cluster that was restored from a backup it never does.
+// reaches waits until this server has seen all changes that a reader may have seen, and reports whether this happens in time. In a cluster that
+// was restored from a backup, it never happens.
 func (l *Cache) reaches(ctx context.Context, s listing.Seen) bool {
 	ctx, cancel := context.WithTimeout(ctx, catchUp)
 	defer cancel()
@@ -106,7 +110,8 @@ func (w *Watch) Close() {
 	}
 }
 
-// Next returns the latest change of each job that changed since the last call, if any, and a channel that is closed when there may be more.
+// Next returns the latest change of each job that has changed since the last call. It also returns a channel that is closed when there may be
+// more changes.
 func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err error) {
 	w.cache.mu.Lock()
 	more = w.cache.moved
@@ -123,10 +128,10 @@ func (w *Watch) Next() (changes []*listing.Latest, more <-chan struct{}, err err
 	return changes, more, nil
 }
 
-// Place returns the position at which a watch that has read the same changes can resume, here or at another server.
+// Place returns the place at which another watch can resume, on any server, if its reader has all changes that Next returned.
 func (w *Watch) Place() string { return w.place(w.seen) }
 
-// PlaceBefore returns the position at which a watch resumes if it got only some of the changes of the last Next.
+// PlaceBefore returns the place at which another watch can resume if its reader has only some of the changes that Next last returned.
 func (w *Watch) PlaceBefore() string { return w.place(w.before) }
 
 func (w *Watch) place(seen listing.Seen) string {
@@ -140,7 +145,7 @@ func (w *Watch) place(seen listing.Seen) string {
 
 const base = 36
 
-// readPlace reads a place: the reader has all changes up to seen, perhaps some up to heard, as of a time.
+// readPlace parses a place. The reader has all changes up to seen, and perhaps some changes up to heard. at is when the place was made.
 func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 5 {
@@ -155,7 +160,7 @@ func readPlace(text string) (seen, heard listing.Seen, at time.Time, err error) 
 	return listing.Seen{Frameworks: n[0], Pods: n[1]}, listing.Seen{Frameworks: n[2], Pods: n[3]}, time.Unix(int64(n[4]), 0), nil
 }
 
-// ring puts a signal into a channel, unless it already has one.
+// ring puts a signal into a channel, unless the channel already contains a signal.
 func ring(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -163,7 +168,7 @@ func ring(c chan<- struct{}) {
 	}
 }
 
-// pump notifies watches that the index has changed. It gathers changes, so that watches aren't woken for each one.
+// pump notifies watches after the index has changed. It gathers changes for a moment, so that watches aren't woken for each change.
 func (l *Cache) pump(ctx context.Context) {
 	last := uint64(0)
 	for {
@@ -192,7 +197,7 @@ func (l *Cache) pump(ctx context.Context) {
 	}
 }
 
-// queue reads the places of jobs from the scheduler while there are watches: no object has them.
+// queue reads the jobs' places in the queue from the scheduler while there are watches, because no Kubernetes object contains them.
 func (l *Cache) queue(ctx context.Context) {
 	tick := time.NewTicker(queueEvery)
 	defer tick.Stop()

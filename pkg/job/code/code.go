@@ -1,6 +1,6 @@
-// Package code packs a folder that is sent with a job, and uploads it to the cluster once.
-// In: a folder. Out: a gzipped tar archive that is the same for the same files, known by its SHA-256,
-// without files that .gitignore excludes.
+// Package code packs a code folder, which is sent with a job, for an upload to the cluster.
+// In: a folder. Out: a gzipped tar archive without the files that .gitignore excludes, identified by its SHA-256. Equal files make equal
+// archives.
 package code
 
 import (
@@ -25,34 +25,33 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// Limits of a folder, unpacked. More belongs on storage of the job.
+// Limits of an unpacked folder. Larger data belongs on the job's storage.
 const (
 	MaxBytes = 256 << 20
 	MaxFiles = 50_000
-	// largest is how many files are named when there is too much.
+	// largest is how many files an error names if the folder is too large.
 	largest = 5
 )
 
-// Archive is a packed folder: a temporary file until Close.
+// Archive is a packed folder in a temporary file, which Close removes.
 type Archive struct {
 	SHA256 string
 	Size   int64 // the size of the archive
 	Bytes  int64 // the size in bytes of the files in it
 	Files  int
-	// Ignored counts the files and folders that .gitignore excludes. A folder counts as one.
+	// Ignored is how many files and folders .gitignore excludes. A folder counts as one, with everything in it.
 	Ignored int
-	// Left are links that point out of the folder, and entries that are neither file nor folder. They aren't
-	// packed.
+	// Left lists links to targets outside the folder, and entries that are neither a file nor a folder. They aren't packed.
 	Left []string
-	// Windows are scripts with the line ends of Windows, which shells of Linux can't run.
+	// Windows lists scripts with Windows line ends, which Linux shells can't run.
 	Windows []string
-	// Marked are scripts that begin with a byte order mark, which a shell takes for a part of the first command.
+	// Marked lists scripts that begin with a byte order mark, which a shell would take for a part of the first command.
 	Marked []string
 
 	file *os.File
 }
 
-// Pack packs a folder.
+// Pack packs a folder into an archive. The caller must close the archive.
 func Pack(ctx context.Context, dir string) (*Archive, error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -89,7 +88,7 @@ func Pack(ctx context.Context, dir string) (*Archive, error) {
 	return a, nil
 }
 
-// check returns an error that names the largest files or folders if the folder is too large.
+// check returns an error if the folder has no files or is too large. In the second case, the error names the largest files or folders.
 func (w *walk) check(a *Archive) error {
 	switch {
 	case a.Files == 0:
@@ -109,16 +108,16 @@ func (w *walk) check(a *Archive) error {
 	return nil
 }
 
-// Close removes the archive.
+// Close removes the temporary file with the archive.
 func (a *Archive) Close() {
 	_ = a.file.Close()
 	_ = os.Remove(a.file.Name())
 }
 
-// Content returns the archive, from its beginning.
+// Content returns a reader of the archive that starts at its beginning.
 func (a *Archive) Content() *io.SectionReader { return io.NewSectionReader(a.file, 0, a.Size) }
 
-// String describes the archive in a few words.
+// String returns a short description of the archive: its number of files and its sizes.
 func (a *Archive) String() string {
 	files := "files"
 	if a.Files == 1 {
@@ -131,8 +130,7 @@ func (a *Archive) String() string {
 	return text
 }
 
-// write packs the entries. Owners and times are left out, so that the same files make the same archive
-// on every machine.
+// write packs the entries without their owners and times, so that equal files make the same archive on every machine.
 func (a *Archive) write(ctx context.Context, dir string, entries []entry) error {
 	hash := sha256.New()
 	z := gzip.NewWriter(io.MultiWriter(a.file, hash))
@@ -161,7 +159,7 @@ func (a *Archive) write(ctx context.Context, dir string, entries []entry) error 
 	return err
 }
 
-// scan is a writer that checks the file it receives.
+// scan is a writer that records the beginning and the line ends of the file that is written to it.
 type scan struct {
 	head []byte // its beginning
 	crlf bool   // a line has the end of Windows
@@ -178,7 +176,7 @@ func (s *scan) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// mark returns the length of the byte order mark, of UTF-8 or UTF-16, at the beginning of a file.
+// mark returns the length of the byte order mark at the beginning of a file, which may be for UTF-8 or UTF-16, or 0 if the file has no such mark.
 func mark(head []byte) int {
 	for _, m := range []string{"\xEF\xBB\xBF", "\xFF\xFE", "\xFE\xFF"} {
 		if bytes.HasPrefix(head, []byte(m)) {
@@ -188,7 +186,7 @@ func mark(head []byte) int {
 	return 0
 }
 
-// script reports whether a file is one that a shell, or the interpreter on its first line, runs.
+// script reports whether a file is a script: either its name has the extension of a shell script, or it begins with "#!".
 func (e *entry) script(head []byte) bool {
 	start := bytes.ReplaceAll(head[mark(head):], []byte{0}, nil) // UTF-16 has a zero beside each letter
 	return bytes.HasPrefix(start, []byte("#!")) || slices.Contains([]string{".sh", ".bash", ".zsh", ".ksh", ".env"}, path.Ext(e.path))
@@ -221,7 +219,7 @@ func (e *entry) write(t *tar.Writer, dir string, text *scan) error {
 	return nil
 }
 
-// Size formats a number of bytes for a person.
+// Size formats a number of bytes with a unit, such as 1.5 MiB.
 func Size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -4,5 +4,5 @@ package code
 
 import "syscall"
 
-// errNotFolder is met at .git/info in a worktree, where .git is a file.
+// errNotFolder is the error for opening .git/info in a git worktree, where .git is a file.
 const errNotFolder = syscall.ENOTDIR

@@ -19,7 +19,7 @@ import (
 	runtimecode "github.com/openpai/paictl/pkg/runtime/code"
 )
 
-// entry is one file, folder or link of the folder.
+// entry is one file, folder or link in the packed folder.
 type entry struct {
 	path   string // with slashes
 	mode   fs.FileMode
@@ -27,7 +27,7 @@ type entry struct {
 	target string // the target of a link
 }
 
-// walk collects the entries of the archive, in the order of their names.
+// walk collects the entries of the archive, sorted by name.
 type walk struct {
 	dir      string
 	prefix   []string // the prefix of the folder in its repository
@@ -39,10 +39,10 @@ type walk struct {
 	left    []string
 }
 
-// maxEntries stops the walk of a folder that is certainly a mistake, such as /.
+// maxEntries is the maximum number of entries in a walk. A folder with more entries, such as /, was certainly given by mistake.
 const maxEntries = 10 * MaxFiles
 
-// newWalk reads which files the repository around the folder ignores.
+// newWalk prepares a walk of a folder. If the folder is in a git repository, newWalk reads which files the repository ignores.
 func newWalk(dir string) (*walk, error) {
 	w := &walk{dir: dir}
 	whole, err := filepath.Abs(dir)
@@ -72,7 +72,7 @@ func newWalk(dir string) (*walk, error) {
 	return w, nil
 }
 
-// repository returns the folder at or above dir that git works in, or "".
+// repository returns the root of the git repository that contains dir, or "" if dir isn't in a repository.
 func repository(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -86,7 +86,7 @@ func repository(dir string) string {
 	}
 }
 
-// read adds the patterns of a file. The file may be missing.
+// read returns to with the patterns of a file added. If the file doesn't exist, it returns to unchanged.
 func read(to []gitignore.Pattern, name string, domain []string) ([]gitignore.Pattern, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotFolder) {
@@ -107,7 +107,7 @@ func read(to []gitignore.Pattern, name string, domain []string) ([]gitignore.Pat
 	return out, lines.Err()
 }
 
-// trailing removes blanks at the end, unless a backslash says that they belong to the name.
+// trailing removes spaces at the end of a line. It keeps a space after a backslash, because that space belongs to the name.
 func trailing(line string) string {
 	cut := strings.TrimRight(line, " ")
 	if cut != line && strings.HasSuffix(cut, `\`) {
@@ -116,7 +116,7 @@ func trailing(line string) string {
 	return cut
 }
 
-// folder walks one subfolder of the packed folder.
+// folder adds a subfolder of the packed folder, with everything in it, to the entries.
 func (w *walk) folder(ctx context.Context, rel string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (w *walk) folder(ctx context.Context, rel string) error {
 	return nil
 }
 
-// parts returns the names between the repository and a file.
+// parts returns the path of a file relative to the root of its repository, split into names.
 func (w *walk) parts(rel string) []string {
 	if rel == "" {
 		return w.prefix
@@ -192,7 +192,7 @@ func (w *walk) entry(ctx context.Context, name string, d fs.DirEntry) error {
 	return nil
 }
 
-// crowded names the folders of the first level that hold most files.
+// crowded returns the names of the top-level folders with the most files, and their numbers of files.
 func (w *walk) crowded() []string {
 	count := map[string]int{}
 	for _, e := range w.entries {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// maxCreate is how many pods are made before the Framework is checked again: a stop in the
-	// middle of ten thousand is noticed.
+	// maxCreate is how many pods are made before the Framework is checked again. So a stop is noticed even while ten thousand pods are being
+	// made.
 	maxCreate = 200
 	parallel  = 16 // simultaneous calls for one Framework
 )
 
-// act carries out the actions of a step. It returns how long to wait before the next step; 0: at once.
+// act carries out the actions of a step. It returns how long to wait before the next step. Zero means that the next step follows immediately.
 func (r *reconciler) act(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) (time.Duration, error) {
 	if err := r.archiveBefore(ctx, f, e, todo); err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (r *reconciler) act(ctx context.Context, f *v1.Framework, e *entry, todo *m
 	return 0, nil
 }
 
-// archiveBefore saves the state that the status is about to drop.
+// archiveBefore saves attempts to the archive that the next status will no longer contain.
 func (r *reconciler) archiveBefore(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
 	whole := e.whole(f)
 	if todo.ArchiveAttempt {
@@ -83,7 +83,7 @@ func (r *reconciler) archiveBefore(ctx context.Context, f *v1.Framework, e *entr
 	return nil
 }
 
-// archive writes to the archive; a failure is counted and repeated by the queue.
+// archive calls write, which writes to the archive. A failure is counted, and the queue repeats the work later.
 func (r *reconciler) archive(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -94,7 +94,7 @@ func (r *reconciler) archive(ctx context.Context, write func(context.Context) er
 	return nil
 }
 
-// whole returns the Framework with the status of this process.
+// whole returns the Framework with the status that this process knows, which includes all tasks.
 func (e *entry) whole(f *v1.Framework) *v1.Framework {
 	return &v1.Framework{TypeMeta: f.TypeMeta, ObjectMeta: f.ObjectMeta, Spec: f.Spec, Status: e.status}
 }
@@ -108,7 +108,7 @@ func (e *entry) task(ref machine.Task) *v1.TaskStatus {
 	return nil
 }
 
-// deletePods deletes pods, but first waits for the logs that must be saved. It reports whether it deleted any.
+// deletePods deletes the pods whose logs need not be saved or are saved. It reports whether it deleted any pod.
 func (r *reconciler) deletePods(ctx context.Context, f *v1.Framework, e *entry, all []machine.Deletion) (bool, error) {
 	ready := make([]machine.Deletion, 0, len(all))
 	for _, d := range all {
@@ -151,8 +151,8 @@ func (r *reconciler) deletePod(ctx context.Context, d machine.Deletion) (gone bo
 	return false, fmt.Errorf("delete pod %s: %w", d.Name, err)
 }
 
-// completed finishes a job. It archives the job before it writes its end, so that both need only one write. If the archive fails,
-// it writes the end to the API anyway, and returns the error.
+// completed finishes a job. It archives the job before it writes the job's end to the API, so that a single write is enough. If the archive
+// fails, completed writes the end anyway, and returns the error.
 func (r *reconciler) completed(ctx context.Context, f *v1.Framework, e *entry, result *machine.Result) (time.Duration, error) {
 	var archiveErr error
 	if e.status.ArchivedTime == nil {

@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// byAfter is an index that finds a Framework by the names of the Frameworks it waits for.
+// byAfter is the name of an index that finds a Framework by the names of the Frameworks that it waits for.
 const byAfter = "after"
 
 // awaited returns the names of the Frameworks that a Framework waits for.
@@ -37,10 +37,10 @@ func awaited(o any) ([]string, error) {
 	return names, nil
 }
 
-// archiveTime bounds a query of the archive: other jobs must not wait for an archive that hangs.
+// archiveTime limits a query of the archive. If the archive hangs, other jobs must not wait long.
 const archiveTime = 5 * time.Second
 
-// after checks whether the jobs that a Framework waits for have ended. It is checked until the first task has run.
+// after checks whether the jobs that a Framework waits for have ended. It does so until the Framework's first task has run.
 func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.FrameworkStatus) (machine.After, error) {
 	stopping := f.Spec.ExecutionType == v1.ExecutionStop || f.DeletionTimestamp != nil
 	if f.Annotations[v1.AnnotationAfter] == "" || stopping || st != nil && (st.RunTime != nil || st.State == v1.Completed) {
@@ -77,8 +77,8 @@ func (r *reconciler) after(ctx context.Context, f *v1.Framework, st *v1.Framewor
 	return out, nil
 }
 
-// created returns when a waiting or running job was created, or the zero time if that isn't known. Each cycle of jobs has one that waits
-// for a job which isn't older, and that one finds the cycle.
+// created returns when a job was created that is waiting or running, or the zero time if this is unknown. It limits the search for cycles: each
+// cycle contains a job that waits for a job which isn't older, and only such a job searches for the cycle.
 func (r *reconciler) created(a *v1.After) time.Time {
 	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
 		return f.CreationTimestamp.Time
@@ -86,8 +86,8 @@ func (r *reconciler) created(a *v1.After) time.Time {
 	return time.Time{}
 }
 
-// leadsTo reports whether a job waits, directly or not, for the Framework with this UID. Commands can't create such a cycle,
-// but annotations written by hand can. seen has the UIDs of jobs that are known not to wait for this Framework.
+// leadsTo reports whether a job waits, directly or indirectly, for the Framework with a UID. Commands can't create such a cycle, but annotations
+// that were written by hand can. seen contains the UIDs of jobs that have already been checked.
 func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool) bool {
 	if a.UID == uid {
 		return true
@@ -101,12 +101,12 @@ func (r *reconciler) leadsTo(a *v1.After, uid types.UID, seen map[types.UID]bool
 	return slices.ContainsFunc(next, func(a v1.After) bool { return r.leadsTo(&a, uid, seen) })
 }
 
-// endOf describes the end of a job, or returns an empty text if it is still active.
+// endOf returns the final state of a job in words, or "" if the job is still active.
 func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	if f := r.cache.framework(a.Framework); f != nil && f.UID == a.UID {
 		return endedHow(api.StateOf(f)), nil
 	}
-	// The cache may be late, and a deleted job is only in the archive.
+	// The cache may lag behind, and a deleted job is only in the archive.
 	live := &v1.Framework{}
 	err := r.api.Get(ctx, client.ObjectKey{Namespace: r.o.Namespace, Name: a.Framework}, live)
 	if client.IgnoreNotFound(err) != nil {
@@ -129,7 +129,7 @@ func (r *reconciler) endOf(ctx context.Context, a *v1.After) (string, error) {
 	return endedHow(d.State), nil
 }
 
-// endedHow describes a final state. For other states it returns an empty text.
+// endedHow describes a final state. It returns "" for other states.
 func endedHow(state string) string {
 	switch state {
 	case api.Succeeded, api.Failed:
@@ -140,7 +140,7 @@ func endedHow(state string) string {
 	return ""
 }
 
-// wakers requeues the Frameworks that wait for one which has ended or is gone.
+// wakers returns the event handler that queues Frameworks when a job that they wait for ends or is removed.
 func (r *reconciler) wakers() handler.EventHandler {
 	wake := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		waiting, _ := r.cache.frameworks.GetIndexer().ByIndex(byAfter, o.GetName())

@@ -111,7 +111,7 @@ func TestAHostileListOfJobsEndsOnlyItsOwn(t *testing.T) {
 	w.exits("other-worker-0", 0)
 }
 
-// patch changes a job as "paictl job retry" and "paictl job stop" do.
+// patch changes a job in the same way as "paictl job retry" and "paictl job stop".
 func (w *cluster) patch(name, body string) {
 	w.t.Helper()
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace}}
@@ -141,7 +141,7 @@ func TestAJobWithAHostileListCanBeStoppedAndRemoved(t *testing.T) {
 	}
 }
 
-// archiveOf is an archive that a test can make hang or forget its jobs.
+// archiveOf is an archive that hangs or has no jobs if the test sets this.
 type archiveOf struct {
 	*memory
 	hangs, empty atomic.Bool
@@ -194,7 +194,7 @@ func TestAnArchiveThatHangsDelaysOnlyThoseWhoNeedIt(t *testing.T) {
 	archive.hangs.Store(false)
 }
 
-// Only an annotation written by hand makes jobs wait for each other.
+// Only annotations that were written by hand can make jobs wait for each other.
 func TestJobsThatWaitForEachOtherEnd(t *testing.T) {
 	w := begin(t)
 	other := w.submit("other", workers(1))

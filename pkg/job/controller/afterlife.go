@@ -12,7 +12,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// afterlife keeps an archived Framework until its TTL has expired.
+// afterlife keeps an archived Framework until its TTL has expired or it is being deleted. Then it removes the Framework. It returns how long to
+// wait before the next call.
 func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
 	leaving := f.DeletionTimestamp != nil
 	if due := e.status.CompletionTime.Add(r.o.TTL); !leaving && r.now().Before(due) {
@@ -47,7 +48,7 @@ func (r *reconciler) afterlife(ctx context.Context, f *v1.Framework, e *entry) (
 	return 0, client.IgnoreNotFound(err)
 }
 
-// expire marks a Framework whose time has expired, so that lists don't call it deleted.
+// expire marks a Framework whose TTL has expired, so that lists don't show the job as deleted by a user.
 func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
 	if f.Annotations[v1.AnnotationExpired] == "true" {
 		return nil
@@ -55,7 +56,7 @@ func (r *reconciler) expire(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setMetadata(ctx, f, "", "annotations", map[string]string{v1.AnnotationExpired: "true"}))
 }
 
-// letGo makes the archive list the job before it disappears from the API, so that it is in every list, with its current tags.
+// letGo makes the archive list the job, with its current tags, before the Framework disappears from the API. So no list omits the job.
 func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
 	if err := r.archive(ctx, func(ctx context.Context) error { return r.o.Store.MarkGone(ctx, f) }); err != nil {
 		return err
@@ -63,8 +64,8 @@ func (r *reconciler) letGo(ctx context.Context, f *v1.Framework) error {
 	return r.release(ctx, f)
 }
 
-// deleteEnded deletes the pods and the Service of a Framework before the Framework itself. Kubernetes would do that afterwards, and would
-// query each object and its owner first.
+// deleteEnded deletes the pods and the Service of a Framework before the Framework itself is deleted. Kubernetes would also delete them, but only
+// later, and with queries for each object and its owner.
 func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry) error {
 	var all []machine.Deletion
 	for _, p := range r.cache.podsOf(f.Name) {
@@ -75,7 +76,7 @@ func (r *reconciler) deleteEnded(ctx context.Context, f *v1.Framework, e *entry)
 	if _, err := r.deletePods(ctx, f, e, all); err != nil || !f.OwnsPods() || !machine.Many(f) {
 		return err
 	}
-	// No other job has the name until this one is removed.
+	// The Service can't belong to another job, because this name is free only after this job is removed.
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace}}
 	return client.IgnoreNotFound(r.api.Delete(ctx, service))
 }

@@ -15,17 +15,19 @@ import (
 )
 
 const (
-	// labelModel is the label of a node with the model of its GPUs, which NVIDIA's feature discovery writes. In the
-	// cache, it has the model that paictl's agent reports, if the agent runs on the node.
+	// labelModel is the node label with the model of the node's GPUs, which NVIDIA's feature discovery writes. If paictl's agent runs on the
+	// node, the label in the cache contains the model that the agent reports.
 	labelModel = "nvidia.com/gpu.product"
-	// nodesWait is how long a pod's node may be missing in a cache that is still being filled.
+	// nodesWait is how long to wait for the node of a pod while the cache of nodes is still being filled.
 	nodesWait = time.Minute
-	// accountEvery is how often the GPUs that a job holds are written to the archive, and accountSoon how soon after a change of its GPUs.
+	// accountEvery is how often the GPUs that a job holds are written to the archive. accountSoon is how soon they are written after they have
+	// changed.
 	accountEvery = 5 * time.Minute
 	accountSoon  = 10 * time.Second
 )
 
-// allocated returns the GPUs of a pod that has a machine. known is false if the cache may only be late.
+// allocated returns the GPUs of a pod that has a machine. known is false if the pod's node is missing, perhaps only because the cache lags
+// behind.
 func (r *reconciler) allocated(f *v1.Framework, p *corev1.Pod) (g *v1.TaskGPUs, known bool) {
 	template := templateOf(f, p.Labels[v1.LabelTaskRole])
 	n := gpusOf(p, template)
@@ -58,8 +60,8 @@ func templateOf(f *v1.Framework, role string) *corev1.PodTemplateSpec {
 // maxAllocated is more GPUs than any machine has.
 const maxAllocated = 1024
 
-// gpusOf counts the GPUs that the scheduler gave a pod, or that its template requests from the device plugin. GPUs that belong to a pod's
-// processors count, though the pod doesn't see them: no other pod has them.
+// gpusOf returns how many GPUs the scheduler assigned to a pod, or how many the pod's template requests from the device plugin. It also counts
+// GPUs that the pod doesn't see but blocks because it uses their processors.
 func gpusOf(p *corev1.Pod, template *corev1.PodTemplateSpec) int32 {
 	n := int64(0)
 	if text := p.Annotations[annotation.IsolationKey]; text != "" {
@@ -73,7 +75,7 @@ func gpusOf(p *corev1.Pod, template *corev1.PodTemplateSpec) int32 {
 	return int32(min(max(n, 0), maxAllocated))
 }
 
-// boundAt returns when a pod was bound to its machine, or zero if its status doesn't have that.
+// boundAt returns when a pod was bound to its machine, or zero if the pod's status doesn't contain this time.
 func boundAt(p *corev1.Pod) metav1.Time {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -103,7 +105,7 @@ func requestOf(f *v1.Framework, template *corev1.PodTemplateSpec) (out gpuReques
 	return out
 }
 
-// modelOf returns the model of a node's GPUs. All GPUs of a machine have the same model.
+// modelOf returns the model of a node's GPUs. All GPUs of a node have the same model.
 func modelOf(n *corev1.Node) string {
 	told := api.NodeDevices{}
 	if err := json.Unmarshal([]byte(n.Annotations[api.DevicesAnnotation]), &told); err == nil {
@@ -116,8 +118,9 @@ func modelOf(n *corev1.Node) string {
 	return n.Labels[labelModel]
 }
 
-// account writes the GPUs that a job holds, so that its hours are known while it runs and, if it vanishes, until it was last observed.
-// Attempts that are dropped from the status are archived before that anyway. It returns when to call it again; 0: never.
+// account writes the GPUs that a job holds to the archive. So the archive knows the job's GPU hours while the job runs. If the Framework
+// disappears, it knows them until the last observation. Attempts that the status no longer contains were archived before. account returns when to
+// call it again; zero means never.
 func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) time.Duration {
 	if e.status == nil || e.status.State == v1.Completed {
 		return 0 // its end is archived with the whole Framework
@@ -131,7 +134,7 @@ func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) tim
 	if sum != e.accounted {
 		due = e.accountedAt.Add(accountSoon)
 	}
-	// A clock that was set back must not delay it.
+	// If the clock was set back, the wait could be too long, so it is limited.
 	if wait := due.Sub(now); wait > 0 && wait <= accountEvery {
 		return wait
 	}
@@ -149,7 +152,8 @@ func (r *reconciler) account(ctx context.Context, f *v1.Framework, e *entry) tim
 	return accountEvery
 }
 
-// holding counts the attempts of tasks that hold GPUs, and sums up which, so that a change is detected.
+// holding returns how many attempts of tasks currently hold GPUs. sum identifies all attempts that hold or held GPUs, so that a change is
+// detected.
 func holding(s *v1.FrameworkStatus) (open int, sum holds) {
 	for _, role := range s.AttemptStatus.TaskRoleStatuses {
 		for _, t := range role.TaskStatuses {
@@ -168,7 +172,7 @@ func holding(s *v1.FrameworkStatus) (open int, sum holds) {
 	return open, sum
 }
 
-// holds identifies a set of attempts that hold GPUs.
+// holds identifies a set of attempts that hold or held GPUs.
 type holds struct {
 	attempt        int32
 	attempts, open int

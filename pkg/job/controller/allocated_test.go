@@ -74,7 +74,7 @@ func TestAPodWhoseNodeIsNotKnownYetIsAskedForAgain(t *testing.T) {
 	assert.Equal(t, int32(1), got.Count)
 }
 
-// counting counts how often holds are written.
+// counting is an archive that counts how often holds are written.
 type counting struct {
 	archive.Store
 	n    int

@@ -25,7 +25,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// configMap returns the state of the attempt's ConfigMap for the machine. If the cache can't be sure, it queries the API.
+// configMap returns the state of the attempt's ConfigMap for the package machine. If the cache may be out of date, configMap queries the API.
 func (r *reconciler) configMap(ctx context.Context, f *v1.Framework, e *entry) (machine.ConfigMap, error) {
 	if f.OwnsPods() {
 		return machine.ConfigMap{}, nil
@@ -62,7 +62,7 @@ func (r *reconciler) configMap(ctx context.Context, f *v1.Framework, e *entry) (
 	return machine.ConfigMap{UID: cached.UID, Attempt: attemptOf(f, cached), Deleting: cached.DeletionTimestamp != nil}, nil
 }
 
-// attemptOf returns -1 for a ConfigMap of another Framework that had the same name.
+// attemptOf returns the attempt to which a ConfigMap belongs, or -1 if the ConfigMap belongs to another Framework with the same name.
 func attemptOf(f *v1.Framework, cm metav1.Object) int32 {
 	owner := metav1.GetControllerOf(cm)
 	n, err := strconv.ParseInt(cm.GetAnnotations()[v1.AnnotationFrameworkAttempt], 10, 32)
@@ -72,7 +72,7 @@ func attemptOf(f *v1.Framework, cm metav1.Object) int32 {
 	return int32(n)
 }
 
-// configMaps creates or removes the ConfigMaps of the attempt.
+// configMaps creates or deletes the ConfigMap of the attempt, as the step requires.
 func (r *reconciler) configMaps(ctx context.Context, f *v1.Framework, e *entry, todo *machine.Result) error {
 	if todo.DeleteConfigMap != "" {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1.ConfigMapName(f.Name), Namespace: f.Namespace}}
@@ -98,7 +98,8 @@ func (r *reconciler) createConfigMap(ctx context.Context, f *v1.Framework, e *en
 	cm.Annotations = map[string]string{v1.AnnotationFrameworkAttempt: strconv.Itoa(int(attempt))}
 	err := r.api.Create(ctx, cm)
 	if apierrors.IsAlreadyExists(err) {
-		// An earlier call made it and its response was lost, or an earlier attempt or job left it; then the machine removes it.
+		// Either an earlier call made the ConfigMap and its response was lost, or the ConfigMap remains from an earlier attempt or job. In the
+		// second case, the machine removes it.
 		err = r.api.Get(ctx, client.ObjectKeyFromObject(cm), cm)
 	}
 	if err != nil {
@@ -115,8 +116,8 @@ func owned(f *v1.Framework, name string) metav1.ObjectMeta {
 	}
 }
 
-// prepareJob creates the objects that the tasks of a job need to find each other: names in DNS, and, for jobs that an earlier paictl
-// submitted, the right to watch the one object that holds their addresses.
+// prepareJob creates the objects that the tasks of a job need to find each other. These are a Service for DNS names and, for jobs that an earlier
+// paictl submitted, the right to watch the ConfigMap with their addresses.
 func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) error {
 	if e.setUp || !f.OwnRuntime() || !machine.Many(f) {
 		return nil
@@ -137,10 +138,11 @@ func (r *reconciler) prepareJob(ctx context.Context, f *v1.Framework, e *entry) 
 	return nil
 }
 
-// prepareAccount creates a service account for the tasks of a job. With it, tasks watch the one object that has the tasks'
-// addresses. Tasks of newer jobs read the addresses from the controller.
+// prepareAccount creates a service account for the tasks of a job. With it, the tasks can watch the ConfigMap with their addresses. Tasks of
+// newer jobs read the addresses from the controller instead.
 func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta metav1.ObjectMeta) error {
-	// The objects that the binding refers to come first: the API server checks whether we have the permissions of the role that we grant.
+	// The role and the account are created before the binding. When the binding is created, the API server checks that the controller itself has
+	// all permissions of the role.
 	first := []client.Object{
 		&corev1.ServiceAccount{ObjectMeta: meta},
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
@@ -162,8 +164,8 @@ func (r *reconciler) prepareAccount(ctx context.Context, f *v1.Framework, meta m
 	return r.ensure(ctx, f, binding)
 }
 
-// ensure creates an object of a job, unless it exists. An existing one may belong to an earlier job of that name, if Kubernetes hasn't
-// removed it yet.
+// ensure creates an object of a job unless it exists. If the existing object belongs to an earlier job with the same name, ensure replaces the
+// object.
 func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Object) error {
 	want := o.DeepCopyObject().(client.Object)
 	err := r.api.Create(ctx, o)
@@ -178,14 +180,15 @@ func (r *reconciler) ensure(ctx context.Context, f *v1.Framework, o client.Objec
 	case err == nil:
 		return nil
 	case service && apierrors.IsInvalid(err):
-		// Kubernetes before 1.35 rejects names that begin with a digit. In this case, tasks find each other through their own /etc/hosts.
+		// Kubernetes before 1.35 rejects Service names that begin with a digit. The tasks then find each other through /etc/hosts.
 		r.o.Log.V(1).Info("no DNS names for a job", "framework", f.Name, "reason", err.Error())
 		return nil
 	}
 	return fmt.Errorf("make the %T of %s: %w", o, f.Name, err)
 }
 
-// own reports whether the object with that name belongs to the Framework, and removes it if it belongs to an earlier one.
+// own reports whether the existing object belongs to the Framework. If the object belongs to an earlier Framework with the same name, own deletes
+// it.
 func (r *reconciler) own(ctx context.Context, f *v1.Framework, o client.Object) (bool, error) {
 	if err := r.api.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
 		return false, client.IgnoreNotFound(err)
@@ -200,7 +203,7 @@ func (r *reconciler) own(ctx context.Context, f *v1.Framework, o client.Object) 
 	return false, nil
 }
 
-// publish sends all addresses to the tasks, which wait for them at this process or watch the attempt's ConfigMap.
+// publish sends all addresses to the tasks, which either wait for them at this process or watch the attempt's ConfigMap.
 func (r *reconciler) publish(ctx context.Context, f *v1.Framework, e *entry, p *peers.Peers) error {
 	data, err := peers.Encode(p)
 	if err != nil {
@@ -224,7 +227,7 @@ func attemptName(f *v1.Framework, st *v1.FrameworkStatus) rendezvous.Attempt {
 	return rendezvous.Attempt{Framework: f.Name, UID: f.UID, Number: st.AttemptStatus.ID}
 }
 
-// republish puts the addresses that another process published into this process's memory.
+// republish copies the addresses that another process published into the memory of this process.
 func (r *reconciler) republish(f *v1.Framework, st *v1.FrameworkStatus) error {
 	at := attemptName(f, st)
 	if st.AttemptStatus.PeersTime == nil || !f.OwnsPods() || r.o.Peers.Has(at) {
@@ -242,7 +245,7 @@ func (r *reconciler) republish(f *v1.Framework, st *v1.FrameworkStatus) error {
 	return nil
 }
 
-// writePeers writes all addresses into the attempt's ConfigMap, unless the attempt has ended.
+// writePeers writes all addresses into the attempt's ConfigMap. written is false if the ConfigMap of this attempt no longer exists.
 func (r *reconciler) writePeers(ctx context.Context, f *v1.Framework, e *entry, data []byte) (written bool, err error) {
 	sum := sha256.Sum256(data)
 	patch, err := json.Marshal(map[string]any{

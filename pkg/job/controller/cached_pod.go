@@ -13,14 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// packedPod is a pod in the cache. It is encoded, because an object takes six times the memory, and a cluster has tens of thousands of
-// pods.
+// packedPod is a pod in the cache. It is encoded, because a cluster has tens of thousands of pods, and a decoded pod takes six times the memory.
 type packedPod struct {
 	namespace, name, version string
 	data                     []byte
 }
 
-// packPod keeps the fields that the machine reads.
+// packPod converts a pod to a packedPod with only the fields that the controller reads.
 func packPod(o any) (any, error) {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
@@ -38,7 +37,7 @@ func (p *packedPod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, ResourceVersion: p.version}
 }
 
-// podFrom returns the pod of an informer's event; the caller owns it. It returns nil if the object isn't a pod.
+// podFrom returns the pod in an event of an informer, or nil if the object isn't a pod. The caller may change the pod.
 func podFrom(o any) *corev1.Pod {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -49,13 +48,13 @@ func podFrom(o any) *corev1.Pod {
 	}
 	p := &corev1.Pod{}
 	if err := p.Unmarshal(packed.data); err != nil {
-		// This can't happen: Marshal wrote the data.
+		// This can't happen, because Marshal wrote the data.
 		utilruntime.HandleError(fmt.Errorf("cached pod %s: %w", packed.name, err))
 	}
 	return p
 }
 
-// slimPod copies the fields that the machine reads.
+// slimPod returns a copy of a pod with only the fields that the controller reads.
 func slimPod(p *corev1.Pod) *corev1.Pod {
 	slim := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

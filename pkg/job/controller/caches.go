@@ -22,10 +22,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// byFramework is the index of pods.
+// byFramework is the name of an index of pods by the names of their Frameworks.
 const byFramework = "framework"
 
-// caches follow the objects of jobs. Their results are shared and must not be changed, except pods, which the cache stores encoded.
+// caches contains the objects of jobs. The objects are shared and must not be changed, except pods, which are decoded for each caller.
 type caches struct {
 	namespace  string
 	frameworks toolscache.SharedIndexInformer
@@ -67,7 +67,7 @@ func newCaches(api client.WithWatch, namespace string) (*caches, error) {
 	)
 }
 
-// Other values of status.LabelPart on ConfigMaps; a ConfigMap with tasks has another value.
+// partAttempt is the value of status.LabelPart on the ConfigMap of an attempt. ConfigMaps with tasks have another value.
 const partAttempt = "attempt"
 
 func informer(api client.WithWatch, namespace string, list client.ObjectList, one runtime.Object, sel labels.Selector) toolscache.SharedIndexInformer {
@@ -76,7 +76,7 @@ func informer(api client.WithWatch, namespace string, list client.ObjectList, on
 	return toolscache.NewSharedIndexInformer(lw, one, 0, toolscache.Indexers{})
 }
 
-// sourceOf lists and watches the objects of a namespace that the selectors of only match.
+// sourceOf returns a source that lists and watches the objects of a namespace which match the selectors in only.
 func sourceOf(api client.WithWatch, namespace string, list client.ObjectList, only client.ListOptions) watch.Source {
 	options := func(o metav1.ListOptions) *client.ListOptions {
 		return &client.ListOptions{Namespace: namespace, LabelSelector: only.LabelSelector, FieldSelector: only.FieldSelector, Limit: o.Limit, Continue: o.Continue, Raw: &o}
@@ -93,7 +93,8 @@ func sourceOf(api client.WithWatch, namespace string, list client.ObjectList, on
 	}
 }
 
-// start fills the caches and keeps them up to date until the context ends.
+// start begins to fill the caches and keeps them up to date until the context ends. It returns when the Frameworks, pods and ConfigMaps have been
+// read.
 func (c *caches) start(ctx context.Context) error {
 	for _, i := range []toolscache.SharedIndexInformer{c.frameworks, c.pods, c.configMaps, c.nodes} {
 		go i.RunWithContext(ctx)
@@ -115,7 +116,7 @@ func (c *caches) pod(name string) *corev1.Pod {
 	return podFrom(o)
 }
 
-// podOf returns a pod, or nil if its name belongs to a different pod.
+// podOf returns the pod with a name, or nil if there is no such pod or it has a different UID.
 func (c *caches) podOf(name string, uid types.UID) *corev1.Pod {
 	if p := c.pod(name); p != nil && p.UID == uid {
 		return p
@@ -154,8 +155,8 @@ func pick(m map[string]string, keys ...string) map[string]string {
 	return out
 }
 
-// slimFramework packs the pod templates, which only new pods need, and drops the fields that an archived job no longer needs. The API's
-// own copy stays whole.
+// slimFramework reduces a Framework for the cache. It packs the pod templates, which are needed only to make new pods, and removes the fields
+// that an archived job no longer needs. The object in the API isn't changed.
 func slimFramework(o any) (any, error) {
 	f, ok := o.(*v1.Framework)
 	if !ok {
@@ -181,7 +182,7 @@ func slimFramework(o any) (any, error) {
 	return f, nil
 }
 
-// limits returns the part of a pod template that lists and GPU accounting read.
+// limits returns the part of a pod template that lists and the accounting of GPUs need.
 func limits(of *corev1.PodTemplateSpec) (out corev1.PodTemplateSpec) {
 	for i := range of.Spec.Containers {
 		out.Spec.Containers = append(out.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Limits: of.Spec.Containers[i].Resources.Limits}})
@@ -196,8 +197,8 @@ func slimMetadata(o any) (any, error) {
 	return o, nil
 }
 
-// settle returns how long a Framework's events are collected before it is processed. Processing a large one costs more, and
-// it has more events.
+// settle returns how long the events of a Framework are collected before the Framework is processed. This is longer for a large Framework, which
+// has more events and costs more to process.
 func settle(tasks int32) time.Duration {
 	if tasks < 50 {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// listed records the options of a list as they reach the API server.
+// listed is a client that records the options of a list as they reach the API server.
 type listed struct {
 	client.WithWatch
 	options metav1.ListOptions

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// ruleBook holds the failure rules in use. A set is changed as a whole.
+// ruleBook holds the current failure rules. A new set of rules replaces the whole old set.
 type ruleBook struct {
 	set     atomic.Pointer[rules.Set]
 	metrics *metrics
@@ -27,7 +27,7 @@ func (b *ruleBook) use(s *rules.Set) {
 	b.metrics.rulesGood.Set(1)
 }
 
-// Failed classifies a failed pod.
+// Failed returns the outcome of a failed pod.
 func (b *ruleBook) Failed(p *corev1.Pod) machine.Outcome {
 	in := rules.Pod{Reason: p.Status.Reason, Message: p.Status.Message}
 	for _, cs := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
@@ -45,7 +45,7 @@ func (b *ruleBook) Failed(p *corev1.Pod) machine.Outcome {
 	return o
 }
 
-// Code returns the outcome of a code.
+// Code returns the outcome for an exit code.
 func (b *ruleBook) Code(code int32) machine.Outcome {
 	o := outcomeOf(b.set.Load().ByCode(int(code)))
 	o.Code = code
@@ -60,7 +60,7 @@ func outcomeOf(r rules.Rule) machine.Outcome {
 	return o
 }
 
-// nodeFault reports whether a rule blames the machine. A pod that was evicted for another pod doesn't count against its machine.
+// nodeFault reports whether a rule says that the machine caused the failure. The eviction of a pod in favor of another pod doesn't count.
 func nodeFault(r rules.Rule) bool {
 	if r.Type != "PLATFORM_FAILURE" || r.Code == -1003 {
 		return false

@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// cluster is a real API server with simulated nodes, its own namespace, and a controller that a test can kill and start.
+// cluster is a namespace in a real API server with simulated nodes, and a controller that the test can kill and start.
 type cluster struct {
 	t           testing.TB
 	c           client.Client
@@ -50,7 +50,7 @@ type cluster struct {
 
 var namespaces atomic.Int32
 
-// simulate starts a cluster without a controller.
+// simulate returns a cluster without a controller.
 func simulate(t testing.TB) *cluster {
 	t.Helper()
 	tier.More(t, "an API server with nodes")
@@ -87,7 +87,7 @@ func simulate(t testing.TB) *cluster {
 	return w
 }
 
-// begin starts a cluster and its controller.
+// begin returns a cluster whose controller runs.
 func begin(t testing.TB) *cluster {
 	t.Helper()
 	w := simulate(t)
@@ -95,7 +95,7 @@ func begin(t testing.TB) *cluster {
 	return w
 }
 
-// start starts a controller; the test's end or kill stops it.
+// start starts a controller. It stops at the end of the test, or when the test calls stop.
 func (w *cluster) start() {
 	w.t.Helper()
 	w.o.Registry = prometheus.NewRegistry()
@@ -130,7 +130,7 @@ func (w *cluster) get(o client.Object, name string) bool {
 	return err == nil
 }
 
-// submit creates a job with these roles.
+// submit creates a job with the given roles.
 func (w *cluster) submit(name string, roles ...v1.TaskRole) *v1.Framework {
 	w.t.Helper()
 	f := &v1.Framework{
@@ -164,7 +164,7 @@ func (w *cluster) job(name string) *v1.Framework {
 	return f
 }
 
-// reaches waits until the job's state is this.
+// reaches waits until a job is in a state.
 func (w *cluster) reaches(name string, state v1.State) *v1.Framework {
 	w.t.Helper()
 	return w.until(name, "is "+string(state), func(f *v1.Framework) bool { return f.Status.State == state })
@@ -185,7 +185,7 @@ func (w *cluster) until(name, what string, ok func(*v1.Framework) bool) *v1.Fram
 			p := &pods.Items[i]
 			left = append(left, fmt.Sprintf("%s %s on %q, being deleted since %v, finalizers %v", p.Name, p.Status.Phase, p.Spec.NodeName, p.DeletionTimestamp, p.Finalizers))
 		}
-		// The output after this line is of interest, too.
+		// The message is cut, because the output after this line is needed, too.
 		w.t.Fatalf("job %s never %s: it is %s of %v, delay %v, with the pods\n%s\n%.3000s", name, what, f.Status.State, f.Status.TransitionTime,
 			f.Status.RetryPolicyStatus.RetryDelaySec, strings.Join(left, "\n"), text)
 	}
@@ -199,7 +199,7 @@ func (w *cluster) pod(name string) *corev1.Pod {
 	return p
 }
 
-// end writes the status that a kubelet writes when the containers of a pod have ended.
+// end sets the status of a pod as a kubelet does when all containers of the pod have ended.
 func end(p *corev1.Pod, code int32) {
 	p.Status.Phase = corev1.PodSucceeded
 	if code != 0 {
@@ -211,14 +211,14 @@ func end(p *corev1.Pod, code int32) {
 	}
 }
 
-// exits ends a pod, as its kubelet would.
+// exits waits until a pod runs, and then ends it with an exit code, as its kubelet does.
 func (w *cluster) exits(name string, code int32) {
 	w.t.Helper()
 	w.eventually(name+" runs", func() bool {
 		p := &corev1.Pod{}
 		return w.get(p, name) && p.Status.Phase == corev1.PodRunning
 	})
-	// KWOK may play another stage at the same time.
+	// KWOK may write the status at the same time.
 	require.NoError(w.t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		p := w.pod(name)
 		end(p, code)

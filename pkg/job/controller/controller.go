@@ -1,5 +1,5 @@
-// Package controller runs jobs: it watches Frameworks and their pods, asks pkg/job/controller/machine for the next step, writes the result
-// down, and carries it out.
+// Package controller runs jobs. It watches Frameworks and their pods, asks pkg/job/controller/machine for the next step, writes the result to the API,
+// and carries it out.
 // In: the API of a cluster, an archive. Out: pods, statuses, peers, events, metrics, history.
 package controller
 
@@ -27,13 +27,13 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// name is the controller's name in events and metrics, leaseName the lease that its replicas share.
+// name is the controller's name in events and metrics. leaseName is the name of the lease that the replicas share.
 const (
 	name      = "pai-controller"
 	leaseName = "job-controller"
 )
 
-// Controller is one replica. Replicas elect one that works; the others keep their caches warm.
+// Controller is one replica. The replicas elect a leader, which does the work. The other replicas keep their caches up to date.
 type Controller struct {
 	o       Options
 	metrics *metrics
@@ -41,11 +41,11 @@ type Controller struct {
 	filled  atomic.Bool  // the caches have been filled
 	list    atomic.Pointer[list]
 	events  *eventSink
-	// vanished signals that jobs may have been deleted whose end isn't in the archive; its buffer is one.
+	// vanished signals that Frameworks may have been deleted without an end in the archive. Its buffer holds one signal.
 	vanished chan struct{}
 }
 
-// New checks the options. It doesn't connect or start anything yet.
+// New checks the options and returns a Controller. It doesn't connect or start anything yet.
 func New(o Options) (*Controller, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func New(o Options) (*Controller, error) {
 	return &Controller{o: o, metrics: m, events: newEventSink(), vanished: make(chan struct{}, 1)}, nil
 }
 
-// Leader returns the identity of the leading replica, or "" if it isn't known yet.
+// Leader returns the identity of the leading replica, or "" if it is unknown.
 func (c *Controller) Leader() string {
 	id, _ := c.leader.Load().(string)
 	return id
@@ -66,8 +66,8 @@ func (c *Controller) Leader() string {
 // Filled reports whether all jobs have been read once, so that this replica could lead.
 func (c *Controller) Filled() bool { return c.filled.Load() }
 
-// Run works until the context ends, or returns an error when the lease is lost: then the program has to end, since another replica leads.
-// It waits while the API server doesn't respond.
+// Run runs the controller until the context ends. It returns an error if this replica loses the lease. The program must then exit, because
+// another replica leads. While the API server doesn't respond, Run waits.
 func (c *Controller) Run(ctx context.Context) error {
 	log.SetLogger(c.o.Log)
 	s := runtime.NewScheme()
@@ -128,7 +128,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// restConfig returns a configuration with the controller's own limits, which counts writes.
+// restConfig returns the configuration for the API. It has a separate rate limit, and counts requests.
 func (c *Controller) restConfig() *rest.Config {
 	config := rest.CopyConfig(c.o.Config)
 	config.QPS, config.Burst = c.o.QPS, int(2*c.o.QPS)

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// An earlier paictl has submitted it.
+// An earlier paictl has submitted this job.
 func TestAJobWhosePeersAreInAConfigMapRunsToItsEnd(t *testing.T) {
 	w := begin(t)
 	w.annotations = map[string]string{v1.AnnotationRuntime: v1.RuntimeV1}
@@ -67,7 +67,7 @@ func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	w := simulate(t)
 	key := []byte("key")
 	w.o.Peers, w.o.PeersKey = rendezvous.New(), func() []byte { return key }
-	// Kubernetes hasn't removed the objects of an earlier job of that name yet.
+	// Kubernetes hasn't removed the objects of an earlier job with the same name yet.
 	require.NoError(t, w.c.Create(t.Context(), &corev1.Service{ObjectMeta: owned(w.namespace, "hello", "a former one"), Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}))
 	w.start()
 	f := w.submit("hello", workers(2))
@@ -109,7 +109,7 @@ func TestTasksAskTheControllerForTheirPeers(t *testing.T) {
 	require.NotNil(t, w.store.job("hello"))
 }
 
-// owned returns the metadata of an object that belongs to a Framework of its name.
+// owned returns the metadata of an object that belongs to a Framework with the same name.
 func owned(namespace, name string, uid types.UID) metav1.ObjectMeta {
 	yes := true
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, OwnerReferences: []metav1.OwnerReference{

@@ -17,7 +17,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// createPods makes some of the pods. It makes the first one alone, so that an exhausted quota fails one call, not two hundred.
+// createPods makes pods for some of the tasks. It makes the first pod alone, so that with an exhausted quota only one request fails, and not two
+// hundred.
 func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, tasks []machine.Task) (time.Duration, error) {
 	if err := r.prepareJob(ctx, f, e); err != nil {
 		return 0, err
@@ -40,7 +41,7 @@ func (r *reconciler) createPods(ctx context.Context, f *v1.Framework, e *entry, 
 	return 0, nil
 }
 
-// errInTheWay means that a pod of an earlier attempt, or of someone else, has the name.
+// errInTheWay means that a pod of an earlier attempt, or a pod of another program, has the name.
 var errInTheWay = errors.New("a pod of that name is still there")
 
 func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, ref machine.Task, avoid []string, mu *sync.Mutex) error {
@@ -85,7 +86,7 @@ func (r *reconciler) createPod(ctx context.Context, f *v1.Framework, e *entry, r
 	return nil
 }
 
-// existing returns the pod with the name if it is the pod that should be created: an earlier call may have created the pod although
+// existing returns the existing pod with a name if it is the pod that should be created. This happens if an earlier request created the pod and
 // its response was lost.
 func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Pod, error) {
 	have, err := r.lookup(ctx, want.Name)
@@ -106,7 +107,7 @@ func (r *reconciler) existing(ctx context.Context, want *corev1.Pod) (*corev1.Po
 	return have, nil
 }
 
-// refusal reports whether an error of the API means that the pod itself is invalid.
+// refusal reports whether an error of the API means that the pod itself is invalid. If so, it returns the completion code for this.
 func refusal(err error) (int32, bool) {
 	text := ""
 	if err != nil {
@@ -124,7 +125,7 @@ func refusal(err error) (int32, bool) {
 	return 0, false
 }
 
-// block records why no pod can be made for now.
+// block records why no pod can be made now. It returns how long to wait before the next try.
 func (r *reconciler) block(f *v1.Framework, e *entry, err error) (time.Duration, error) {
 	if errors.Is(err, context.Canceled) {
 		return 0, err

@@ -15,18 +15,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Delivery specifies how a pod gets the runtime.
+// Delivery specifies how the job runtime gets into a pod.
 type Delivery string
 
-// These are the values of Delivery. An init container that copies the program works everywhere; but the kubelet notices
-// its end only when it checks all pods again, once a second. An image volume avoids both the copy and the wait.
+// Values of Delivery. An init container that copies the runtime works on all machines. But the kubelet notices the end of the init container only
+// when it checks all pods, once a second. An image volume needs neither the copy nor the wait.
 const (
 	DeliverAuto          Delivery = "auto" // an image volume if all machines can mount one
 	DeliverImageVolume   Delivery = "image-volume"
 	DeliverInitContainer Delivery = "init-container"
 )
 
-// ParseDelivery parses a Delivery, and returns an error for unknown values.
+// ParseDelivery parses a Delivery. It returns an error for unknown values.
 func ParseDelivery(text string) (Delivery, error) {
 	all := []string{string(DeliverAuto), string(DeliverImageVolume), string(DeliverInitContainer)}
 	if !slices.Contains(all, text) {
@@ -35,8 +35,8 @@ func ParseDelivery(text string) (Delivery, error) {
 	return Delivery(text), nil
 }
 
-// The first versions that allow programs in image volumes to be executed: Kubernetes forbade that before. The versions of other engines
-// aren't known here.
+// The first versions that can execute programs in image volumes. Earlier versions of Kubernetes forbid it. For container runtimes other than
+// containerd, the versions are unknown here.
 var (
 	imageVolumeKubelet    = version.MustParseGeneric("1.36.0")
 	imageVolumeContainerd = version.MustParseGeneric("2.1.0")
@@ -44,7 +44,8 @@ var (
 
 const containerd = "containerd://"
 
-// mountsImages reports whether a machine can mount images. Jobs run on Linux, so it returns true for all other systems.
+// mountsImages reports whether a node can mount images. It returns true for a node with another system than Linux, because jobs run only on
+// Linux.
 func mountsImages(n *corev1.NodeSystemInfo) bool {
 	if n.OperatingSystem != "" && n.OperatingSystem != "linux" {
 		return true
@@ -58,7 +59,7 @@ func atLeast(text string, least *version.Version) bool {
 	return err == nil && v.AtLeast(least)
 }
 
-// machines knows which nodes can't mount images.
+// machines tracks which nodes can't mount images.
 type machines struct {
 	changed func(mount bool, why string) // may be nil; it is called under the lock
 
@@ -101,7 +102,7 @@ func (m *machines) remove(name string) {
 	m.tell()
 }
 
-// tell calls changed if the result of mountImages has changed.
+// tell calls changed if the result of mountImages has changed since the last call.
 func (m *machines) tell() {
 	mount := m.known > 0 && len(m.lacking) == 0
 	if m.changed == nil || mount == m.told {
@@ -119,14 +120,14 @@ func (m *machines) tell() {
 	m.changed(mount, why)
 }
 
-// mountImages reports whether every node can mount images: which of them a pod will get isn't known yet.
+// mountImages reports whether every node can mount images, because it isn't known in advance on which node a pod will run.
 func (m *machines) mountImages() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known > 0 && len(m.lacking) == 0
 }
 
-// slimNode keeps the fields that mountsImages reads, and the model of the GPUs.
+// slimNode reduces a node to the fields that mountsImages reads and the model of its GPUs.
 func slimNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
@@ -153,11 +154,11 @@ func (r *reconciler) useImageVolumes() bool {
 	return r.cache.machines.mountImages()
 }
 
-// volumeRuntime is the name of the volume.
+// volumeRuntime is the name of the image volume with the runtime.
 const volumeRuntime = "pai-runtime"
 
-// mountRuntime puts a volume of the runtime's image in place of the init container that copies the runtime. It doesn't
-// change a pod without such an init container.
+// mountRuntime replaces the init container that copies the runtime with a volume of the runtime's image. It doesn't change a pod without such an
+// init container.
 func mountRuntime(p *corev1.PodSpec) {
 	i := slices.IndexFunc(p.InitContainers, func(c corev1.Container) bool {
 		return c.Name == spec.InitContainer && slices.Equal(c.Args, []string{"install", spec.Home})

@@ -14,16 +14,16 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// earlier holds the pods that another process made last and that are missing from the cache, by Framework. They are requested once, for
-// all Frameworks: a list per Framework makes the API server scan all pods each time, which after a restart with thousands of jobs is more
-// than it and etcd can handle.
+// earlier holds, by Framework, the pods that another process made and that are still missing from the cache. They are requested once for all
+// Frameworks. With a request for each Framework, the API server would scan all pods each time, which is too much after a restart with thousands
+// of jobs.
 type earlier struct {
 	mu   sync.Mutex
 	pods map[string][]*corev1.Pod // nil until they are requested
 }
 
-// before returns the pods of a Framework that this process hasn't made and that the cache may lack. It isn't used for a Framework with
-// pods that this process has made.
+// before returns the pods of a Framework that another process made and that the cache may not have yet. It isn't used for a Framework if this
+// process has made pods of that Framework.
 func (r *reconciler) before(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	r.earlier.mu.Lock()
 	defer r.earlier.mu.Unlock()
@@ -37,7 +37,7 @@ func (r *reconciler) before(ctx context.Context, framework string) ([]*corev1.Po
 	return r.earlier.pods[framework], nil
 }
 
-// missing lists the metadata of all pods, page by page, and reads the pods that the cache doesn't have.
+// missing lists the metadata of all pods page by page, and reads the pods that the cache doesn't have.
 func (r *reconciler) missing(ctx context.Context) (map[string][]*corev1.Pod, error) {
 	out := map[string][]*corev1.Pod{}
 	list := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

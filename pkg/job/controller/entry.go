@@ -14,8 +14,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// entry is the state of one Framework that this process has beyond its caches. It can be lost at any time: the Framework's status and its
-// pods have the full state.
+// entry is the state of one Framework that this process keeps in addition to its caches. It can be lost at any time, because it can be restored
+// from the Framework's status and pods.
 type entry struct {
 	uid    types.UID
 	owner  prometheus.Labels   // of its metric
@@ -27,7 +27,7 @@ type entry struct {
 	maps   mapView
 	again  bool // this process has worked on the Framework before, and has lost its state
 
-	// The changes of the status that aren't written yet, and the time of the first one.
+	// The changes of the status that aren't written yet, and the time of the first of these changes.
 	dirty        bool
 	dirtyTasks   []status.Task
 	dirtyChunks  []int32
@@ -60,7 +60,7 @@ type entry struct {
 	last map[types.UID]*corev1.Pod // the last state of pods that have ended or are gone
 }
 
-// seen remembers a pod.
+// seen records the last known state of a pod.
 func (e *entry) seen(p *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +70,8 @@ func (e *entry) seen(p *corev1.Pod) {
 	e.last[p.UID] = p
 }
 
-// gone removes and returns the pods that no longer exist. Pods that aren't in last may still disappear unnoticed.
+// gone removes the pods that no longer exist from last, and returns them. there contains the existing pods by name. A pod that was never recorded
+// in last may disappear unnoticed.
 func (e *entry) gone(there map[string]*corev1.Pod) map[types.UID]*corev1.Pod {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,7 +94,7 @@ type savedTask struct {
 	attempt int32
 }
 
-// mark records the changes of a step.
+// mark records the changes that a step made, so that they are written later.
 func (e *entry) mark(r *machine.Result, now time.Time) {
 	e.notes = append(e.notes, r.Notes...)
 	if !r.Changed {
@@ -125,7 +126,7 @@ func (e *entry) clean() {
 	e.dirty, e.dirtyTasks, e.dirtyChunks, e.newAttempt, e.decided = false, nil, nil, false, false
 }
 
-// saved returns the state of the archive that the machine needs.
+// saved reports which attempts are already in the archive, for the package machine.
 func (e *entry) saved() machine.Saved {
 	return machine.Saved{
 		Attempt: func(a int32) bool { return e.savedAttempts[a] },
@@ -135,8 +136,7 @@ func (e *entry) saved() machine.Saved {
 	}
 }
 
-// entries are the entries of all Frameworks. One entry is only changed by the worker that has its
-// Framework.
+// entries contains the entries of all Frameworks. Only the worker that processes a Framework changes the Framework's entry.
 type entries struct {
 	mu    sync.RWMutex
 	m     map[string]*entry
@@ -156,14 +156,14 @@ func (e *entries) put(name string, one *entry) {
 	e.begun[name] = true
 }
 
-// known reports whether the Framework ever had an entry.
+// known reports whether the Framework has or had an entry in this process.
 func (e *entries) known(name string) bool {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	return e.begun[name]
 }
 
-// forget drops the entry of a Framework that is gone.
+// forget removes and returns the entry of a Framework that no longer exists.
 func (e *entries) forget(name string) *entry {
 	one := e.drop(name)
 	e.mu.Lock()
@@ -180,7 +180,7 @@ func (e *entries) drop(name string) *entry {
 	return one
 }
 
-// mapView is the state of the attempt's ConfigMap that this process has beyond its cache.
+// mapView holds the facts about the attempt's ConfigMap that this process knows in addition to its cache.
 type mapView struct {
 	made        types.UID
 	madeAttempt int32

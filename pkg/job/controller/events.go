@@ -17,10 +17,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// eventsEvery is how often the collected events are written to the archive, in one transaction.
+// eventsEvery is how often the collected events are written to the archive. Each time, they are written in one transaction.
 const eventsEvery = 2 * time.Second
 
-// eventSink collects the events of jobs until they are archived, and keeps only events that aren't archived yet.
+// eventSink collects the events of jobs until they are archived. After that it doesn't keep them.
 type eventSink struct {
 	mu      sync.Mutex
 	pending map[string]map[string]api.Event // by Framework and UID
@@ -29,7 +29,7 @@ type eventSink struct {
 
 func newEventSink() *eventSink { return &eventSink{pending: map[string]map[string]api.Event{}} }
 
-// Events returns the events of a job that aren't in the archive yet. Only the leading replica has them.
+// Events returns the events of a job that aren't in the archive yet. Only the leading replica has such events.
 func (c *Controller) Events(framework string) []api.Event {
 	c.events.mu.Lock()
 	defer c.events.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Controller) Events(framework string) []api.Event {
 	return slices.Collect(maps.Values(found))
 }
 
-// runEvents archives the Kubernetes events of jobs, which the API server forgets after an hour.
+// runEvents archives the Kubernetes events of jobs, because the API server removes them after an hour.
 func (r *reconciler) runEvents(ctx context.Context) error {
 	watcher, ok := r.api.(client.WithWatch)
 	if !ok {
@@ -63,8 +63,8 @@ func (r *reconciler) runEvents(ctx context.Context) error {
 	}
 }
 
-// follow takes new and changed events, and doesn't keep them. It ignores events that the API server removes: the archive may no longer
-// have their job.
+// follow watches events and collects those that are new or changed, but doesn't keep them in the store. It ignores the removal of an event,
+// because by then the event's job may have been removed from the archive.
 func (s *eventSink) follow(from watch.Source, log *slog.Logger) (store *watch.Store[*taken]) {
 	store = watch.New(watch.Options[*corev1.Event, *taken]{
 		Name: "events", Source: from, Log: log,
@@ -88,7 +88,7 @@ func (s *eventSink) follow(from watch.Source, log *slog.Logger) (store *watch.St
 	return store
 }
 
-// taken is an event of a job.
+// taken is an event with the Framework of its job.
 type taken struct {
 	framework string
 	event     api.Event
@@ -108,10 +108,10 @@ func (r *reconciler) flushEvents(ctx context.Context, sink *eventSink) {
 	}
 }
 
-// podOfJob is the name of a task's pod: FRAMEWORK-ROLE-INDEX.
+// podOfJob matches the name of a task's pod: FRAMEWORK-ROLE-INDEX.
 var podOfJob = regexp.MustCompile(`^([a-z0-9]{1,63})-[a-z0-9]{1,63}-\d+$`)
 
-// frameworkOf returns the Framework of the job that an event is about, or "".
+// frameworkOf returns the name of the Framework to whose job an event belongs, or "".
 func frameworkOf(e *corev1.Event) string {
 	switch e.InvolvedObject.Kind {
 	case "Framework":
@@ -141,7 +141,7 @@ func (s *eventSink) take() map[string]map[string]api.Event {
 	return out
 }
 
-// written drops the events that were taken.
+// written drops the events that take returned last, because they are in the archive now.
 func (s *eventSink) written() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *eventSink) giveBack(framework string, events map[string]api.Event) {
 	s.pending[framework] = again
 }
 
-// toEvent reads both forms of events: the old one has a count, the new one a series.
+// toEvent converts a Kubernetes event. It supports both forms of events: older events have a count, and newer events have a series.
 func toEvent(e *corev1.Event) api.Event {
 	out := api.Event{
 		UID: string(e.UID), Type: e.Type, Reason: e.Reason, Message: e.Message,

@@ -17,7 +17,7 @@ func eventOf(framework, uid string, count int32) *corev1.Event {
 	return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}, Count: count, InvolvedObject: corev1.ObjectReference{Kind: "Framework", Name: framework}}
 }
 
-// An administrator may have deleted the job from the archive in the meantime.
+// When the API server removes an event, an administrator may already have deleted the job from the archive.
 func TestAnEventThatTheAPIServerRemovesIsNotArchivedAgain(t *testing.T) {
 	sink := newEventSink()
 	store := sink.follow(watch.Source{}, nil)

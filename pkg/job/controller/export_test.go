@@ -10,10 +10,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// SetPolicy gives a test shorter times.
+// SetPolicy sets shorter delays for a test.
 func (o *Options) SetPolicy(p machine.Policy) { o.policy = p }
 
-// Put writes a chunk as a replica does that considers itself the leader.
+// Put writes a chunk like a replica that considers itself the leader.
 func Put(ctx context.Context, api client.Client, f *v1.Framework, cm *corev1.ConfigMap) error {
 	return (&reconciler{api: api}).put(ctx, f, cm)
 }

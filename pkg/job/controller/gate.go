@@ -2,7 +2,7 @@ package controller
 
 import "sync"
 
-// gate is passed once it is closed.
+// gate can be passed once it is closed. Closing it again does nothing.
 type gate struct {
 	once sync.Once
 	done chan struct{}

@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// expectGPUs makes a pod with cells of GPUs expect them in a claim, which the scheduler makes. Its containers that request cells and see
-// GPUs get their devices.
+// expectGPUs makes a pod expect its GPUs in a resource claim, which the scheduler creates. The containers that request cells and see GPUs get the
+// devices of the claim. Other pods aren't changed.
 func expectGPUs(p *corev1.Pod) {
 	seesGPUs := func(c *corev1.Container) bool {
 		q, asks := c.Resources.Limits[annotation.EnableKey]

@@ -9,14 +9,14 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// envGPUs is the variable that NVIDIA's container toolkit reads.
+// envGPUs is the environment variable that NVIDIA's container toolkit reads.
 const envGPUs = "NVIDIA_VISIBLE_DEVICES"
 
-// resourceGPU is the resource of NVIDIA's device plugin, for clusters without a scheduler of cells.
+// resourceGPU is the resource of NVIDIA's device plugin, which tasks request in clusters without a GPU scheduler.
 const resourceGPU = "nvidia.com/gpu"
 
-// guard removes fields of a pod that only the platform may set, and sets safe values for fields that a template leaves out. The API
-// server rejects other fields that a template may not set: see the chart cluster-configuration.
+// guard removes the fields of a pod that only the platform may set, and sets safe values for fields that a template doesn't set. The API server
+// rejects other forbidden fields, according to the chart cluster-configuration.
 func guard(p *corev1.Pod, priority string) {
 	p.Finalizers = nil // it would stay forever
 	for _, key := range []string{annotation.BindInfoKey, annotation.IsolationKey, annotation.LegacyIsolationKey, annotation.PlacementKey} {
@@ -48,7 +48,7 @@ func guardContainer(c *corev1.Container) {
 	if c.SecurityContext.Capabilities == nil {
 		c.SecurityContext.Capabilities = &corev1.Capabilities{}
 	}
-	// With it a task could take over the addresses of other tasks on its machine.
+	// With this capability, a task could take over the addresses of other tasks on its machine.
 	caps := c.SecurityContext.Capabilities
 	if raw := corev1.Capability("NET_RAW"); !slices.Contains(caps.Drop, raw) && !slices.Contains(caps.Drop, "ALL") && !slices.Contains(caps.Add, raw) {
 		caps.Drop = append(slices.Clone(caps.Drop), raw)
@@ -59,7 +59,7 @@ func guardContainer(c *corev1.Container) {
 	if n := c.Resources.Limits[resourceGPU]; !n.IsZero() {
 		return // the plugin sets it; for zero GPUs it doesn't
 	}
-	// CUDA images default to "all".
+	// CUDA images set the variable to "all" by default.
 	gpus := corev1.EnvVar{Name: envGPUs, Value: "none"}
 	if _, cells := c.Resources.Limits[annotation.EnableKey]; cells {
 		gpus = corev1.EnvVar{Name: envGPUs, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{

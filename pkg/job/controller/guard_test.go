@@ -9,7 +9,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
 
-// A container that requests zero GPUs isn't handled by the device plugin, so the image's own "all" would apply.
+// The device plugin ignores a container that requests zero GPUs, so the image's default of all GPUs would apply.
 func TestNoGPUOfThePluginIsAllGPUs(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nvidia/cuda",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{resourceGPU: apiresource.MustParse("0")}}}}}}

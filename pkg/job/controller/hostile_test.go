@@ -17,8 +17,8 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// define replaces the definition of Frameworks. Before 0.2 it didn't say what a pod template is made of,
-// and took anything.
+// define replaces the CustomResourceDefinition of Frameworks. If checked is false, the definition accepts any pod template, like the definition
+// before version 0.2.
 func (w *cluster) define(checked bool) {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context()) // it is called at the end of a test, too
@@ -43,7 +43,7 @@ func (w *cluster) define(checked bool) {
 	}))
 }
 
-// lax makes the API accept any pod template, and creates a Framework with the template pod.
+// lax makes the API accept any pod template, and creates a Framework with the given template.
 func (w *cluster) lax(name, pod string) {
 	w.t.Helper()
 	w.define(false)

@@ -19,8 +19,8 @@ type KeptLogs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// kept reads the end of a log from its machine's agent. ok is false if the agent doesn't have it; truncated then reports whether it might
-// have it. The kubelet has only the output since the file was last rotated, which may be empty.
+// kept reads the end of a log from the agent of the machine. If the agent doesn't return the log, ok is false, and truncated reports whether the
+// agent might still have it. The kubelet isn't enough, because it has only the output since it last rotated the log file, and this may be empty.
 func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (data []byte, truncated, ok bool) {
 	if l.r.o.Logs == nil || p.Spec.NodeName == "" {
 		return nil, false, false
@@ -40,13 +40,13 @@ func (l *logSaver) kept(ctx context.Context, p *corev1.Pod, container string) (d
 	return data, partial(data, truncated), len(data) > 0 || silent
 }
 
-// partial reports whether the log may have more lines than data.
+// partial reports whether the log may have more lines than data contains.
 func partial(data []byte, truncated bool) bool {
 	return truncated || bytes.Count(data, []byte("\n")) >= logLines
 }
 
-// best returns the end of a log to archive, from the agent or the kubelet. If only the kubelet's log was read and it is empty, there may
-// have been more, so the log isn't marked as complete.
+// best returns the end of a log for the archive, from the agent or the kubelet. An empty log that comes only from the kubelet isn't marked as
+// complete, because there may have been lines before.
 func (l *logSaver) best(ctx context.Context, p *corev1.Pod, container string, data []byte, truncated bool) ([]byte, bool) {
 	better, cut, ok := l.kept(ctx, p, container)
 	if ok {

@@ -18,7 +18,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// calls sums the controller's calls of the API by verb and resource.
+// calls returns the controller's numbers of API calls by verb and resource.
 func (w *cluster) calls() map[string]float64 {
 	w.t.Helper()
 	families, err := w.o.Registry.(*prometheus.Registry).Gather()
@@ -59,7 +59,7 @@ func report(t *testing.T, calls map[string]float64, per int) {
 	t.Logf("%.2f writes per task; heap %d MiB; %s", sum/float64(per), m.HeapInuse>>20, strings.Join(names, ", "))
 }
 
-// A job of ten thousand tasks takes PAICTL_TEST_TASKS=10000 and a few minutes.
+// To test a job with ten thousand tasks, which takes a few minutes, set PAICTL_TEST_TASKS=10000.
 func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_TASKS", 200)
@@ -90,7 +90,7 @@ func TestALargeJobCostsFewWritesPerTask(t *testing.T) {
 	assert.Len(t, k.ran, n)
 }
 
-// Five thousand jobs take PAICTL_TEST_MANY=5000 and a few minutes.
+// To test five thousand jobs, which takes a few minutes, set PAICTL_TEST_MANY=5000.
 func TestManyJobsCostFewCallsEach(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_MANY", 24)
@@ -121,11 +121,12 @@ func TestManyJobsCostFewCallsEach(t *testing.T) {
 	calls := w.calls()
 	report(t, calls, tasks)
 	assert.InDelta(t, tasks, calls["POST pods"], 0)
-	// How many changes a write gathers depends on how busy the machine is. A task has at least 3 changes, and at most 2 writes.
+	// The number of writes depends on the load of the machine, because a write may combine several changes. Each task has at least three changes,
+	// and causes at most two writes.
 	assert.LessOrEqual(t, calls["PUT frameworks/status"], float64(4*n+2*tasks))
 }
 
-// The barrier is how long a gang waits after its last task has an address.
+// The barrier is the time that a gang still waits after its last task got an address.
 func TestTheAddressesOfALargeGangArePublishedAtOnce(t *testing.T) {
 	w := begin(t)
 	n := number("PAICTL_TEST_GANG", 60)

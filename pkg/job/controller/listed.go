@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// behindFor is how long a list waits for the cache to catch up with the API server.
+	// behindFor is how long a list waits until the index has caught up with the API server.
 	behindFor = 3 * time.Second
 	behindAsk = 100 * time.Millisecond
 	behindNow = 2 * time.Millisecond
 )
 
-// list holds the parts of List.
+// list contains the data that Controller.List needs.
 type list struct {
 	index  *listing.Index
 	cache  *caches
@@ -35,7 +35,7 @@ type list struct {
 	api    rest.Interface // apart from the controller's own, which may have to wait behind thousands of pods
 }
 
-// newList follows the caches, which aren't started yet.
+// newList returns a list that follows the caches. The caches must not be started yet.
 func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	own := rest.CopyConfig(config)
 	own.GroupVersion, own.APIPath = &schema.GroupVersion{Group: v1.GroupVersion.Group, Version: v1.GroupVersion.Version}, "/apis"
@@ -59,7 +59,7 @@ func newList(o *Options, config *rest.Config, cache *caches) (*list, error) {
 	return l, nil
 }
 
-// followed returns an event handler that passes the objects of an informer, converted by from, to put and gone.
+// followed returns an event handler for an informer. The handler converts objects with from, and passes them to put or gone.
 func followed[T any](put, gone func(*T), from func(any) *T) toolscache.ResourceEventHandlerFuncs {
 	with := func(do func(*T)) func(any) {
 		return func(o any) {
@@ -71,7 +71,7 @@ func followed[T any](put, gone func(*T), from func(any) *T) toolscache.ResourceE
 	return toolscache.ResourceEventHandlerFuncs{AddFunc: with(put), UpdateFunc: func(_, o any) { with(put)(o) }, DeleteFunc: with(gone)}
 }
 
-// frameworkFrom returns the Framework of an informer's event, or nil if the object isn't one.
+// frameworkFrom returns the Framework in an event of an informer, or nil if the object isn't a Framework.
 func frameworkFrom(o any) *v1.Framework {
 	if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = gone.Obj
@@ -80,11 +80,11 @@ func frameworkFrom(o any) *v1.Framework {
 	return f
 }
 
-// Leads reports whether this replica is the leader.
+// Leads reports whether this replica leads.
 func (c *Controller) Leads() bool { return !c.o.LeaderElection || c.Leader() == c.o.Identity }
 
-// List returns a page of live jobs and archived jobs. Call it only on the leading replica: other replicas see changes
-// at other times, so pages of one list would differ. Errors that wrap listing.ErrUnavailable are temporary.
+// List returns a page of live and archived jobs. It works only on the leading replica, because other replicas see changes at other times, so that
+// pages from several replicas wouldn't fit together. Errors that wrap listing.ErrUnavailable are temporary.
 func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page, error) {
 	l := c.list.Load()
 	if l == nil || !c.Leads() {
@@ -111,15 +111,16 @@ func (c *Controller) List(ctx context.Context, f listing.Filter) (*listing.Page,
 	return page, nil
 }
 
-// gone reports whether a Framework is gone from the controller's cache: the index follows it a moment later.
+// gone reports whether a Framework is missing from the controller's cache. It doesn't use the index, because the index follows the cache with a
+// delay.
 func (l *list) gone(_ context.Context, job *api.Job) (bool, error) {
 	f := l.cache.framework(job.Framework)
 	return f == nil || string(f.UID) != job.UID, nil
 }
 
-// fresh waits until the index has caught up with the API server, so that users see the jobs that they have submitted. It compares the
-// number of jobs of both, which costs the API server one row of a table. If one job was added while another was removed, the new one may
-// be missing until the change arrives, some milliseconds later.
+// fresh waits until the index has caught up with the API server, so that users see the jobs that they have submitted. It compares the numbers of
+// jobs, which costs the API server only one row of a table. If one job was added and another removed at the same time, the new job may be missing
+// for some milliseconds.
 func (l *list) fresh(ctx context.Context, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, behindFor)
 	defer cancel()
@@ -146,7 +147,7 @@ func (l *list) fresh(ctx context.Context, namespace string) error {
 	}
 }
 
-// reaches waits a little for the index to have n jobs.
+// reaches waits for a short time until the index has n jobs, and reports whether this happens.
 func (l *list) reaches(ctx context.Context, n int) bool {
 	for wait := time.After(behindAsk); ; {
 		if l.index.Len() == n {
@@ -162,7 +163,7 @@ func (l *list) reaches(ctx context.Context, n int) bool {
 	}
 }
 
-// count returns the current number of Frameworks in the API server. The API server may not report it.
+// count returns the current number of Frameworks in the API server. known is false if the API server doesn't report it.
 func (l *list) count(ctx context.Context, namespace string) (n int, known bool, err error) {
 	body, err := l.api.Get().Namespace(namespace).Resource("frameworks").Param("limit", "1").Param("includeObject", "None").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()

@@ -11,9 +11,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock returns the lease of the replicas, which also shows this one which replica leads.
+// lock returns the lease of the replicas. By watching the lease, each replica also learns which replica leads.
 func (c *Controller) lock() (resourcelock.Interface, error) {
-	// Its own connection: the lease must not wait behind thousands of pods.
+	// The lease has a separate connection, so that its requests don't wait behind requests for thousands of pods.
 	config := rest.CopyConfig(c.o.Config)
 	config.UserAgent = name + "-lease"
 	inner, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, c.o.SystemNamespace, leaseName,
@@ -24,7 +24,7 @@ func (c *Controller) lock() (resourcelock.Interface, error) {
 	return &watchedLock{Interface: inner, saw: func(holder string) { c.leader.Store(holder) }, log: c.o.Log}, nil
 }
 
-// watchedLock records the holder of the lease each time it is read or taken, and logs when it can't be read.
+// watchedLock records the holder of the lease each time the lease is read or written. It logs when the lease can't be read.
 type watchedLock struct {
 	resourcelock.Interface
 	saw  func(holder string)
@@ -32,7 +32,7 @@ type watchedLock struct {
 	away bool // the election sends one request at a time
 }
 
-// answered logs that the API server stopped responding, or responds again.
+// answered logs when the API server stops responding, and when it responds again.
 func (l *watchedLock) answered(ctx context.Context, err error) {
 	away := err != nil && !apierrors.IsNotFound(err)
 	if away == l.away || errors.Is(ctx.Err(), context.Canceled) {

@@ -22,8 +22,8 @@ const (
 	logWorkers  = 8
 	logTimeout  = 10 * time.Second
 	logPatience = 20 * time.Second // after which a pod is removed without its log
-	// logRest is how long a job's end waits for the rest of logs: a kubelet that sends a log notices only once a second that the program
-	// has ended, and the pod may be gone by then.
+	// logRest is how long the end of a job waits for logs that are still being read. A kubelet that sends a log notices the end of the program
+	// only once a second, and the pod may be gone by then.
 	logRest     = 3 * time.Second
 	logQueue    = 4096
 	logFollowed = 64       // the maximum number of logs of terminating programs at a time; further logs are lost
@@ -32,8 +32,8 @@ const (
 	appName     = "app"
 )
 
-// logSaver keeps the ends of logs before their pods are removed. It is best effort: a kubelet that doesn't respond delays a retry
-// by seconds, never forever.
+// logSaver saves the ends of logs before their pods are removed. It gives no guarantee. If a kubelet doesn't respond, logSaver delays a retry by
+// seconds at most, and the log may be lost.
 type logSaver struct {
 	r     *reconciler
 	work  chan logJob             // of pods that are removed
@@ -47,7 +47,7 @@ type logSaver struct {
 	waiting map[string]bool        // Frameworks that wait for a free slot for a log
 }
 
-// logReading counts the logs of a Framework that are being read.
+// logReading counts the logs of a Framework that are currently being read.
 type logReading struct {
 	n     int
 	since time.Time // when the job's end began to wait for them; zero: it doesn't
@@ -80,8 +80,8 @@ func newLogSaver(r *reconciler) *logSaver {
 	}
 }
 
-// saved reports whether the pod may be removed: its log is saved, or can't be. Otherwise it begins to save the log, and the Framework is
-// queued again when that has ended, or when another log can be saved.
+// saved reports whether a pod may be removed, because its log is saved or can't be saved. Otherwise saved begins to save the log. The Framework
+// is queued again when the log is saved, or when there is room for another log.
 func (l *logSaver) saved(f *v1.Framework, d machine.Deletion) bool {
 	if l.r.o.LogBytes < 0 {
 		return true
@@ -124,9 +124,9 @@ func (l *logSaver) ends(f *v1.Framework, d machine.Deletion) {
 	}
 }
 
-// taken begins to save the logs of pods that others remove: the scheduler for another gang, an eviction, an administrator. They are
-// removed when their programs have ended, independent of the job. When a machine is drained, a pod whose program has ended is removed at
-// once, without notice: its log is saved when the program ends.
+// taken begins to save the logs of pods that other programs remove: the scheduler in favor of another gang, an eviction, or an administrator.
+// Such pods are removed when their programs have ended, independently of the job. When a machine is drained, a pod whose program has already
+// ended is removed without notice. So the log of each program is saved when the program ends.
 func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil && !terminated(p) {
@@ -143,15 +143,15 @@ func (l *logSaver) taken(f *v1.Framework, pods []*corev1.Pod) {
 	}
 }
 
-// forget drops the state of pods that are gone.
+// forget drops the state of a pod that no longer exists.
 func (l *logSaver) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.state, uid)
 }
 
-// rest returns how long the end of a Framework has to wait for logs that are still being read. The Framework is queued again when they
-// have been read.
+// rest returns how long the end of a Framework must wait for logs that are still being read. The Framework is queued again when these logs have
+// been read.
 func (l *logSaver) rest(framework string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,7 +216,7 @@ func (l *logSaver) run(ctx context.Context) error {
 	return nil
 }
 
-// next waits for a log to save, and returns it. Logs of pods that are being removed come first. next returns false at the end.
+// next waits for a log to save. Logs of pods that are being removed come first. next returns false when the context ends.
 func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	select {
 	case j := <-l.work:
@@ -233,7 +233,7 @@ func (l *logSaver) next(ctx context.Context) (logJob, bool) {
 	}
 }
 
-// room requeues Frameworks that found no free slot, when half of the logs before theirs have been started.
+// room queues the Frameworks again that found no free slot for a log. It does so when at least half of the slots are free.
 func (l *logSaver) room(ctx context.Context) {
 	if len(l.work) > cap(l.work)/2 || len(l.early) > cap(l.early)/2 {
 		return
@@ -249,7 +249,7 @@ func (l *logSaver) room(ctx context.Context) {
 	}
 }
 
-// ended counts the result of a log, and allows its pod to be removed.
+// ended counts and logs the result of saving a log, and allows the removal of the pod.
 func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 	result := "ok"
 	if errors.Is(err, errNoLog) {
@@ -271,7 +271,7 @@ func (l *logSaver) ended(ctx context.Context, j logJob, err error) {
 	l.release(ctx, j)
 }
 
-// release allows the pod to be removed, and queues its Framework.
+// release allows the removal of the pod, and queues the pod's Framework if the Framework waits for this.
 func (l *logSaver) release(ctx context.Context, j logJob) {
 	l.mu.Lock()
 	waited := false
@@ -292,8 +292,8 @@ func (l *logSaver) lookAgain(ctx context.Context, framework string) {
 	}
 }
 
-// follow reads the output of a program that is being terminated: the log of a deleted pod is removed as soon as its program has ended.
-// The pod may be removed once its log is being read.
+// follow reads the output of a program while it is being terminated, because Kubernetes removes the log of a deleted pod as soon as the program
+// has ended. The pod may be removed once follow is reading.
 func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	select {
 	case l.open <- struct{}{}:
@@ -335,7 +335,7 @@ func (l *logSaver) follow(ctx context.Context, j logJob, p *corev1.Pod) {
 	}())
 }
 
-// copyKept saves the log from the machine's agent if Kubernetes can't return the log because of the error why: the pod may be gone.
+// copyKept saves the log from the machine's agent after Kubernetes couldn't return the log because of the error why. The pod may be gone.
 func (l *logSaver) copyKept(ctx context.Context, j logJob, p *corev1.Pod, container string, why error) error {
 	data, truncated, ok := l.kept(ctx, p, container)
 	if !ok {
@@ -351,7 +351,7 @@ func terminated(p *corev1.Pod) bool {
 
 var errNoLog = errors.New("nothing ran that could have written a log")
 
-// copy reads the end of the log of a pod's program.
+// copy saves the end of the log of a program that has ended.
 func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -380,8 +380,8 @@ func (l *logSaver) copy(ctx context.Context, j logJob) error {
 	return l.r.o.Store.SaveLog(ctx, j.key(), data, more || err != nil || partial(data, truncated) || len(data) == 0) // it may have been rotated away
 }
 
-// logContainer returns the container whose log is most useful: the container of the user's program, or the container that
-// failed before the program started.
+// logContainer returns the container whose log is most useful: the container with the user's program or, if that never ran, the container that
+// failed before it. It returns "" if no container ran.
 func logContainer(p *corev1.Pod) string {
 	if p == nil {
 		return ""
@@ -404,7 +404,7 @@ func ranOnce(c corev1.ContainerStatus) bool {
 	return c.State.Running != nil || c.State.Terminated != nil && !c.State.Terminated.StartedAt.IsZero()
 }
 
-// tail keeps the last n bytes.
+// tail reads r to its end and returns the last n bytes.
 func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -426,7 +426,7 @@ func tail(r io.Reader, n int) (data []byte, truncated bool, err error) {
 	}
 }
 
-// keepLogs saves the logs of the pods that go with a Framework.
+// keepLogs begins to save the logs of the pods that are removed with a Framework. It reports whether all of them are saved.
 func (r *reconciler) keepLogs(f *v1.Framework) bool {
 	ok := true
 	for _, p := range r.cache.podsOf(f.Name) {
@@ -437,7 +437,7 @@ func (r *reconciler) keepLogs(f *v1.Framework) bool {
 	return ok
 }
 
-// logOf returns the attempt of a pod.
+// logOf returns the attempt of a task to which a pod belongs, or nil if the pod doesn't belong to a task.
 func logOf(p *corev1.Pod) *machine.LogOf {
 	index, err1 := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	attempt, err2 := strconv.ParseInt(p.Annotations[v1.AnnotationFrameworkAttempt], 10, 32)

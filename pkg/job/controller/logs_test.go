@@ -30,7 +30,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// logStore is an archive that only takes logs.
+// logStore is an archive that only accepts logs, and reports each saved log on a channel.
 type logStore struct {
 	noLogs
 	saved chan api.LogKey
@@ -44,7 +44,7 @@ func (s logStore) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool
 	return nil
 }
 
-// worker1 returns the pod of a task's attempt.
+// worker1 returns the pod for an attempt of a task.
 func worker1() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "f-worker-1", Namespace: "jobs", UID: "u",
@@ -90,7 +90,7 @@ func TestALogIsKeptBeforeItsPodGoes(t *testing.T) {
 	assert.True(t, r.logs.saved(f, machine.Deletion{UID: "w", Log: log}))
 }
 
-// finished returns a pod of a job whose program has ended.
+// finished returns a pod whose program has ended.
 func finished(i int) *corev1.Pod {
 	p := worker1()
 	p.Name, p.UID = fmt.Sprintf("f-worker-%d", i), types.UID(fmt.Sprintf("u-%d", i))
@@ -100,7 +100,7 @@ func finished(i int) *corev1.Pod {
 	return p
 }
 
-// saverOf returns a reconciler whose cache has that many ended pods of the job f.
+// saverOf returns a reconciler whose cache contains a number of ended pods of the job f.
 func saverOf(tb testing.TB, pods int, store archive.Store) *reconciler {
 	tb.Helper()
 	m, err := newMetrics(nil)
@@ -137,7 +137,7 @@ func TestLogsThatFindNoRoomAreKeptLater(t *testing.T) {
 	assert.Len(t, store.saved, 4, "no log is lost")
 }
 
-// BenchmarkLogsOfOneJob measures the controller's cost of a log of one of a job's pods, except reading it.
+// BenchmarkLogsOfOneJob measures the controller's cost of saving the log of a pod, without reading the log.
 func BenchmarkLogsOfOneJob(b *testing.B) {
 	for _, pods := range []int{100, 1000, 4000} {
 		b.Run(strconv.Itoa(pods), func(b *testing.B) {
@@ -155,7 +155,7 @@ func BenchmarkLogsOfOneJob(b *testing.B) {
 	}
 }
 
-// slowStore saves a log when the test allows it.
+// slowStore is an archive that saves a log only when the test allows it.
 type slowStore struct {
 	noLogs
 	asked chan api.LogKey
@@ -171,7 +171,7 @@ func (s slowStore) SaveLog(_ context.Context, key api.LogKey, _ []byte, _ bool) 
 func TestTheEndOfAJobWaitsForTheRestOfItsLogs(t *testing.T) {
 	m, err := newMetrics(nil)
 	require.NoError(t, err)
-	// Its machine has not reported yet that it runs.
+	// The pod's machine has not reported yet that the pod runs.
 	pod := worker1()
 	pod.Spec.NodeName, pod.Status.Phase = "n", corev1.PodPending
 	cache, err := newCaches(clientfake.NewClientBuilder().Build(), "jobs")
@@ -242,7 +242,7 @@ func TestTheLogOfAPodThatOthersTakeAwayIsKept(t *testing.T) {
 	}
 }
 
-// noLogs is an archive without logs.
+// noLogs is an archive that contains no logs.
 type noLogs struct{ archive.Store }
 
 // Log implements archive.Store.
@@ -250,7 +250,7 @@ func (noLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
 	return nil, false, archive.ErrNotFound
 }
 
-// withEndedPod returns a reconciler with a pod whose program has written "done" and ended.
+// withEndedPod returns a reconciler and a pod. The pod's program has printed "done" and ended.
 func withEndedPod(t *testing.T, store archive.Store) (*reconciler, *corev1.Pod) {
 	t.Helper()
 	agent := agentOf(func(_, _, _, _ string) (string, http.Header, error) { return "done\n", http.Header{}, nil })
@@ -321,7 +321,7 @@ func TestALogThatCouldNotBeSavedAtTheEndIsAskedForAgainBeforeItsPodGoes(t *testi
 	require.NoError(t, <-ended)
 }
 
-// failingStore is an archive that can be away.
+// failingStore is an archive that fails if the test sets this.
 type failingStore struct {
 	bytesStore
 	fails atomic.Bool
@@ -335,7 +335,7 @@ func (s *failingStore) SaveLog(ctx context.Context, key api.LogKey, data []byte,
 	return s.bytesStore.SaveLog(ctx, key, data, truncated)
 }
 
-// hasLogs is an archive that has every log.
+// hasLogs is an archive that already contains every log.
 type hasLogs struct{ archive.Store }
 
 // Log implements archive.Store.
@@ -343,7 +343,7 @@ func (hasLogs) Log(context.Context, api.LogKey) ([]byte, bool, error) {
 	return []byte("done\n"), false, nil
 }
 
-// bytesStore keeps the logs that it saves.
+// bytesStore is an archive that passes each saved log to the test.
 type bytesStore struct {
 	archive.Store
 	saved chan string
@@ -355,7 +355,7 @@ func (s bytesStore) SaveLog(_ context.Context, _ api.LogKey, data []byte, trunca
 	return nil
 }
 
-// agentOf responds like the agent of a machine.
+// agentOf is a function that responds like the agent of a machine.
 type agentOf func(node, uid, container, query string) (string, http.Header, error)
 
 // Get implements KeptLogs.
@@ -368,7 +368,7 @@ func (a agentOf) Get(_ context.Context, node, uid, container string, query url.V
 	return &http.Response{Body: io.NopCloser(body), Header: header}, err
 }
 
-// cutOff is a response that breaks off.
+// cutOff is a log whose response ends with an error.
 const cutOff = "one\ntwo\n"
 
 func TestTheEndOfALogIsTheAgentsWhereTheKubeletHasRotatedIt(t *testing.T) {

@@ -20,8 +20,8 @@ func (w *cluster) loseChunk(name string, k int32) {
 	require.NoError(w.t, w.c.Delete(w.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: status.Name(name, k), Namespace: w.namespace}}))
 }
 
-// The archive was damaged while the controller was away: jobs whose time has run out are removed before they
-// are written into the archive that took its place.
+// The archive was damaged while the controller didn't run. Jobs whose TTL has expired must not be removed before they are written into the new
+// archive.
 func TestJobsAreKeptUntilTheArchiveHasThemAgain(t *testing.T) {
 	tier.More(t, "it waits to see that nothing happens")
 	w := begin(t)
@@ -39,7 +39,7 @@ func TestJobsAreKeptUntilTheArchiveHasThemAgain(t *testing.T) {
 	w.eventually("it is removed after its time", func() bool { return !w.get(&v1.Framework{}, "ended") })
 }
 
-// A job that was deleted, or made smaller, while its states were lost.
+// A job is deleted or scaled down after the states of its tasks were lost.
 func TestLostStatesOfAJobThatLeavesOrShrinks(t *testing.T) {
 	const tasks = 120
 	for _, name := range []string{"leaves", "shrinks"} {

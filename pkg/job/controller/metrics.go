@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the controller's metrics; docs/job-controller.md lists them.
+// metrics contains the controller's metrics, which docs/job-controller.md describes.
 type metrics struct {
 	jobs      *prometheus.GaugeVec
 	info      *prometheus.GaugeVec
@@ -58,7 +58,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// count counts the calls of a connection.
+// count returns a transport that counts the requests to the API.
 func (m *metrics) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
@@ -73,11 +73,11 @@ func (m *metrics) count(next http.RoundTripper) http.RoundTripper {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-// RoundTrip calls the function.
+// RoundTrip calls f.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// resource finds the resource and subresource in a path of the API:
-// /api/v1/namespaces/NS/RESOURCE/NAME/SUB or /apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUB.
+// resource returns the resource, and the subresource if any, in a path of the API. Such paths are /api/v1/namespaces/NS/RESOURCE/NAME/SUB or
+// /apis/GROUP/VERSION/namespaces/NS/RESOURCE/NAME/SUB.
 func resource(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	skip := 2

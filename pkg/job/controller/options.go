@@ -15,14 +15,14 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Options configure a controller. Zero values mean the default in the comment.
+// Options configure a controller. If a comment ends with a value, that value is the default for the zero value.
 type Options struct {
 	Config          *rest.Config
 	Namespace       string        // the namespace of the jobs; kube.JobNamespace
 	SystemNamespace string        // the namespace of the lease and the failure rules; kube.SystemNamespace
 	Identity        string        // the identity of this replica, for the lease; the address at which others reach it
-	LeaderElection  bool          // Frameworks processed at a time; 64
-	Workers         int           // Frameworks at a time; 64
+	LeaderElection  bool          // whether the replicas elect a leader
+	Workers         int           // Frameworks processed at a time; 64
 	QPS             float32       // calls of the API per second; 400, in bursts of twice as many
 	TTL             time.Duration // after which finished Frameworks are removed; 24 h
 	Delivery        Delivery      // of the runtime; DeliverAuto
@@ -73,5 +73,5 @@ func setDefault[T comparable](v *T, to T) {
 	}
 }
 
-// renewDeadline is how long the API server may fail to respond before the lease counts as lost.
+// renewDeadline is how long the API server may be unavailable before the lease counts as lost.
 const renewDeadline = 10 * time.Second

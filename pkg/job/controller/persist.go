@@ -20,7 +20,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// persist writes the status to the API. No action is carried out before the status is written.
+// persist writes the status to the API. The caller carries out actions only after this.
 func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !e.dirty {
 		return nil
@@ -34,18 +34,19 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 			e.dirtyChunks = append(e.dirtyChunks, k)
 		}
 	}
-	// A process may be killed between two writes. Chunks of an attempt that the header doesn't have yet would hide the tasks of the
-	// previous attempt, and tasks that a decision ended must not be stored before that decision. All other changes begin
-	// with the tasks.
+	// A process may be killed between two writes, so their order matters. Chunks of a new attempt must not be written before the header of that
+	// attempt, because they would hide the tasks of the previous attempt. Tasks that a decision ended must not be written before that decision.
+	// In all other cases, the tasks are written first.
 	headerFirst := !e.stored || e.newAttempt || e.decided && e.status.State != v1.Completed
 	archived := e.status.ArchivedTime != nil
 	switch {
 	case headerFirst:
-		// Once a header says that everything is archived, the job is never checked again.
+		// Once a header says that everything is archived, the job is never processed again. So this header isn't written before all chunks.
 		if err := r.writeHeader(ctx, f, e, archived && len(e.dirtyChunks) == 0); err != nil {
 			return err
 		}
-		// Chunks that are written from now on belong to this attempt: if a later write fails, the next try must know them.
+		// From now on, the chunks that are written belong to the new attempt. If a later write fails, the next try must continue with these
+		// chunks.
 		e.newAttempt = false
 	case e.layout.Unlisted():
 		if err := r.reserve(ctx, f, e); err != nil {
@@ -69,8 +70,8 @@ func (r *reconciler) persist(ctx context.Context, f *v1.Framework, e *entry) err
 	return nil
 }
 
-// writeHeader writes the Framework's own status. The resource version makes sure that a replica
-// which lost its lease can't overwrite it.
+// writeHeader writes the status in the Framework itself. The resource version ensures that a replica which lost its lease can't overwrite the
+// status.
 func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry, archived bool) error {
 	bare := &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{Name: f.Name, Namespace: f.Namespace, UID: f.UID, ResourceVersion: e.rv},
@@ -87,9 +88,9 @@ func (r *reconciler) writeHeader(ctx context.Context, f *v1.Framework, e *entry,
 	return nil
 }
 
-// reserve makes further chunks known in the Framework's status before they are written, and leaves the rest of it unchanged. A replica
-// that lost its lease fails here, before it writes chunks that its successor may be writing; and a chunk in the API that isn't in the
-// status never belonged to this attempt.
+// reserve lists further chunks in the Framework's status before they are written, and doesn't change the rest of the status. A replica that lost
+// its lease fails here, before it writes chunks that its successor may also be writing. In addition, readers know that a chunk which the status
+// doesn't list never belonged to this attempt.
 func (r *reconciler) reserve(ctx context.Context, f *v1.Framework, e *entry) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": f.UID, "resourceVersion": e.rv},
@@ -120,7 +121,7 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 	var going atomic.Int32
 	for i, cm := range cms {
 		group.Go(func() error {
-			// Writing a job of ten thousand tasks takes a hundred writes: notice in between if the job was deleted.
+			// Writing a job with ten thousand tasks takes a hundred writes. So check in between whether the job was deleted.
 			if going.Add(1)%8 == 0 && r.deleted(f) {
 				return errGone
 			}
@@ -134,18 +135,17 @@ func (r *reconciler) writeChunks(ctx context.Context, f *v1.Framework, e *entry)
 	return group.Wait()
 }
 
-// errGone ends the work on a Framework that no longer exists.
+// errGone stops the work on a Framework that no longer exists.
 var errGone = errors.New("the Framework is gone")
 
-// deleted reports whether the cache knows that a Framework is gone.
+// deleted reports whether the Framework no longer exists, according to the cache.
 func (r *reconciler) deleted(f *v1.Framework) bool {
 	have := r.cache.framework(f.Name)
 	return have == nil || have.UID != f.UID
 }
 
-// put updates the known version of a chunk, or creates the chunk. If a chunk of an earlier attempt or Framework exists, it is
-// overwritten. If another replica has written a newer version, the update fails with a conflict, and the caller reads everything
-// again.
+// put updates a chunk in its known version, or creates the chunk. It overwrites a chunk of an earlier attempt or Framework. If another replica
+// has written a newer version, put returns a conflict, and the caller reads the whole state again.
 func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.ConfigMap) error {
 	if cm.ResourceVersion != "" {
 		err := r.api.Update(ctx, cm)
@@ -176,7 +176,7 @@ func (r *reconciler) put(ctx context.Context, f *v1.Framework, cm *corev1.Config
 	return written(cm, r.api.Update(ctx, cm))
 }
 
-// stillThere returns a conflict if the API no longer has the Framework, or another one has its name.
+// stillThere returns a conflict if the Framework no longer exists in the API, or another Framework has its name.
 func (r *reconciler) stillThere(ctx context.Context, f *v1.Framework) error {
 	live := &metav1.PartialObjectMetadata{}
 	live.SetGroupVersionKind(v1.GroupVersion.WithKind(v1.Kind))
@@ -193,7 +193,7 @@ func written(cm *corev1.ConfigMap, err error) error {
 	return nil
 }
 
-// keep adds the finalizer if the submission didn't.
+// keep adds the finalizer to a Framework whose submission didn't add it.
 func (r *reconciler) keep(ctx context.Context, f *v1.Framework, e *entry) error {
 	if !slices.Contains(f.Finalizers, v1.Finalizer) {
 		if err := r.setFinalizers(ctx, f, e.rv, append(slices.Clone(f.Finalizers), v1.Finalizer)); err != nil {
@@ -213,13 +213,13 @@ func (r *reconciler) release(ctx context.Context, f *v1.Framework) error {
 	return client.IgnoreNotFound(r.setFinalizers(ctx, f, "", others))
 }
 
-// setFinalizers changes the finalizers only of the Framework that was read; if rv isn't "", only of that version of the Framework.
-// The caller writes the status on the version that setFinalizers returns, so it can't overwrite another writer's change.
+// setFinalizers changes the finalizers of a Framework with the given UID. If rv isn't "", it changes them only if the Framework still has that
+// resource version. The caller then writes the status based on the new resource version, so that it can't overwrite the change of another writer.
 func (r *reconciler) setFinalizers(ctx context.Context, f *v1.Framework, rv string, to []string) error {
 	return r.setMetadata(ctx, f, rv, "finalizers", to)
 }
 
-// setMetadata sets one field of the metadata, as setFinalizers does.
+// setMetadata sets one field of the metadata, under the same conditions as setFinalizers.
 func (r *reconciler) setMetadata(ctx context.Context, f *v1.Framework, rv, field string, to any) error {
 	metadata := map[string]any{"uid": f.UID, field: to}
 	if rv != "" {

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// A story has two replicas that both consider themselves the leader. Each replica is killed before or after any of its writes, or only
-// loses the response, and then reads the state again. At the same time the job grows, retries and is decided. The attempts of tasks here
-// only count up, so an attempt that is older than a written one is a loss.
+// In a story, two replicas both consider themselves the leader. Each replica may be killed before or after any write, or may lose only the
+// response. After that it reads the state again. At the same time the job grows, is retried, and its attempts are decided. In this test, the
+// attempts of tasks only increase, so an attempt that is older than a written attempt means that a write was lost.
 const storySteps = 60
 
 var errKilled = errors.New("killed")
@@ -65,13 +65,13 @@ func (s *story) n(most int) int {
 	return s.random.IntN(most)
 }
 
-// life is the time of one replica between two reads of the state.
+// life holds the writes that a replica knows between two reads of the state.
 type life struct {
 	writes int // of all replicas, when it began to read
 	known  int // its own since then whose answer it got
 }
 
-// maybe carries out a write; the replica may be killed before or after the write.
+// maybe carries out a write. The replica may be killed before or after the write.
 func (s *story) maybe(l *life, write func() error) error {
 	time.Sleep(time.Duration(s.n(300)) * time.Microsecond)
 	fate := s.n(12)
@@ -80,7 +80,7 @@ func (s *story) maybe(l *life, write func() error) error {
 	}
 	s.one.Lock()
 	err := write()
-	// One that is cancelled, since another of the same step has failed, may have been carried out anyway.
+	// A write that was cancelled because another write of the same step failed may still have been carried out.
 	if err == nil || apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
 		s.writes++
 	}
@@ -94,7 +94,7 @@ func (s *story) maybe(l *life, write func() error) error {
 	return err
 }
 
-// unreliable returns the API as one replica sees it.
+// unreliable returns the API as one replica sees it, with random failures.
 func (s *story) unreliable(l *life) client.Client {
 	return interceptor.NewClient(s.api.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -112,7 +112,7 @@ func (s *story) unreliable(l *life) client.Client {
 	})
 }
 
-// write is the life of one replica.
+// write simulates one replica.
 func (s *story) write() {
 	var r *reconciler
 	var e *entry
@@ -137,15 +137,15 @@ func (s *story) write() {
 	}
 }
 
-// othersWrote reports whether there were unknown writes since a replica's read: writes of the other replica, or its own
-// write whose response was lost.
+// othersWrote reports whether there were writes since a replica's read that the replica doesn't know. These are writes of the other replica, or
+// own writes whose responses were lost.
 func (s *story) othersWrote(l *life) bool {
 	s.one.Lock()
 	defer s.one.Unlock()
 	return s.writes > l.writes+l.known
 }
 
-// begin reads the state, as rebuild does: missing tasks have not begun.
+// begin makes a replica that reads the state. As in rebuild, missing tasks have not begun.
 func (s *story) begin(l *life) (*reconciler, *entry) {
 	s.one.Lock()
 	*l = life{writes: s.writes}
@@ -183,8 +183,8 @@ func (*story) add(e *entry, role *v1.TaskRoleStatus, i int32) {
 	e.dirtyTasks, e.dirty = append(e.dirtyTasks, status.Task{Role: role.Name, Index: i}), true
 }
 
-// step makes a change. It reports whether the controller acts upon the next write. After a decision it doesn't, until the tasks are
-// written.
+// step makes a random change. It reports whether the controller acts after the next write. After a decision, it acts only when the tasks are
+// written, too.
 func (s *story) step(e *entry) (acts bool) {
 	a := &e.status.AttemptStatus
 	what := s.n(12)
@@ -212,7 +212,7 @@ func (s *story) step(e *entry) (acts bool) {
 	return e.newAttempt || !e.stored || !e.decided
 }
 
-// wrote records the state that permits a replica to act from now on.
+// wrote records the written state. From now on, a replica may act on this state.
 func (s *story) wrote(e *entry, acts bool) {
 	s.promise.Lock()
 	defer s.promise.Unlock()
@@ -231,7 +231,7 @@ func (s *story) wrote(e *entry, acts bool) {
 	}
 }
 
-// keeps sees that a status isn't older than what was acted upon.
+// keeps checks that a status isn't older than the state on which a replica has acted.
 func (s *story) keeps(st *v1.FrameworkStatus, attempt int32, tasks map[int32]int32) {
 	a := &st.AttemptStatus
 	if !assert.GreaterOrEqual(s.t, a.ID, attempt, "attempt") || a.ID > attempt {

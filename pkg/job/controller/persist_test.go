@@ -22,7 +22,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// writers are replicas of the controller that all consider themselves the leader, and one Framework.
+// writers is a Framework with several replicas of the controller that all consider themselves the leader.
 type writers struct {
 	t   *testing.T
 	api client.Client
@@ -48,7 +48,7 @@ func frameworks(all ...*v1.Framework) *caches {
 	return c
 }
 
-// replica returns a replica that has read the state.
+// replica returns a replica that has read the current state.
 func (w *writers) replica() (*reconciler, *entry) {
 	w.t.Helper()
 	r := &reconciler{api: w.api, now: time.Now, entries: entries{m: map[string]*entry{}, begun: map[string]bool{}}, cache: frameworks()}
@@ -73,7 +73,7 @@ func (w *writers) live() *v1.Framework {
 	return live
 }
 
-// stored writes a status unchanged, by a replica that isn't used again.
+// stored writes a status and returns the replica that wrote it.
 func (w *writers) stored(st *v1.FrameworkStatus) (*reconciler, *entry) {
 	w.t.Helper()
 	r, e := w.replica()
@@ -108,7 +108,8 @@ func TestAChunkThatNoReaderFindsIsWrittenAgain(t *testing.T) {
 	assert.Empty(t, lost)
 }
 
-// The first chunks of a new attempt are written, and one fails: the next try must not take the others for another replica's.
+// One of the first chunks of a new attempt isn't written because a write fails. The next try must not mistake the other chunks for those of
+// another replica.
 func TestANewAttemptWhoseTasksAreHalfWrittenIsWrittenByTheNextTry(t *testing.T) {
 	w := newWriters(t)
 	r, e := w.stored(running(250))
@@ -143,7 +144,7 @@ func TestAFinalizerIsAddedOnlyToWhatWasRead(t *testing.T) {
 	assert.True(t, apierrors.IsConflict(late.keep(t.Context(), w.f, old)), "it would write on top of what the other one has written")
 }
 
-// A job of 90 tasks grows, and its attempt is decided in the same step: the decision is written first.
+// A job with 90 tasks grows, and its attempt is decided in the same step. The decision must be written first.
 func TestTasksAreNotLostBetweenADecisionAndTheirFirstChunks(t *testing.T) {
 	w := newWriters(t)
 	r, e := w.stored(running(90))

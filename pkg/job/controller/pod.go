@@ -44,7 +44,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	p.Name, p.GenerateName, p.Namespace = t.AttemptStatus.PodName, "", f.Namespace
 	p.OwnerReferences = []metav1.OwnerReference{*podOwner(f, &st.AttemptStatus)}
 	p.Labels = merge(p.Labels, map[string]string{v1.LabelFramework: f.Name, v1.LabelTaskRole: role, v1.LabelTaskIndex: values["FC_TASK_INDEX"]})
-	// The Framework, not its template, determines the owner of the quota.
+	// The labels that determine the owner for quotas come from the Framework, and not from the pod template.
 	for _, label := range []string{v1.LabelUser, v1.LabelGroup} {
 		if user := f.Labels[label]; user != "" {
 			p.Labels[label] = user
@@ -78,7 +78,7 @@ func makePod(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSta
 	return p, stayAway(p, avoid)
 }
 
-// identity returns the identity of a pod, by the names of FrameworkController.
+// identity returns the identity of a pod, as variables with the names that FrameworkController uses.
 func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus) map[string]string {
 	a := &st.AttemptStatus
 	owner := machine.OwnerUID(f, a)
@@ -97,7 +97,7 @@ func identity(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskSt
 	return out
 }
 
-// podOwner returns the owner of the pods of an attempt.
+// podOwner returns the owner reference for the pods of an attempt.
 func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerReference {
 	if f.OwnsPods() {
 		return metav1.NewControllerRef(f, v1.GroupVersion.WithKind(v1.Kind))
@@ -108,8 +108,8 @@ func podOwner(f *v1.Framework, a *v1.FrameworkAttemptStatus) *metav1.OwnerRefere
 	}
 }
 
-// annotations returns the annotations of a pod's identity. Every field of a pod costs time with each of its changes, in the API server
-// and in all watchers of pods, so paictl's own jobs have only the annotations that the controller reads, and labels and owner.
+// annotations returns the annotations with the identity of a pod. Each field of a pod costs time in the API server and in all watchers whenever
+// the pod changes. So pods of paictl's own jobs have only the annotations that the controller reads.
 func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	if !f.OwnsPods() {
 		return values
@@ -121,8 +121,8 @@ func annotations(f *v1.Framework, values map[string]string) map[string]string {
 	return out
 }
 
-// introduce passes the identity of a task to the job runtime in one variable. The runtime derives FrameworkController's variables from
-// it. If tasks wait for each other, it adds the token for their addresses, too.
+// introduce passes the identity of a task to the job runtime in one variable. The runtime derives FrameworkController's variables from that
+// variable. If the tasks wait for each other, introduce also passes the token for their addresses.
 func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role string, t *v1.TaskStatus, c *corev1.Container) error {
 	self := spec.Task{Role: role, Index: int(t.Index), Attempt: int(st.AttemptStatus.ID), TaskAttempt: int(t.AttemptStatus.ID)}
 	env := []corev1.EnvVar{{Name: spec.TaskVariable, Value: self.String()}}
@@ -140,7 +140,7 @@ func (r *reconciler) introduce(f *v1.Framework, st *v1.FrameworkStatus, role str
 	return nil
 }
 
-// openCode gives the job runtime the token for reading the code of the job's submission.
+// openCode passes the token for the job's code to the job runtime.
 func (r *reconciler) openCode(f *v1.Framework, c *corev1.Container) error {
 	code := f.Annotations[v1.AnnotationCode]
 	if code == "" {
@@ -154,7 +154,7 @@ func (r *reconciler) openCode(f *v1.Framework, c *corev1.Container) error {
 	return nil
 }
 
-// token returns the variable with a job's token for something.
+// token returns the environment variable name with the job's token for something, which is either a Framework's addresses or code.
 func (r *reconciler) token(f *v1.Framework, name, something string) (corev1.EnvVar, error) {
 	key := r.o.PeersKey()
 	if len(key) == 0 {
@@ -163,10 +163,10 @@ func (r *reconciler) token(f *v1.Framework, name, something string) (corev1.EnvV
 	return corev1.EnvVar{Name: name, Value: peers.Token(key, something, string(f.UID))}, nil
 }
 
-// podUID gives a pod its own UID as a variable.
+// podUID is an environment variable with the UID of the pod itself.
 var podUID = corev1.EnvVar{Name: "FC_POD_UID", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.uid"}}}
 
-// placeholders are the names that {{NAME}} in any text of a template may have.
+// placeholders lists the names that {{NAME}} may contain in any text of a template.
 var placeholders = []string{"FC_FRAMEWORK_NAMESPACE", "FC_FRAMEWORK_NAME", "FC_TASKROLE_NAME", "FC_TASK_INDEX", "FC_CONFIGMAP_NAME", "FC_POD_NAME"}
 
 func fillIn(template string, values map[string]string) (*corev1.PodTemplateSpec, error) {
@@ -195,7 +195,7 @@ func merge(into, from map[string]string) map[string]string {
 	return out
 }
 
-// addEnv puts the identity first, so that a template's own variables may refer to the variables of the identity.
+// addEnv returns the environment with the identity added. The identity comes first, so that the template's own variables may refer to it.
 func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
 	has := map[string]bool{}
 	for _, e := range env {
@@ -220,7 +220,7 @@ func addEnv(env []corev1.EnvVar, values map[string]string) []corev1.EnvVar {
 	return append(out, env...)
 }
 
-// stayAway keeps a pod off nodes, and makes the scheduler of GPUs consider only the others.
+// stayAway makes the pod avoid the given nodes. It also makes the GPU scheduler consider only the other nodes.
 func stayAway(p *corev1.Pod, nodes []string) error {
 	if len(nodes) == 0 {
 		return nil
@@ -239,7 +239,7 @@ func stayAway(p *corev1.Pod, nodes []string) error {
 	if len(s.NodeSelectorTerms) == 0 {
 		s.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
 	}
-	// One term is enough to match, so each of them has to exclude the nodes.
+	// The terms are alternatives, so each of them must exclude the nodes.
 	for i := range s.NodeSelectorTerms {
 		s.NodeSelectorTerms[i].MatchExpressions = append(s.NodeSelectorTerms[i].MatchExpressions,
 			corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: nodes})
@@ -247,7 +247,8 @@ func stayAway(p *corev1.Pod, nodes []string) error {
 	return honourSuggestions(p)
 }
 
-// honourSuggestions changes the request to the scheduler of GPUs, which by itself ignores the nodes that Kubernetes would choose.
+// honourSuggestions changes a pod's request to the GPU scheduler, so that it uses only nodes that Kubernetes suggests. By default it ignores
+// these suggestions.
 func honourSuggestions(p *corev1.Pod) error {
 	text := p.Annotations[annotation.SpecKey]
 	if text == "" {

@@ -59,7 +59,7 @@ func TestAPodIsToldWhoItIs(t *testing.T) {
 	assert.Empty(t, f.Spec.TaskRoles[0].Task.Pod.Labels, "the template itself isn't changed")
 }
 
-// The cache has packed templates, and may pack them twice.
+// The pod templates in the cache are packed, and a template may be packed twice.
 func TestAPodHasTheTokenOfItsCode(t *testing.T) {
 	f, _, _ := jobOf(1, app(corev1.Container{}))
 	r := &reconciler{o: Options{PeersKey: func() []byte { return []byte("key") }}}
@@ -121,7 +121,7 @@ func TestWhoPaysForAPodIsWhatTheFrameworkSays(t *testing.T) {
 	assert.Equal(t, "a", p.Labels["mine"])
 }
 
-// A shell's prompt shows the name.
+// The host name appears in the prompt of a shell.
 func TestATaskHasAHostNameAlsoWhereItIsTheOnlyOne(t *testing.T) {
 	f, st, task := jobOf(1, app(corev1.Container{}))
 	p, err := makePod(f, st, "worker", task, nil)

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// rebuild restores the tasks that are missing from a status. If it treated them as tasks that never began, their running pods would be
-// killed.
+// rebuild restores the tasks that are missing from a status. Otherwise they would be treated as tasks that never began, and their running pods
+// would be killed.
 func (r *reconciler) rebuild(ctx context.Context, f *v1.Framework, e *entry, lost []status.Lost) error {
 	result := machine.Result{}
 	if e.layout.Chunks() > 0 {

@@ -23,7 +23,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// reconciler advances Frameworks. A Framework is processed by one worker at a time.
+// reconciler advances Frameworks. Only one worker at a time processes a Framework.
 type reconciler struct {
 	o        Options
 	api      client.Client // without a cache
@@ -44,10 +44,10 @@ type reconciler struct {
 	refilled *gate         // closed once the archive has everything that can be written again
 }
 
-// maxSteps bounds the steps for one Framework at a time, so that others get their turn.
+// maxSteps is the maximum number of steps for a Framework in one call, so that other Frameworks are processed, too.
 const maxSteps = 12
 
-// Reconcile advances one Framework as far as possible.
+// Reconcile advances one Framework as far as possible at present.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	begin := time.Now()
 	defer func() { r.metrics.reconcile.Observe(time.Since(begin).Seconds()) }()
@@ -85,8 +85,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // its deletion is the next event
 	}
 	if apierrors.IsConflict(err) {
-		// Another writer changed the Framework or its status. The controller acts only upon written decisions, so it reads the state
-		// again, as after a restart.
+		// Another writer has changed the Framework or its status. The controller acts only on decisions that are written, so it reads the state
+		// again, as it does after a restart.
 		r.metrics.conflicts.Inc()
 		r.count(r.entries.drop(f.Name), "")
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: after}, err
 }
 
-// entry returns the state of a Framework, and reads it if it isn't in memory.
+// entry returns the state of a Framework. It reads the state if it isn't in memory.
 func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error) {
 	if why := f.UnreadableStatus(); why != "" {
 		return nil, fmt.Errorf("leave %s alone: %s", f.Name, why)
@@ -118,8 +118,8 @@ func (r *reconciler) entry(ctx context.Context, f *v1.Framework) (*entry, error)
 	return e, nil
 }
 
-// read reads the status of a Framework that another process began. The last write of that process may not be in the cache yet, and acting
-// upon an older state would kill running pods. Only an archived status is final.
+// read reads the status of a Framework that another process began. It reads from the API, because the cache may not have the last write of that
+// process yet, and acting on an older state would kill running pods. Only an archived status is final.
 func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error {
 	if f.Status.ArchivedTime != nil {
 		e.status = f.Status.DeepCopy()
@@ -140,7 +140,7 @@ func (r *reconciler) read(ctx context.Context, f *v1.Framework, e *entry) error 
 	return r.rebuild(ctx, f, e, lost)
 }
 
-// drive repeats steps until there is no more work, and returns the time of the next step.
+// drive repeats steps until no more work can be done now. It returns how long to wait before the next step.
 func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time.Duration, error) {
 	for range maxSteps {
 		result, err := r.step(ctx, f, e)
@@ -180,7 +180,7 @@ func (r *reconciler) drive(ctx context.Context, f *v1.Framework, e *entry) (time
 	return time.Millisecond, nil
 }
 
-// step asks the machine for the next step.
+// step asks the package machine for the next step.
 func (r *reconciler) step(ctx context.Context, f *v1.Framework, e *entry) (*machine.Result, error) {
 	now, seen := r.now(), r.cache.podsOf(f.Name)
 	r.logs.taken(f, seen)
@@ -240,7 +240,7 @@ func (r *reconciler) lookup(ctx context.Context, name string) (*corev1.Pod, erro
 	return p, nil
 }
 
-// list reads all pods of a Framework from the API, including pods that this process created.
+// list reads all pods of a Framework from the API, even pods that the cache doesn't have yet.
 func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := r.api.List(ctx, all, client.InNamespace(r.o.Namespace), client.MatchingLabels{v1.LabelFramework: framework}); err != nil {
@@ -253,8 +253,8 @@ func (r *reconciler) list(ctx context.Context, framework string) ([]*corev1.Pod,
 	return out, nil
 }
 
-// coalesce returns how long to wait before a status is written, so that changes of many tasks share one write. Decisions are written at
-// once.
+// coalesce returns how long to wait before a status is written, so that the changes of many tasks share one write. Decisions are written
+// immediately.
 func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 	if !e.dirty || result.Acts() || e.status.State == v1.AttemptCreationPending {
 		return 0
@@ -266,14 +266,14 @@ func (r *reconciler) coalesce(e *entry, result *machine.Result) time.Duration {
 }
 
 const (
-	// quickWrites is how many jobs a second have their state written without much delay.
+	// quickWrites is how many jobs per second can have their state written with little delay.
 	quickWrites = 5
-	// taskWindow is how long changes of tasks are gathered if the job's state stays the same.
+	// taskWindow is how long changes of tasks are gathered while the job's state stays the same.
 	taskWindow = 3 * time.Second
 )
 
-// window returns how long changes of one status are gathered. A job's state is visible after a fifth of a second, or after a second at
-// most if many changes are to be written, of this job or of all.
+// window returns how long changes of a status are gathered. A new state of a job is normally visible after a fifth of a second. If this job or
+// all jobs together have many changes to write, it is visible after at most a second.
 func (r *reconciler) window(e *entry) time.Duration {
 	switch {
 	case e.status.State == e.told:
@@ -291,7 +291,7 @@ func untilWake(result *machine.Result, now time.Time) time.Duration {
 	return max(time.Millisecond, result.Wake.Sub(now))
 }
 
-// soonest returns the smaller of two durations; 0 means never.
+// soonest returns the smaller of two durations. It ignores a duration of 0, which means never.
 func soonest(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
@@ -299,7 +299,7 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// tell reports the notes of an entry to the user as events.
+// tell reports the notes of an entry as events of the Framework.
 func (r *reconciler) tell(f *v1.Framework, e *entry) {
 	notes := e.notes
 	e.notes = nil
@@ -312,7 +312,7 @@ func (r *reconciler) tell(f *v1.Framework, e *entry) {
 	}
 }
 
-// clip shortens a message to the 1,024 bytes that the API accepts for an event.
+// clip shortens a message so that the API accepts it for an event. The API's limit is 1,024 bytes.
 func clip(text string) string {
 	const limit = 1000
 	if len(text) <= limit {
@@ -321,7 +321,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// count updates the number of jobs by state, and the number of unfinished jobs by owner.
+// count updates the metrics of jobs by state and of unfinished jobs by owner.
 func (r *reconciler) count(e *entry, to v1.State) {
 	if e.state == to {
 		return

@@ -19,8 +19,8 @@ const (
 	refillPage  = 100              // Frameworks at a time
 )
 
-// runRefill writes the jobs that have ended, and that the API still has, into an archive that replaced a damaged one.
-// Jobs that haven't ended are written as always.
+// runRefill writes jobs into an archive that replaced a damaged archive: those that have ended and are still in the API. Jobs that haven't ended
+// are written as usual.
 func (r *reconciler) runRefill(ctx context.Context) error {
 	if r.o.Replaced == nil {
 		return nil

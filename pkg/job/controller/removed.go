@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// goneEvery is how often the archive is compared with the API, in addition to the start and whenever a
-	// Framework is seen to vanish.
+	// goneEvery is how often the archive is compared with the API. This also happens at the start, and whenever a Framework disappears
+	// unexpectedly.
 	goneEvery = 10 * time.Minute
 	goneRetry = 10 * time.Second // after an error
 )
 
-// runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed: they were deleted by force, while no
-// controller ran, or with their namespace.
+// runRemoved ends jobs in the archive whose Frameworks are gone and whose end wasn't observed. Their Frameworks were deleted by force, while no
+// controller ran, or together with their namespace.
 func (r *reconciler) runRemoved(ctx context.Context) error {
 	select { // wait for the refill: jobs that seem unfinished in the archive may only have to be written again
 	case <-ctx.Done():
@@ -44,8 +44,9 @@ func (r *reconciler) runRemoved(ctx context.Context) error {
 	}
 }
 
-// endRemoved reads the archive first, and then the API. A row is written while its Framework exists, so a Framework that doesn't exist
-// later is gone permanently, even if users submit jobs at the same time. A new job may have its name by then, so the UID decides.
+// endRemoved reads the archive first, and then the API. A row is written only while its Framework exists. So if the Framework doesn't exist
+// later, it is gone permanently, even if users submit jobs at the same time. endRemoved compares the UIDs, because a new job may have the same
+// name.
 func (r *reconciler) endRemoved(ctx context.Context) error {
 	open, err := r.o.Store.Unended(ctx)
 	if err != nil {
@@ -70,12 +71,12 @@ func (r *reconciler) endRemoved(ctx context.Context) error {
 	return r.listRemoved(ctx)
 }
 
-// removedPage is the number of jobs of one batch.
+// removedPage is the number of jobs in one batch.
 const removedPage = 5000
 
-// listRemoved makes the archive list finished jobs that it still expects in the API although their Frameworks are gone: their Frameworks
-// were removed by force, or they were imported, or an earlier version wrote them. The cache is enough: the replica that wrote the end of a
-// job had its Framework in the cache, or listed it later.
+// listRemoved marks finished jobs as gone if the archive still expects them in the API although their Frameworks don't exist. Such Frameworks
+// were removed by force, or the jobs were imported, or an earlier version wrote them. The cache is enough for this check, because each replica
+// that wrote the end of a job had the Framework in its cache, or listed it later.
 func (r *reconciler) listRemoved(ctx context.Context) error {
 	for after := ""; ; {
 		ended, err := r.o.Store.Unreleased(ctx, after, removedPage)
@@ -100,7 +101,7 @@ func (r *reconciler) listRemoved(ctx context.Context) error {
 	}
 }
 
-// exists queries the API if the cache doesn't have the Framework, because the cache may be late.
+// exists reports whether a Framework exists. If the cache doesn't have the Framework, exists queries the API, because the cache may lag behind.
 func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error) {
 	if f := r.cache.framework(name); f != nil && string(f.UID) == uid {
 		return true, nil
@@ -116,11 +117,11 @@ func (r *reconciler) exists(ctx context.Context, name, uid string) (bool, error)
 	return string(f.UID) == uid, nil
 }
 
-// vanish notes that a Framework is gone whose end isn't in the archive.
+// vanish records that a Framework without an end in the archive is gone, so that a check follows.
 func (r *reconciler) vanish() { vanish(r.vanished) }
 
-// LookForGone starts a check for jobs whose Frameworks are gone, because the archive has got other jobs. A replica that isn't the
-// leader leaves that to the leader's next check.
+// LookForGone starts a check for jobs whose Frameworks are gone, because jobs were added to the archive. On a replica that doesn't lead, it has
+// no effect, and the leader's next regular check finds these jobs.
 func (c *Controller) LookForGone() { vanish(c.vanished) }
 
 func vanish(to chan<- struct{}) {

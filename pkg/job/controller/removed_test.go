@@ -10,13 +10,13 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// inArchive submits a job and brings it into its second attempt, so that the archive knows it.
+// inArchive submits a job and waits until its second attempt runs, because the archive then contains a row of the job.
 func (w *cluster) inArchive(name string) *v1.Framework {
 	w.t.Helper()
 	w.submit(name, workers(1))
 	w.reaches(name, v1.AttemptRunning)
 	w.exits(name+"-worker-0", 200)
-	// At least once: KWOK deletes by name, and may take the successor of a pod that has gone.
+	// There may be more attempts: KWOK deletes pods by name, so it may delete the successor of a pod that is already gone.
 	f := w.until(name, "runs again", func(f *v1.Framework) bool {
 		return f.Status.AttemptStatus.ID >= 1 && f.Status.State == v1.AttemptRunning
 	})
@@ -24,7 +24,7 @@ func (w *cluster) inArchive(name string) *v1.Framework {
 	return f
 }
 
-// tearOut removes a Framework past its finalizer, as a restore of its namespace does.
+// tearOut removes a Framework without waiting for its finalizer, as a restore of its namespace does.
 func (w *cluster) tearOut(name string) {
 	w.t.Helper()
 	f := &v1.Framework{}
@@ -52,7 +52,7 @@ func TestAJobThatVanishedWhileNoControllerRanIsEndedInTheArchive(t *testing.T) {
 	assert.False(t, w.store.isGone(stays))
 	assert.False(t, w.store.isGone(again))
 
-	// Another replica takes over. Running jobs continue, and finish normally.
+	// Another replica takes over. Running jobs continue and finish normally.
 	w.stop()
 	w.start()
 	w.exits("stays-worker-0", 0)
@@ -71,7 +71,7 @@ func TestAJobThatIsRemovedByForceIsEndedInTheArchiveAtOnce(t *testing.T) {
 	w.eventually("its end is in the archive", func() bool { return w.store.isGone(f) })
 }
 
-// No list is without the job: the archive lists it before the API no longer does.
+// No list omits the job, because the archive lists it before it disappears from the API.
 func TestTheArchiveListsAJobBeforeItsFrameworkGoes(t *testing.T) {
 	w := begin(t)
 	w.submit("done", workers(1))

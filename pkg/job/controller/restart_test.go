@@ -30,8 +30,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// kubelet ends the pods of a cluster when they run. The function exit returns the exit code of a pod. kubelet records
-// the pods of each attempt of each task.
+// kubelet ends the pods of a cluster some time after they run. The function exit returns the exit code for a pod. kubelet also records which pods
+// ran for each attempt of each task.
 type kubelet struct {
 	mu  sync.Mutex
 	ran map[string]map[string]bool // attempt of a task → UIDs
@@ -45,14 +45,14 @@ func (w *cluster) kubelet(exit func(p *corev1.Pod) int32) *kubelet {
 	see := func(o any) {
 		p := o.(*corev1.Pod)
 		if p.DeletionTimestamp != nil {
-			// KWOK doesn't come to delete each pod whose status changed at the same time; a real kubelet does.
+			// KWOK doesn't always delete a pod whose status changed at the same time, unlike a real kubelet. So the pod is deleted here.
 			time.AfterFunc(5*time.Second, func() {
 				now := int64(0)
 				_ = clients.CoreV1().Pods(w.namespace).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 			})
 			return
 		}
-		// A pod may come to run again after its end: KWOK plays a stage on what it saw before.
+		// A pod may run again after its end, because KWOK may act on an earlier state of the pod.
 		if p.Status.Phase == corev1.PodRunning {
 			k.note(p)
 			work <- p
@@ -79,7 +79,7 @@ func (w *cluster) kubelet(exit func(p *corev1.Pod) int32) *kubelet {
 	return k
 }
 
-// note remembers that a pod ran.
+// note records that a pod ran.
 func (k *kubelet) note(p *corev1.Pod) {
 	id := strings.Join([]string{p.Name, p.Annotations["FC_FRAMEWORK_UID"], p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations["FC_TASK_UID"], p.Annotations[v1.AnnotationTaskAttempt]}, "/")
 	k.mu.Lock()
@@ -90,7 +90,7 @@ func (k *kubelet) note(p *corev1.Pod) {
 	k.ran[id][string(p.UID)] = true
 }
 
-// tasks is how many attempts of tasks have come to run.
+// tasks returns how many attempts of tasks have run.
 func (k *kubelet) tasks() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +112,7 @@ func (w *cluster) end(clients kubernetes.Interface, p *corev1.Pod, code int32) {
 	}
 }
 
-// number reads a size from the environment, for runs larger than a test's.
+// number returns a size from the environment, which allows runs that are larger than a normal test.
 func number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
 		return n
@@ -124,7 +124,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	w := simulate(t)
 	jobs := number("PAICTL_TEST_JOBS", 16)
 	k := w.kubelet(func(p *corev1.Pod) int32 {
-		// The first attempt of every fifth job fails with a code that causes a retry.
+		// The first attempt of every fifth job fails with an exit code that causes a retry.
 		n, _ := strconv.Atoi(strings.TrimPrefix(p.Labels[v1.LabelFramework], "job"))
 		if n%5 == 0 && p.Annotations[v1.AnnotationFrameworkAttempt] == "0" && p.Labels[v1.LabelTaskIndex] == "0" {
 			return 200
@@ -142,7 +142,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 		tasks += 1 + i%8
 	}
 	for i := range 10 {
-		// The restarts are spread over the whole run, even if the machine is slow.
+		// The restarts are spread over the whole run, even on a slow machine.
 		w.eventually("more tasks have run", func() bool { return k.tasks() > i*tasks/10 })
 		w.stop()
 		w.start()
@@ -157,7 +157,7 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 		assert.Equal(t, c.Total, c.Succeeded, name)
 		if i%5 == 0 {
 			assert.NotNil(t, w.store.attempt(name, 0), name)
-			// KWOK deletes by name, so that it may take the successor of a pod that has gone already.
+			// KWOK deletes pods by name, so it may delete the successor of a pod that is already gone.
 			for id := int32(1); id < f.Status.AttemptStatus.ID; id++ {
 				assert.Equal(t, int32(rules.CodePodDeleted), w.store.attempt(name, int(id)).Status.AttemptStatus.CompletionStatus.Code, name)
 			}
@@ -176,8 +176,8 @@ func TestKillingTheControllerLosesNoTaskAndRunsNoneTwice(t *testing.T) {
 	}
 }
 
-// To list the pods of one job, the API server reads the pods of all jobs: with thousands of jobs, one list per job
-// would bring down the API server at a restart.
+// To list the pods of one job, the API server reads the pods of all jobs. With thousands of jobs, a list for each job would overload the API
+// server after a restart of the controller.
 func TestARestartAsksOnceForThePodsOfAllJobs(t *testing.T) {
 	w := begin(t)
 	const jobs = 20
@@ -218,8 +218,8 @@ func TestATaskOnALostNodeRunsElsewhere(t *testing.T) {
 	w.submit("lost", workers(1))
 	w.reaches("lost", v1.AttemptRunning)
 	var p *corev1.Pod
-	// The status that Kubernetes' pod garbage collector writes to a pod of a node that is gone, before it deletes the pod. KWOK would
-	// carry out a deletion at once, and the controller might not see the pod.
+	// This is the status that Kubernetes' pod garbage collector writes to a pod of a missing node before it deletes the pod. The test doesn't
+	// delete the pod, because KWOK would remove it immediately, and the controller might not see the status.
 	require.NoError(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		p = w.pod("lost-worker-0")
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", Message: "PodGC: node no longer exists"})
@@ -247,7 +247,7 @@ func TestAnAttemptWhoseConfigMapIsDeletedIsBegunAnew(t *testing.T) {
 	assert.Equal(t, int32(-100), w.store.attempt("cm", 0).Status.AttemptStatus.CompletionStatus.Code)
 }
 
-// Tasks whose states are lost look as if they had never begun: their pods would be removed, and run again.
+// Tasks whose states are lost look like tasks that never began. Without a repair, their pods would be removed, and the tasks would run again.
 func TestStatesOfTasksThatAreLostAreFoundAgainInThePods(t *testing.T) {
 	const tasks = 150
 	all := func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == tasks }
@@ -292,7 +292,7 @@ func TestStatesOfTasksThatAreLostAreFoundAgainInThePods(t *testing.T) {
 	}
 }
 
-// uids returns the UIDs of all pods by name.
+// uids returns the UIDs of all pods, by the names of the pods.
 func (w *cluster) uids() map[string]string {
 	pods := &corev1.PodList{}
 	require.NoError(w.t, w.c.List(w.t.Context(), pods, client.InNamespace(w.namespace)))
@@ -307,7 +307,7 @@ func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
 	w := begin(t)
 	w.submit("large", workers(120))
 	w.until("large", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 120 })
-	// A write of another process is noticed, and read before the next write.
+	// If another process has written, the controller notices it and reads the state before its next write.
 	cm := &corev1.ConfigMap{}
 	require.True(t, w.get(cm, status.Name("large", 1)))
 	cm.Labels["touched"] = "yes"
@@ -325,14 +325,14 @@ func TestAReplicaThatLostItsLeaseCannotOverwriteStatesOfTasks(t *testing.T) {
 	assert.Positive(t, conflicts)
 }
 
-// A job grows while two replicas consider themselves the leader: both write a chunk that neither knows yet.
+// A job grows while two replicas consider themselves the leader. Both write a chunk that neither of them knows yet.
 func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	w := begin(t)
 	w.submit("grows", workers(90))
 	w.until("grows", "runs", func(f *v1.Framework) bool { return f.Status.AttemptStatus.TaskRoleStatuses[0].Counts.Running == 90 })
 	before := w.uids()
 
-	// The other one has seen the job grow, and wrote attempts of its last tasks, which this one can't know.
+	// The other replica has seen that the job grew, and has written attempts of its last tasks. This replica can't know these attempts.
 	other, err := stored.Load(w.t.Context(), w.c, w.namespace, "grows")
 	require.NoError(t, err)
 	role := other.Status.AttemptStatus.TaskRoleStatuses[0]
@@ -368,7 +368,7 @@ func TestAReplicaGivesWayToStatesThatAnotherHasWritten(t *testing.T) {
 	}
 }
 
-// A job of the same name was submitted before or after the job that a replica still works on.
+// Another job with the same name was submitted before or after the job on which a replica still works.
 func TestAChunkOfAnotherJobOfTheNameIsReplacedOnlyByTheOneThatIsThere(t *testing.T) {
 	w := simulate(t)
 	chunk := func(owner *v1.Framework) *corev1.ConfigMap {

@@ -18,12 +18,12 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// RulesConfigMap is the name of the ConfigMap with the administrator's failure rules, in the system namespace. Without
-// it the built-in rules are used.
+// RulesConfigMap is the name of the ConfigMap with the administrator's failure rules, in the system namespace. If it doesn't exist, the built-in
+// rules are used.
 const RulesConfigMap = "job-failure-rules"
 
-// runRules follows the administrator's rules. A valid set is used, and copied into the volume that all jobs mount, so that
-// running jobs get it as well. An invalid set is rejected, and the last valid set stays.
+// runRules watches the administrator's rules. A valid set of rules is used, and copied into the ConfigMap that all jobs mount, so that running
+// jobs use it, too. An invalid set is rejected, and the last valid set stays in use.
 func (r *reconciler) runRules(ctx context.Context) error {
 	api, ok := r.api.(client.WithWatch)
 	if !ok {
@@ -35,7 +35,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	store := watch.New(watch.Options[*corev1.ConfigMap, *corev1.ConfigMap]{
 		Name: "failure rules", Source: sourceOf(api, r.o.SystemNamespace, &corev1.ConfigMapList{}, only), Log: slog.New(logr.ToSlogHandler(r.o.Log)),
 		Keep: func(cm *corev1.ConfigMap) (*corev1.ConfigMap, error) { return cm, nil },
-		// If the list has no rules, a copy of earlier rules may still exist.
+		// This is called even if the list contains no rules, because a copy of earlier rules may have to be removed.
 		Changed: func([]watch.Change[*corev1.ConfigMap], string) { queue.Add(RulesConfigMap) },
 	})
 	go store.Run(ctx)
@@ -56,7 +56,7 @@ func (r *reconciler) runRules(ctx context.Context) error {
 	}
 }
 
-// takeRules uses a new set, or rejects it.
+// takeRules starts to use a set of rules if it is valid, or the built-in rules if cm is nil.
 func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error {
 	if cm == nil {
 		r.rules.use(rules.Builtin())
@@ -75,7 +75,7 @@ func (r *reconciler) takeRules(ctx context.Context, cm *corev1.ConfigMap) error 
 	return r.copyRules(ctx, text)
 }
 
-// copyRules copies the rules for the jobs.
+// copyRules copies the rules into the ConfigMap that the jobs mount.
 func (r *reconciler) copyRules(ctx context.Context, text string) error {
 	have := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: r.o.Namespace, Name: spec.RulesConfigMap}

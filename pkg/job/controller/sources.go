@@ -19,7 +19,7 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// sources returns the sources of events that queue a Framework. Each source is known by its name.
+// sources returns the sources of events that queue a Framework by its name.
 func (r *reconciler) sources() []source.Source {
 	return []source.Source{
 		&source.Informer{Informer: r.cache.frameworks, Handler: r.handler(func(o client.Object) string { return o.GetName() })},
@@ -50,7 +50,7 @@ func (r *reconciler) handler(of func(client.Object) string) handler.EventHandler
 	}
 }
 
-// look queues a Framework. Events of a large Framework are collected for a while first.
+// look queues a Framework by its name. It first collects events of a large Framework for a while.
 func (r *reconciler) look(name string, q queue) {
 	if name == "" {
 		return
@@ -99,10 +99,10 @@ func (r *reconciler) podHandler(q queue) toolscache.ResourceEventHandlerFuncs {
 	}
 }
 
-// ending reports whether a pod's status shows how it ended, or why it is being removed.
+// ending reports whether a pod's status may show how the pod ended or why it is being removed.
 func ending(p *corev1.Pod) bool { return terminated(p) || len(p.Status.Conditions) > 0 }
 
-// unchanged reports whether an update of a Framework was only the controller's own writing of a status.
+// unchanged reports whether an update of a Framework changed only its status, which the controller itself writes.
 func unchanged(before, after client.Object) bool {
 	b, ok := before.(*v1.Framework)
 	if !ok {
@@ -113,7 +113,7 @@ func unchanged(before, after client.Object) bool {
 		b.Annotations[v1.AnnotationRestart] == a.Annotations[v1.AnnotationRestart] && len(b.Finalizers) == len(a.Finalizers)
 }
 
-// settle returns how long the events of a Framework are collected.
+// settle returns how long the events of a Framework are collected before it is processed.
 func (e *entries) settle(name string) time.Duration {
 	if one := e.get(name); one != nil {
 		return settle(one.tasks.Load())

@@ -27,7 +27,7 @@ func TestHowAPodWasLastIsKnownWhenItIsGone(t *testing.T) {
 	h.OnUpdate(packed(t, running), packed(t, running))
 	assert.Empty(t, e.gone(nil), "it can be asked how it is")
 
-	// The cache may lose it before the handler of its removal is called.
+	// The pod may disappear from the cache before the handler for its removal is called.
 	h.OnUpdate(packed(t, running), packed(t, ended))
 	assert.Empty(t, e.gone(map[string]*corev1.Pod{"f-worker-0": ended}), "it is still there")
 	assert.Equal(t, map[types.UID]*corev1.Pod{"a": podFrom(packed(t, ended))}, e.gone(map[string]*corev1.Pod{"f-worker-0": pod("b", corev1.PodPending)}), "another has its name")

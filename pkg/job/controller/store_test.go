@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// memory is an archive for tests: saved objects by their keys.
+// memory is an archive for tests. It keeps saved objects in maps.
 type memory struct {
 	mu       sync.Mutex
 	jobs     map[string]*v1.Framework
@@ -100,14 +100,14 @@ func (m *memory) EndRemoved(_ context.Context, uids []string) error {
 	})
 }
 
-// isGone reports whether a job was ended without its Framework.
+// isGone reports whether a job was ended because its Framework was gone.
 func (m *memory) isGone(f *v1.Framework) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.gone[string(f.UID)]
 }
 
-// begun notes that a job has a row before its end.
+// begun records that a job has a row before its end.
 func (m *memory) begun(f *v1.Framework) {
 	if _, known := m.open[string(f.UID)]; !known {
 		m.open[string(f.UID)] = f.DeepCopy()
@@ -149,7 +149,7 @@ func (m *memory) SaveLog(_ context.Context, key api.LogKey, data []byte, _ bool)
 	return m.save(func() { m.logs[key] = string(data) })
 }
 
-// The controller reads nothing else.
+// The controller doesn't call most of the following methods. They return errUnused.
 
 // Jobs implements Store.
 func (*memory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, errUnused }
@@ -243,14 +243,14 @@ func (m *memory) Unreleased(_ context.Context, after string, limit int) ([]api.J
 	return out[:min(limit, len(out))], err
 }
 
-// lists reports whether the archive lists a job, since its Framework is gone.
+// lists reports whether the archive lists a job because the job's Framework is gone.
 func (m *memory) lists(f *v1.Framework) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.listed[string(f.UID)]
 }
 
-// callsDeleted reports whether the archive lists a job as one that someone deleted.
+// callsDeleted reports whether the archive lists a job as deleted by a user.
 func (m *memory) callsDeleted(f *v1.Framework) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

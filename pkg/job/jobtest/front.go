@@ -1,6 +1,6 @@
-// Package jobtest proxies a test's API server and serves requests for services behind that server's proxy. In: a real
-// API server, handlers for the job controller and the scheduler. Out: a kubeconfig of a server that behaves as if both
-// ran in the cluster.
+// Package jobtest puts a proxy in front of a test's API server, and serves the requests to services that Kubernetes' service proxy would forward.
+// In: a real API server, handlers for the job controller and the scheduler. Out: a kubeconfig for a server that behaves as if both ran in the
+// cluster.
 package jobtest
 
 import (
@@ -32,11 +32,11 @@ import (
 	"github.com/openpai/paictl/templates"
 )
 
-// Services are the handlers behind the API server's proxy, by name of the service. For a service without a handler, the
-// API server itself responds.
+// Services are the handlers for requests to services, by the names of the services. Requests to a service without a handler go to the API server.
 type Services map[string]http.Handler
 
-// TakesRecords responds like a job controller that accepts records of the audit, and reports whether the request has records.
+// TakesRecords responds like a job controller that accepts audit records. It reports whether the request was for this; if not, it doesn't
+// respond.
 func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/audit" || r.Method != http.MethodPost {
 		return false
@@ -45,8 +45,8 @@ func TakesRecords(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// RefusesLists responds to a request for live jobs like an older job controller, which can't list them. It reports whether
-// the request was for live jobs.
+// RefusesLists responds to a request for live jobs like an older job controller, which can't list them. It reports whether the request was for
+// live jobs; if not, it doesn't respond.
 func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path != "/v1/jobs" || !r.URL.Query().Has("live") {
 		return false
@@ -56,7 +56,7 @@ func RefusesLists(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// Front returns the kubeconfig of a front, for paictl commands.
+// Front serves the proxy for an API server, and returns a kubeconfig for it that paictl commands can use.
 func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	t.Helper()
 	h, err := Handler(c.Config, services)
@@ -64,7 +64,7 @@ func Front(t testing.TB, c *kube.Cluster, services Services) string {
 	return Kubeconfig(t, h)
 }
 
-// Kubeconfig serves a handler and returns a kubeconfig for the server.
+// Kubeconfig serves a handler, and returns the name of a kubeconfig file for the server.
 func Kubeconfig(t testing.TB, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -75,7 +75,7 @@ func Kubeconfig(t testing.TB, h http.Handler) string {
 	return file
 }
 
-// Handler returns the front as a handler.
+// Handler returns the proxy for an API server as a handler.
 func Handler(config *rest.Config, services Services) (http.Handler, error) {
 	to, err := url.Parse(config.Host)
 	if err != nil {
@@ -101,8 +101,8 @@ func Handler(config *rest.Config, services Services) (http.Handler, error) {
 	}), nil
 }
 
-// Prepare creates the objects that jobs need in an empty cluster: the type Framework, the namespaces, and the objects of
-// the job controller's chart. It may be called again.
+// Prepare creates the objects that jobs need in an empty cluster: the resource type Framework, the namespaces, and the objects of the job
+// controller's chart. It may be called repeatedly.
 func Prepare(t testing.TB, c *kube.Cluster) {
 	t.Helper()
 	ctx := t.Context()
@@ -116,7 +116,7 @@ func Prepare(t testing.TB, c *kube.Cluster) {
 		_, err := c.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		fine(err)
 	}
-	// The controller that creates these doesn't run in tests, and without one no pod can be created.
+	// The controller that creates service accounts doesn't run in tests, and without a service account no pod can be created.
 	_, err := c.Client.CoreV1().ServiceAccounts(kube.JobNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	fine(err)
 	crds, err := dynamic.NewForConfig(c.Config)

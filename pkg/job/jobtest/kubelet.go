@@ -20,7 +20,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// Process is a command that runs in a pretended container.
+// Process is a command that runs in a simulated container.
 type Process struct {
 	Query  url.Values // as the client asked: container, tty and so on
 	Args   []string
@@ -30,17 +30,17 @@ type Process struct {
 	Sizes  io.Reader // JSON, one after the other
 }
 
-// Kubelet serves commands and ports in containers like an API server with a kubelet behind it. It uses Kubernetes' own
-// libraries for the protocols.
+// Kubelet serves commands and ports of containers, like an API server with a kubelet behind it. It implements the protocols with Kubernetes' own
+// libraries.
 type Kubelet struct {
 	Exec func(*Process) *metav1.Status
-	// Port serves a connection to a port, and returns the error for the client.
+	// Port serves a connection to a port. It returns the error that the client receives.
 	Port func(number string, conn io.ReadWriter) error
-	// NoWebSockets permits only SPDY, like some proxies.
+	// NoWebSockets allows only SPDY, like some proxies.
 	NoWebSockets bool
 }
 
-// Exited returns the status of a command that ended.
+// Exited returns the status of a command that ended with an exit code.
 func Exited(code int) *metav1.Status {
 	if code == 0 {
 		return &metav1.Status{Status: metav1.StatusSuccess}
@@ -54,7 +54,7 @@ func NotStarted(why string) *metav1.Status {
 	return &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError, Message: why}
 }
 
-// Before serves requests for containers and leaves all others to next.
+// Before returns a handler that serves requests for commands and ports, and passes all other requests to next.
 func (k *Kubelet) Before(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		exec, port := strings.HasSuffix(r.URL.Path, "/exec"), strings.HasSuffix(r.URL.Path, "/portforward")
@@ -97,7 +97,7 @@ func (k *Kubelet) execWebSocket(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// upgraded opens SPDY and returns a channel of its streams.
+// upgraded upgrades a request to a SPDY connection, and returns the connection with a channel of its streams.
 func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstream.Connection, <-chan httpstream.Stream) {
 	if _, err := httpstream.Handshake(r, w, []string{protocol}); err != nil {
 		return nil, nil
@@ -106,8 +106,8 @@ func upgraded(w http.ResponseWriter, r *http.Request, protocol string) (httpstre
 	return spdy.NewResponseUpgrader().UpgradeResponse(w, r, accept(streams)), streams
 }
 
-// accept sends each stream to the channel after the client received the response, as a kubelet does: a client that closes the
-// connection earlier resets the stream. The order may vary.
+// accept returns a handler that sends each stream to the channel, but only after the client received the response. A kubelet does the same,
+// because a client that closes the connection earlier resets the stream. The order of the streams may vary.
 func accept(streams chan<- httpstream.Stream) httpstream.NewStreamHandler {
 	return func(s httpstream.Stream, answered <-chan struct{}) error {
 		go func() {
@@ -176,7 +176,7 @@ func (k *Kubelet) forwardWebSocket(w http.ResponseWriter, r *http.Request) {
 	k.forward(r.Context(), c, streams)
 }
 
-// forward serves connections. Each connection is a pair of streams with one number.
+// forward serves the forwarded connections. Each of them is a pair of streams with the same number.
 func (k *Kubelet) forward(ctx context.Context, c httpstream.Connection, streams <-chan httpstream.Stream) {
 	defer func() { _ = c.Close() }()
 	first := map[string]httpstream.Stream{}

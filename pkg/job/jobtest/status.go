@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Token is the token of the history in tests.
+// Token is the token for the history in tests.
 const Token = "test"
 
-// AuditToken is the token of the audit in tests.
+// AuditToken is the token for the audit in tests.
 const AuditToken = "the audit's"
 
 const (
@@ -25,7 +25,7 @@ const (
 	pollFor   = time.Minute
 )
 
-// SetStatus writes a Framework's status, as the controller would.
+// SetStatus writes a Framework's status, as the job controller does.
 func SetStatus(t testing.TB, c *kube.Cluster, name string, s *v1.FrameworkStatus) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.Config)

@@ -12,14 +12,14 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Brief holds the fields of a Framework that its row and its state need. It takes some hundred bytes where a Framework takes thousands,
-// so that all jobs of a cluster can be kept in memory.
+// Brief holds the fields of a Framework that determine the job's row and state. A Brief takes some hundred bytes, and a Framework takes
+// thousands, so only Briefs of all jobs of a cluster fit into memory.
 type Brief struct {
-	// Job is the Framework as one row of a list; its State is the state that the controller wrote.
+	// Job is the Framework as a row of a list. Its State is the state that the controller wrote.
 	Job api.Job
-	// Message is the controller's message, if the state alone isn't enough.
+	// Message is the controller's message about a state that needs an explanation.
 	Message string
-	// Version is the Framework's version.
+	// Version is the resource version of the Framework.
 	Version uint64
 
 	known     bool // the controller has written a status
@@ -29,11 +29,12 @@ type Brief struct {
 	retryAt   time.Time
 	gang      bool
 	published time.Time // when the tasks of a gang got each other's addresses
-	// total counts the tasks; begun counts the tasks that have begun to run, and made counts the tasks whose pod hasn't begun to run.
+	// total is the number of tasks. begun is the number of tasks that have begun to run, and made the number of tasks whose pod exists but hasn't
+	// begun to run.
 	total, begun, made int
 }
 
-// NewBrief copies these fields from a Framework. It keeps no reference to the Framework.
+// NewBrief returns a Brief with the fields of a Framework. It keeps no reference to the Framework.
 func NewBrief(f *v1.Framework) *Brief {
 	b := &Brief{Job: api.Summary(f), Version: ReadVersion(f.ResourceVersion), stop: f.Spec.ExecutionType == v1.ExecutionStop,
 		deleting: f.DeletionTimestamp != nil, gang: IsGang(f)}
@@ -53,13 +54,13 @@ func NewBrief(f *v1.Framework) *Brief {
 	return b
 }
 
-// Title returns the job's name for people: user/name.
+// Title returns the job's displayed name, in the form user/name.
 func (b *Brief) Title() string { return b.Job.User + "/" + b.Job.Name }
 
-// Row returns the job as one row of a list of live jobs.
+// Row returns the row of a live job in a state.
 func (b *Brief) Row(s State) Row { return NewRow(b.Job, s, true) }
 
-// Failure returns the phrase, in words, and the code of a job that failed; "" for other jobs.
+// Failure returns the phrase and the code of a failed job as text, or "" for other jobs.
 func (b *Brief) Failure() string {
 	if Phase(b.Job.State) != Failed || b.Job.Code == nil {
 		return ""
@@ -67,21 +68,21 @@ func (b *Brief) Failure() string {
 	return fmt.Sprintf("%s, code %d", cmp.Or(rules.Words(b.Job.Phrase), "failed"), *b.Job.Code)
 }
 
-// Start holds the fields of a pod that the state of its job needs.
+// Start holds the fields of a pod that affect the state of its job.
 type Start struct {
 	Created time.Time
-	// Placed: it has a machine. Begun: the user's container has begun to run, or has ended.
+	// Placed means that the pod has a machine. Begun means that the user's container runs or has ended.
 	Placed, Begun bool
 }
 
-// NewStart returns the Start of a pod.
+// NewStart returns the Start for a pod.
 func NewStart(p *corev1.Pod) Start {
 	return Start{p.CreationTimestamp.Time, p.Spec.NodeName != "", Started(p)}
 }
 
-// State returns the state of a job. pods are its pods that haven't started; they were read after the Framework. If they aren't known,
-// pods is nil, and the state is as exact as the Framework alone allows. queued reports whether the scheduler's queue has a gang of the
-// job, and position is its position in the queue of its virtual cluster.
+// State returns the state of a job. pods are the job's pods that haven't begun to run, as they were read after the Framework. pods is nil if they
+// are unknown; then the state is only as exact as the Framework itself. queued reports whether the scheduler's queue contains a gang of the job,
+// and position is the gang's position in the queue of its virtual cluster.
 func (b *Brief) State(pods []Start, queued bool, position int) State {
 	switch row := b.Job.State; {
 	case b.deleting:
@@ -105,8 +106,8 @@ func (b *Brief) State(pods []Start, queued bool, position int) State {
 	return b.progress(pods, queued, position)
 }
 
-// progress returns the state of an attempt whose objects exist. If tasks wait for each other, it is the state of the least advanced
-// task, otherwise of the most advanced one.
+// progress returns the state of an attempt whose objects exist. If tasks wait for each other, this is the state of the least advanced task, and
+// otherwise the state of the most advanced task.
 func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	if !b.gang && b.begun > 0 {
 		return State{Phase: Running}
@@ -120,15 +121,15 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 		switch {
 		case p.Begun:
 		case b.gang && !b.published.IsZero() && p.Created.After(b.published):
-			// The other tasks had found each other before this one was added.
+			// This pod was added after the other tasks got each other's addresses, so it delays none of them.
 		case !p.Placed:
 			unplaced++
 		default:
 			starting++
 		}
 	}
-	// If the Framework counts more pods that haven't begun than pods contains, the missing pods have begun since the Framework
-	// was written. Without this, a job would seem to return to an earlier state.
+	// If the Framework counts more pods that haven't begun than pods contains, the missing pods have begun since the Framework was written.
+	// Without this condition, the job would seem to return to an earlier state.
 	ahead := pods != nil && b.made > late
 	switch {
 	case !b.gang && (starting > 0 || ahead):
@@ -149,8 +150,8 @@ func (b *Brief) progress(pods []Start, queued bool, position int) State {
 	return State{Phase: Running}
 }
 
-// Tasks counts a job's tasks, the tasks that have begun to run, and the tasks whose pod has not begun to run. For a large job,
-// made is unknown: its Framework has only the counts.
+// Tasks returns how many tasks a job has, how many of them have begun to run, and how many have a pod that hasn't begun to run. For a large job,
+// made is 0, because its Framework contains only counts.
 func Tasks(f *v1.Framework) (total, begun, made int) {
 	for _, r := range f.Status.AttemptStatus.TaskRoleStatuses {
 		if r == nil {
@@ -167,7 +168,7 @@ func Tasks(f *v1.Framework) (total, begun, made int) {
 	return total, begun, made
 }
 
-// IsGang reports whether the tasks of a job wait for each other before any of them begins.
+// IsGang reports whether the tasks of a job wait for each other before any task begins.
 func IsGang(f *v1.Framework) bool {
 	n := int32(0)
 	for i := range f.Spec.TaskRoles {
@@ -176,7 +177,7 @@ func IsGang(f *v1.Framework) bool {
 	return f.Annotations[v1.AnnotationRuntime] != "" && f.Annotations[v1.AnnotationGang] != "false" && n > 1
 }
 
-// Started reports whether the user's container has begun to run, or has ended.
+// Started reports whether the user's container in a pod runs or has ended.
 func Started(p *corev1.Pod) bool {
 	return p.Status.Phase != corev1.PodPending && p.Status.Phase != ""
 }

@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the versions of Frameworks and of pods up to which objects are known, in the API server's numbering.
+// Seen holds the resource versions of Frameworks and of pods up to which all objects are known.
 type Seen struct{ Frameworks, Pods uint64 }
 
-// Max returns the later of the two versions of Frameworks, and of pods.
+// Max returns, for both kinds of objects, the later of the two versions.
 func (s Seen) Max(o Seen) Seen {
 	return Seen{max(s.Frameworks, o.Frameworks), max(s.Pods, o.Pods)}
 }
 
-// ReadVersion reads the version of an object; 0 if it isn't known.
+// ReadVersion parses the resource version of an object. It returns 0 if the version is unknown.
 func ReadVersion(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -27,23 +27,24 @@ func ReadVersion(text string) uint64 {
 	return n
 }
 
-// Latest points to the latest change of one job. A slow reader holds these pointers, so it doesn't read changes that have been replaced.
+// Latest points to the latest change of one job. A slow reader holds a Latest instead of a Change, so it doesn't read a change that a later
+// change has replaced.
 type Latest struct{ change atomic.Pointer[Change] }
 
-// Change returns the latest change.
+// Change returns the latest change of the job.
 func (l *Latest) Change() *Change { return l.change.Load() }
 
-// Change is a change of one job. Readers share it, so it is never written again.
+// Change is a change of one job. It isn't modified after it was made, because readers share it.
 type Change struct {
 	Row Row
-	// Gone: its Framework no longer exists, and Row is its row in the history.
+	// Gone means that the job's Framework no longer exists. Row is then the job's row in the history.
 	Gone bool
 
 	once sync.Once
 	data []byte
 }
 
-// JSON returns the row in JSON. It is encoded once for all readers.
+// JSON returns the row as JSON. The row is encoded once for all readers.
 func (c *Change) JSON() []byte {
 	c.once.Do(func() {
 		c.data, _ = json.Marshal(&c.Row) // a row can always be encoded
@@ -51,42 +52,44 @@ func (c *Change) JSON() []byte {
 	return c.data
 }
 
-// changes keeps the latest change of each job, in the order of arrival. It keeps nothing for each reader: a reader has a mark in
-// that order, and finds all changes since the mark, however slow it is. Only jobs that are gone are dropped after a while.
+// changes keeps the latest change of each job, in the order of arrival. It stores nothing for each reader. Instead, a reader keeps a mark, which
+// is a position in that order, and can find all changes since the mark, however slow the reader is. Only jobs that are gone are dropped after a
+// while.
 type changes struct {
 	order *list.List // of *noted, the latest last
 	at    uint64     // the mark of the latest
-	// heard is the latest version of any object that was received, and seen is the latest version up to which all were received. listed
-	// holds the versions of the latest lists, whose objects come in any order. covered holds the versions of the complete lists.
+	// heard is the latest version of any object that was received. seen is the latest version up to which all objects were received. listed holds
+	// the versions of the latest lists, whose objects arrive in any order. covered holds the versions of the lists that are complete.
 	heard, seen, listed, covered Seen
 	began                        uint64         // the mark at which the latest list began
 	places                       map[string]int // in the queue of the virtual cluster, by Framework
 
 	gone *list.List // the elements of order that are gone, the latest last
 	keep int
-	// forgotten and forgottenVersion are the mark and the version of the latest change that was dropped.
+	// forgotten is the mark of the latest change that was dropped, and forgottenVersion is its version.
 	forgotten        uint64
 	forgottenVersion uint64
 }
 
-// noted is the place of a change in the order.
+// noted is a change with its position in the order.
 type noted struct {
 	latest *Latest
 	at     uint64
-	// seen are the latest versions that touched the job. unsure: a change with an unknown version touched it, too.
+	// seen holds the latest versions that affected the job. unsure means that a change with an unknown version affected the job, too.
 	seen     Seen
 	unsure   bool
 	unplaced bool
 }
 
-// Watched makes the index record changes, for Since. It keeps the latest jobs that are gone, as many as keep.
+// Watched makes the index record changes, which Since then returns. Of the jobs that are gone, the index keeps the latest jobs, up to the number
+// keep.
 func (x *Index) Watched(keep int) *Index {
 	x.log = &changes{order: list.New(), gone: list.New(), keep: keep, places: map[string]int{}}
 	return x
 }
 
-// Begin records that a list of a version of Frameworks or of pods begins. The index may have missed Frameworks that were deleted before
-// the list.
+// Begin records the beginning of a list of Frameworks or pods with a version. Frameworks may have been deleted before the list without a notice
+// to the index.
 func (x *Index) Begin(list Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -96,7 +99,7 @@ func (x *Index) Begin(list Seen) {
 	x.log.began = x.log.at
 }
 
-// Listed records that a list is complete. If versions have gone back, because the cluster was restored from a backup, earlier positions
+// Listed records that a list is complete. If versions are lower than before, because the cluster was restored from a backup, earlier positions
 // are no longer valid.
 func (x *Index) Listed(list Seen) {
 	x.mu.Lock()
@@ -116,28 +119,29 @@ func (x *Index) Listed(list Seen) {
 	}
 }
 
-// Reached returns the versions up to which the index is complete. Mark's seen is the part that is valid on other servers, too.
+// Reached returns the versions up to which the index is complete. The result seen of Mark is the part of these versions that other servers can
+// use, too.
 func (x *Index) Reached() Seen {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.seen.Max(x.log.covered)
 }
 
-// Heard returns the latest version that a reader may have seen. A server that has reached less would send old states of some jobs,
-// and might never send their current states.
+// Heard returns the latest versions that a reader of this index may have seen. A server that has reached lower versions would send old states of
+// some jobs to this reader, and might never send their current states.
 func (x *Index) Heard() Seen {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.log.heard
 }
 
-// with returns the versions after a list of one kind.
+// with returns s with the versions that list contains.
 func (s Seen) with(list Seen) Seen {
 	return Seen{cmp.Or(list.Frameworks, s.Frameworks), cmp.Or(list.Pods, s.Pods)}
 }
 
-// hear records a version that was received. All earlier versions have been received, unless they belong to a list, whose objects
-// come in another order.
+// hear records a version that was received. All earlier versions have been received, too, unless the object belongs to a list, because the
+// objects of a list arrive in any order.
 func (c *changes) hear(s Seen) {
 	c.heard = c.heard.Max(s)
 	if s.Frameworks > c.listed.Frameworks {
@@ -148,7 +152,7 @@ func (c *changes) hear(s Seen) {
 	}
 }
 
-// Mark returns the position at which Since continues for a reader that has the current state of the index.
+// Mark returns the position of the current state of the index. A reader that has this state passes the position to Since.
 func (x *Index) Mark() (mark uint64, seen Seen) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -156,10 +160,10 @@ func (x *Index) Mark() (mark uint64, seen Seen) {
 	return x.log.at, x.log.seen
 }
 
-// Since returns the latest change of each job that changed after a mark, in the order of these changes. mark is the position for the next
-// Since. The changes that were returned until now include all versions up to seen. ok is false if removed jobs may be missing: because
-// jobs have been dropped, or because the reader has read from another server before, perhaps of jobs that this index never received, and
-// a list has begun, which doesn't report deleted objects.
+// Since returns the latest change of each job that changed after a mark, in the order of these changes. The returned mark is the position for the
+// next call of Since. A reader that has all changes up to now has all versions up to seen. ok is false if the result may not include all removed
+// jobs. There are two reasons for this: the index has dropped removed jobs since the mark, or a reader from another server may know jobs that
+// this index never received, and a list, which doesn't report deleted objects, has begun since the mark.
 func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,9 +185,9 @@ func (x *Index) Since(after uint64, elsewhere bool) (out []*Latest, mark uint64,
 	return out, x.log.at, x.log.seen, true
 }
 
-// Missed returns the latest change of each job that was touched by a version after elsewhere, for a reader that has read from another server. Since
-// continues at the mark: it returns all later changes of this index, including changes with earlier versions. ok is false if jobs that are gone
-// since then have been dropped.
+// Missed is for a reader that has read from another server. It returns the latest change of each job that a version after elsewhere affected.
+// From the returned mark, Since returns all later changes of this index, even changes with earlier versions. ok is false if the index has dropped
+// jobs that were removed after elsewhere.
 func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -199,12 +203,13 @@ func (x *Index) Missed(elsewhere Seen) (out []*Latest, mark uint64, seen Seen, o
 	return out, x.log.at, x.log.seen, true
 }
 
-// after reports whether a change may be later than s. A position in the queue has no version.
+// after reports whether a change may be later than s. It always returns true for a change that depends on the queue, because positions in the
+// queue have no version.
 func (n *noted) after(s Seen) bool {
 	return n.unsure || n.unplaced || n.seen.Frameworks > s.Frameworks || n.seen.Pods > s.Pods
 }
 
-// SetPlaces sets the positions in the queue of jobs without a machine.
+// SetPlaces sets the positions in the queue of the jobs whose tasks have no machine.
 func (x *Index) SetPlaces(places map[string]int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -225,8 +230,8 @@ func (x *Index) Unplaced() (out []Row) {
 	return out
 }
 
-// podSeen records the version of the last change of a Framework's pods; 0 if it isn't known. It isn't known if a list no longer has a
-// pod: the pod was deleted before the list at the latest.
+// podSeen records the version of the last change of a Framework's pods, or 0 for an unknown version. The version is unknown if a pod is missing
+// from a new list. The pod was then deleted no later than the version of the list.
 func (x *Index) podSeen(framework string, version uint64) {
 	if x.log == nil {
 		return
@@ -239,7 +244,7 @@ func (x *Index) podSeen(framework string, version uint64) {
 	}
 }
 
-// seen records the version of a Framework that an entry has got.
+// seen records the version of the Framework that an entry now has.
 func (x *Index) seen(e *entry) {
 	at := Seen{Frameworks: e.brief.Version}
 	x.log.hear(at)
@@ -249,7 +254,7 @@ func (x *Index) seen(e *entry) {
 	e.touched(at)
 }
 
-// touched records a version that may have changed an entry. A later version of the other kind doesn't make up for an unknown one.
+// touched records versions that may have changed an entry. If one of these versions is unknown, a later version doesn't change that.
 func (e *entry) touched(s Seen) {
 	e.seen = e.seen.Max(s)
 	e.unsure = e.unsure || s == Seen{}
@@ -259,7 +264,7 @@ func (e *entry) touched(s Seen) {
 	}
 }
 
-// note records the change of an entry, if its row differs from the last one.
+// note records a change of an entry if the entry's row differs from the last recorded row.
 func (x *Index) note(e *entry) {
 	row := e.row
 	if row.Unplaced {
@@ -278,7 +283,7 @@ func (x *Index) note(e *entry) {
 	e.noted = x.log.push(&noted{latest: x.log.become(e, &Change{Row: row}), seen: e.seen, unsure: e.unsure, unplaced: e.row.Unplaced})
 }
 
-// bury records that an entry is gone; version is 0 if it isn't known.
+// bury records that an entry is gone. version is that of the deletion, or 0 if it is unknown.
 func (x *Index) bury(e *entry, b *Brief, version uint64) {
 	n := &noted{latest: x.log.become(e, &Change{Row: NewArchivedRow(b.Job), Gone: true}), seen: e.seen.Max(Seen{Frameworks: version}), unsure: version == 0}
 	x.log.gone.PushBack(x.log.push(n))
@@ -293,8 +298,8 @@ func (x *Index) bury(e *entry, b *Brief, version uint64) {
 	}
 }
 
-// become sets the latest change of an entry, and removes its earlier change from the order. An entry may be removed before any change was
-// recorded, because other servers may have reported it.
+// become makes now the latest change of an entry, and removes the entry's earlier change from the order. There may be no earlier change, because
+// an entry that is removed immediately is recorded as well. Other servers may have reported that entry.
 func (c *changes) become(e *entry, now *Change) *Latest {
 	l := &Latest{}
 	if e.noted != nil {

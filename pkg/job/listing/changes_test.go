@@ -16,28 +16,29 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// replica is a server with its own watches, which may be late.
+// replica is a server with separate watches, which may lag behind.
 type replica struct {
 	index            *listing.Index
 	frameworks, pods stream
 }
 
-// stream is the part of one kind of object that a replica has received.
+// stream holds the events of one kind of object that a replica has received.
 type stream struct {
 	heard int // of the story's events
-	// left holds the events of a list that haven't been received yet, in any order.
+	// left holds the events of a list that the replica hasn't received yet. Their order is random.
 	left []func(*listing.Index)
-	// known holds, for each object that it has, a function that reports that it is gone.
+	// known holds a function for each object that the replica has. The function reports that the object is gone.
 	known map[string]func(*listing.Index)
 }
 
-// event is a change of an object. gone reports that a list no longer has it; it is nil if the event itself is its end.
+// event is a change of an object. tell passes it to an index. gone reports that a later list no longer contains the object; it is nil if the
+// event is the object's deletion.
 type event struct {
 	object, uid string
 	tell, gone  func(*listing.Index)
 }
 
-// story is the history of the objects of a cluster, in two streams, as watches send it.
+// story is the history of a cluster's objects, in two streams, as watches send it.
 type story struct {
 	version          uint64
 	frameworks, pods []event
@@ -83,7 +84,7 @@ func (s *story) happens(t *rapid.T) {
 	}
 }
 
-// lists lets a replica lose a watch: it gets a list instead of the events that it hasn't received.
+// lists simulates that a replica loses a watch. The replica gets a list instead of the events that it hasn't received.
 func (r *stream) lists(t *rapid.T, x *listing.Index, events []event, at listing.Seen) {
 	if len(r.left) > 0 {
 		return
@@ -126,7 +127,7 @@ func (r *stream) hears(t *rapid.T, x *listing.Index, events []event, all bool) {
 	}
 }
 
-// hears lets a replica receive some of the events that it hasn't received.
+// hears passes some of the events that a replica hasn't received to the replica, or all of them if all is true.
 func (r *replica) hears(t *rapid.T, s *story, all bool) {
 	r.frameworks.hears(t, r.index, s.frameworks, all)
 	r.pods.hears(t, r.index, s.pods, all)
@@ -155,8 +156,8 @@ func states(t require.TestingT, x *listing.Index) map[string]string {
 	return out
 }
 
-// A reader that moves between servers, each of them late by a different time, finally has the state of the list, even if they lose their
-// watches and get lists instead.
+// A reader moves between servers, which lag behind by different times. In the end the reader has the same state as the list, even if the servers
+// lose their watches and get lists instead.
 func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &story{jobs: map[string]*v1.Framework{}, started: map[string]bool{}, version: 100}
@@ -190,7 +191,7 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 			waiting, mark, seen = changes, next, here
 		}
 		move := func() {
-			// One that hasn't got so far is waited for: it would tell what is older than what is known.
+			// The reader waits until the other server has caught up. Otherwise that server would send older states than the reader knows.
 			x := servers[1-at].index
 			if here := x.Reached(); here.Max(servers[at].index.Heard()) != here {
 				return
@@ -231,7 +232,7 @@ func TestAReaderThatMovesFromServerToServerMissesNothing(t *testing.T) {
 	})
 }
 
-// A thousand readers who don't read would else hold as many generations of all jobs.
+// Otherwise a thousand slow readers would keep many old versions of all jobs in memory.
 func TestASlowReaderHoldsNothingThatHasBeenOvertaken(t *testing.T) {
 	x := listing.NewIndex().Watched(10)
 	f := framework("ann", "vision", "train", "1", 0, v1.AttemptPreparing, 0)
@@ -261,7 +262,7 @@ func TestASlowReaderHoldsNothingThatHasBeenOvertaken(t *testing.T) {
 	assert.True(t, readers[0][0].Change().Gone)
 }
 
-// After a list that came again, because the watch was lost, its objects come by name and not by version.
+// After a watch was lost, there is a new list, whose objects are ordered by name and not by version.
 func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	x := listing.NewIndex().Watched(100)
 	put := func(name, version string, state v1.State) {
@@ -289,7 +290,7 @@ func TestWhatAListHasInAnyOrderIsToldAndNotTakenForSeen(t *testing.T) {
 	assert.Equal(t, list, x.Reached())
 }
 
-// If a list no longer has a pod, the time when it was deleted isn't known, and later events of its job don't show it.
+// If a pod is missing from a new list, the time of its deletion is unknown, and later events of its job don't show the time, either.
 func TestAPodThatWentBetweenListsIsToldToWhoHasHeardOfItsJobSince(t *testing.T) {
 	job := func(version string) *v1.Framework {
 		f := framework("ann", "vision", "a", "a", 1, v1.AttemptPreparing, 0)

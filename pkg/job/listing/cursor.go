@@ -11,31 +11,31 @@ import (
 )
 
 const (
-	// cursorUID is how many characters of a UID a cursor has.
+	// cursorUID is how many characters of a UID a cursor contains.
 	cursorUID = 8
-	// lastSecond is the end of the year 9999: later times overflow.
+	// lastSecond is the last second of the year 9999. Later times would overflow.
 	lastSecond = 253402300799
 )
 
-// Cursor is the last row of a page, by the beginning of its UID, which is less than the UID itself. Any server can continue the list from
-// it, since it doesn't depend on one server's list.
+// Cursor is the position after the last row of a page. It consists of the row's submission time and the beginning of the row's UID. It doesn't
+// depend on the state of a server, so any server can continue the list.
 type Cursor struct {
 	submitted time.Time
 	uid       string
 }
 
-// Passed reports whether a row comes after the cursor's. For an empty cursor it returns true for all rows.
+// Passed reports whether a row comes after the cursor. It returns true for all rows if the cursor is empty.
 func (c Cursor) Passed(r *Row) bool {
 	return c.submitted.IsZero() || NewestFirst(&Row{Job: api.Job{Submitted: c.submitted, UID: c.uid}}, r) < 0
 }
 
-// NewCursor returns a short text, since users type it: the second of submission, and enough of the UID to distinguish jobs submitted
-// in the same second.
+// NewCursor returns the cursor after a row as text. The text is short, because users type it. It contains the second of submission, and enough of
+// the UID to distinguish jobs that were submitted in the same second.
 func NewCursor(r *Row) string {
 	return strconv.FormatInt(r.Submitted.Unix(), 36) + "-" + r.UID[:min(len(r.UID), cursorUID)]
 }
 
-// ReadCursor parses a cursor. An empty text is the cursor before all rows.
+// ReadCursor parses a cursor. An empty text is the cursor at the beginning of the list.
 func ReadCursor(text string) (Cursor, error) {
 	if text == "" {
 		return Cursor{}, nil

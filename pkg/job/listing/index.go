@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Index keeps the jobs of a cluster in the order of lists, sorted by the fields that lists use as filters. A change costs little, and
-// the cost of a page depends only on its rows. It is safe for concurrent use.
+// Index keeps the jobs of a cluster in the order of lists, and also in separate orders for the fields that lists use as filters. An update costs
+// little, and the cost of a page depends only on its number of rows. Index is safe for concurrent use.
 type Index struct {
 	mu   sync.Mutex
 	jobs map[string]*entry // by Framework
 	uids map[string]*entry
-	// pods holds the pods that have not begun, by Framework; they may arrive before their Framework.
+	// pods holds the pods that have not begun to run, by the names of their Frameworks. Pods may arrive before their Framework.
 	pods map[string]map[types.UID]Start
-	// stale holds the entries whose state must be computed again. A state is computed again when it is read, because a large job's pods
-	// change many times in between.
+	// stale holds the entries whose states must be computed again. This happens only when a state is read, because the pods of a large job may
+	// change many times before that.
 	stale map[*entry]bool
 
 	all        order
@@ -27,11 +27,11 @@ type Index struct {
 	log        *changes // nil if no reader follows changes
 }
 
-// entry is one job. Its row has its latest settled state.
+// entry is one job. Its row contains the state that settle last computed.
 type entry struct {
 	brief *Brief
 	row   Row
-	// The rest is for the log of changes: the entry's position in it, and the last versions that touched the entry.
+	// The other fields are for changes: the entry's position in the order of changes, and the last versions that affected the entry.
 	noted  *list.Element
 	seen   Seen
 	unsure bool
@@ -45,7 +45,7 @@ func NewIndex() *Index {
 	}
 }
 
-// Put takes a Framework that is new or has changed.
+// Put adds a Framework to the index, or updates it.
 func (x *Index) Put(b *Brief) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -71,12 +71,12 @@ func (x *Index) Put(b *Brief) {
 	}
 }
 
-// samePlace reports whether a job keeps its positions in the orders.
+// samePlace reports whether two versions of a job have the same position in all orders.
 func samePlace(a, b *Brief) bool {
 	return a.Job.UID == b.Job.UID && a.Job.Submitted.Equal(b.Job.Submitted) && a.Job.User == b.Job.User && a.Job.VirtualCluster == b.Job.VirtualCluster
 }
 
-// Remove removes a Framework that is gone. If told is true, b is the last state from the API server's delete event; otherwise it is the
+// Remove removes a Framework that no longer exists. If told is true, b is the Framework in the API server's delete event. Otherwise it is the
 // last known state.
 func (x *Index) Remove(b *Brief, told bool) {
 	x.mu.Lock()
@@ -96,7 +96,7 @@ func (x *Index) Remove(b *Brief, told bool) {
 	}
 }
 
-// Unfinished counts the jobs of a user that haven't finished, and their tasks.
+// Unfinished returns how many unfinished jobs a user has, and how many tasks these jobs have.
 func (x *Index) Unfinished(user string) (jobs, tasks int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -113,7 +113,7 @@ func (x *Index) Unfinished(user string) (jobs, tasks int) {
 	return jobs, tasks
 }
 
-// drop removes an entry from all indexes.
+// drop removes an entry from all maps and orders of the index.
 func (x *Index) drop(e *entry) {
 	delete(x.jobs, e.row.Framework)
 	delete(x.uids, e.row.UID)
@@ -133,7 +133,7 @@ func (x *Index) unphase(e *entry) {
 	}
 }
 
-// Pod adds a new or changed pod of a Framework, and its version, which is 0 if no reader follows changes.
+// Pod adds or updates a pod of a Framework. version is the pod's version, or 0 if the index doesn't record changes.
 func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -145,7 +145,7 @@ func (x *Index) Pod(framework string, uid types.UID, s Start, version uint64) {
 	x.podSeen(framework, version)
 }
 
-// PodGone removes a pod that is gone; its version is 0 if it isn't known.
+// PodGone removes a pod that no longer exists. version is that of the deletion, or 0 if it is unknown.
 func (x *Index) PodGone(framework string, uid types.UID, version uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -166,7 +166,7 @@ func (x *Index) pod(framework string, uid types.UID, s Start) {
 	x.touch(framework)
 }
 
-// unpod removes a pod that needn't be checked now.
+// unpod removes a pod that no longer matters for the state of its job.
 func (x *Index) unpod(framework string, uid types.UID) {
 	pods := x.pods[framework]
 	if _, ok := pods[uid]; !ok {
@@ -185,14 +185,14 @@ func (x *Index) touch(framework string) {
 	}
 }
 
-// Len returns how many jobs there are.
+// Len returns the number of jobs.
 func (x *Index) Len() int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.jobs)
 }
 
-// Row returns the job of a Framework's name as the index has it now.
+// Row returns the row of the job with a Framework's name. The second result is false if the index has no such job.
 func (x *Index) Row(framework string) (Row, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -210,15 +210,15 @@ func (x *Index) Has(uid string) bool {
 	return x.uids[uid] != nil
 }
 
-// Named reports whether the index has a Framework of that name.
+// Named reports whether the index has a job with a Framework's name.
 func (x *Index) Named(framework string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.jobs[framework] != nil
 }
 
-// Rows returns the first n jobs after the filter's cursor that it selects, newest first; all if n is 0. It ignores the filter's own
-// limit.
+// Rows returns the first n jobs that the filter selects after its cursor, starting with the newest job, or all of them if n is 0. It ignores the
+// filter's limit.
 func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 	after, err := ReadCursor(f.Cursor)
 	if err != nil {
@@ -242,7 +242,8 @@ func (x *Index) Rows(f Filter, n int) ([]Row, error) {
 	return out, nil
 }
 
-// Sorted returns all jobs that the filter selects, in its order: the live jobs for Ordered. It ignores the filter's cursor and limit.
+// Sorted returns all jobs that the filter selects, in the filter's order. The function Ordered needs them as its live jobs. Sorted ignores the
+// filter's cursor and limit.
 func (x *Index) Sorted(f Filter) []Row {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -281,7 +282,7 @@ func (x *Index) settle() {
 	clear(x.stale)
 }
 
-// sources returns the shortest orders that together contain all jobs that a filter selects.
+// sources returns a few orders that together contain all jobs that a filter selects. It chooses them so that they contain few other jobs.
 func (x *Index) sources(f *Filter) []*order {
 	best := []*order{&x.all}
 	narrow := func(some []*order) {
@@ -322,7 +323,7 @@ func (x *Index) sources(f *Filter) []*order {
 	return best
 }
 
-// these returns the orders of some keys.
+// these returns the orders for the given keys that exist.
 func these(by map[string]*order, keys ...string) (out []*order) {
 	for _, key := range keys {
 		if o := by[key]; o != nil && !slices.Contains(out, o) {

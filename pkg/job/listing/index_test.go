@@ -21,7 +21,7 @@ import (
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// framework returns a job without tasks that was submitted that many seconds after the epoch.
+// framework returns a job that was submitted the given number of seconds after the epoch.
 func framework(user, vc, name, uid string, second int, state v1.State, code int32) *v1.Framework {
 	f := &v1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Name: v1.ObjectName(user, name), UID: types.UID(uid), CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(second) * time.Second)),
@@ -37,7 +37,7 @@ func framework(user, vc, name, uid string, second int, state v1.State, code int3
 	return f
 }
 
-// uid returns a UID that differs from other UIDs in its first characters, as the UIDs of the API server do.
+// uid returns a UID whose first characters differ from those of other UIDs, as in the UIDs of the API server.
 func uid(of ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, of...))
 	return hex.EncodeToString(sum[:16])
@@ -45,7 +45,7 @@ func uid(of ...any) string {
 
 func brief(f *v1.Framework) *listing.Brief { return listing.NewBrief(f) }
 
-// drawn is any job of few users, virtual clusters, names and times.
+// drawn returns a random job. There are few different users, virtual clusters, names and times.
 func drawn(t *rapid.T) *v1.Framework {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	name := pick("name", "train", "eval", "Serve", "bert", "gpt")
@@ -69,7 +69,7 @@ func drawnFilter(t *rapid.T) listing.Filter {
 	return f
 }
 
-// After any changes, the index returns the same as a scan of all jobs.
+// After any changes, the index returns the same rows as a search through all jobs.
 func TestAnIndexSaysWhatALookAtAllJobsWould(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := listing.NewIndex()
@@ -126,7 +126,7 @@ func compare(t *rapid.T, x *listing.Index, jobs map[string]*v1.Framework, pods m
 	got, err := x.Rows(f, 0)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	// The same a page at a time.
+	// Reading page by page returns the same rows.
 	var paged []listing.Row
 	for n := rapid.IntRange(1, 4).Draw(t, "page"); ; {
 		part, err := x.Rows(f, n)

@@ -1,9 +1,9 @@
-// Package listing makes lists of jobs: their rows and states, the filter, order and cursor of a list, an index that keeps the jobs of a
-// cluster ready for it, and the merge of these with the history.
-// In: Frameworks and pods as they change, an archive. Out: pages, whose cost depends on their rows.
+// Package listing makes lists of jobs. It contains the rows and states of jobs, the filter, order and cursor of a list, an index that keeps the jobs
+// of a cluster ready for lists, and the merge of live jobs with the history.
+// In: Frameworks and pods as they change, an archive. Out: pages, whose cost depends only on their number of rows.
 package listing
 
 import "errors"
 
-// ErrUnavailable is wrapped by errors that mean that the server can't return a list now.
+// ErrUnavailable is wrapped by errors for lists that the server can't return now.
 var ErrUnavailable = errors.New("not now")

@@ -8,30 +8,32 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// archivePage is how many rows of the history are read at once, at most.
+// archivePage is the maximum number of rows that are read from the history at once.
 const archivePage = 1000
 
-// Archive is the part of the history that lists need.
+// Archive is the part of the history that Merge needs.
 type Archive interface {
 	Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error)
 	// Job returns the job with a UID.
 	Job(ctx context.Context, uid string) (*api.JobDetail, error)
 }
 
-// Live is the state of jobs whose Frameworks exist.
+// Live describes the jobs whose Frameworks exist.
 type Live struct {
-	// Rows are those after the cursor that the filter selects, newest first: one more than a page has, or all if there are fewer.
+	// Rows are the live jobs after the cursor that the filter selects, starting with the newest job. Rows has one row more than a page, or all
+	// rows if there are fewer.
 	Rows []Row
-	// There reports whether the Framework of the job with a UID exists. It ignores the filter.
+	// There reports whether the Framework of the job with a UID exists, whether or not the filter selects the job.
 	There func(uid string) bool
-	// Named reports whether a Framework has that name; nil: none has.
+	// Named reports whether a Framework with a name exists. If it is nil, no Framework exists.
 	Named func(framework string) bool
-	// Gone reports whether the Framework of a job that There didn't find is gone. Otherwise it may have been created later.
+	// Gone is called for a job that There didn't find. It reports whether the job's Framework is gone; otherwise the Framework may have been
+	// created after the live jobs were read.
 	Gone func(ctx context.Context, job *api.Job) (bool, error)
 }
 
-// Merge returns a page of live jobs, and of jobs that only the history has. The live jobs were read first, so a job that finishes
-// in between is in both. Merge lists it once. missing is the reason why the history isn't in the page.
+// Merge returns a page of live jobs and of jobs that only the history has. The live jobs were read before the history, so both may contain a job
+// that finished in between. Merge lists such a job once. missing is the reason if the page doesn't include the history.
 func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, missing, err error) {
 	m := &merge{filter: &f, live: live, archive: a}
 	if m.after, err = ReadCursor(f.Cursor); err != nil {
@@ -53,7 +55,7 @@ func Merge(ctx context.Context, f Filter, live Live, a Archive) (page *Page, mis
 	return page, missing, nil
 }
 
-// Without returns the note of a page that doesn't contain the history, with the reason.
+// Without returns the note for a page that doesn't include the history, with the reason.
 func Without(why error) string { return "jobs that finished long ago are not shown: " + why.Error() }
 
 type merge struct {
@@ -63,7 +65,7 @@ type merge struct {
 	archive Archive
 }
 
-// ended reads the jobs that only the history has, at most as many as the page needs.
+// ended reads the jobs that only the history has, up to the number that the page needs.
 func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 	q, asks := m.query()
 	if !asks {
@@ -101,7 +103,7 @@ func (m *merge) ended(ctx context.Context) (out []Row, missing, err error) {
 	}
 }
 
-// query returns the query for jobs that may be in the page; asks is false if the page can have only live jobs.
+// query returns the query for the jobs of the history that may be on the page. asks is false if the page can contain only live jobs.
 func (m *merge) query() (q api.JobQuery, asks bool) {
 	f := m.filter
 	q = api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: archivePage, Latest: !f.Earlier}
@@ -115,13 +117,13 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 		}
 	}
 	if !m.after.submitted.IsZero() {
-		// Times of submission are whole seconds; the caller sorts out the jobs of the cursor's own second.
+		// Submission times are whole seconds. The caller removes the jobs from the cursor's second that come before the cursor.
 		q.Before = m.after.submitted.Add(time.Second)
 	}
 	for _, p := range f.Phases {
 		switch {
 		case p == Deleted:
-			// Include jobs whose end the history doesn't know yet.
+			// Also query jobs whose end isn't in the history yet.
 			q.States = append(q.States, api.Deleted, api.Waiting, api.Running, api.Stopping)
 		case p.Done():
 			q.States = append(q.States, string(p))
@@ -130,8 +132,8 @@ func (m *merge) query() (q api.JobQuery, asks bool) {
 	return q, len(f.Phases) == 0 || len(q.States) > 0
 }
 
-// narrow limits a query to visible jobs, as far as the history has an index for that; the rest is filtered here. It reports whether any
-// of them may be visible.
+// narrow restricts a query to jobs that the user may see, as far as the history has an index for this restriction. The caller filters the result
+// further. narrow returns false if no job can be visible.
 func narrow(v *Visibility, q *api.JobQuery) bool {
 	switch {
 	case q.User == v.User && v.User != "":
@@ -149,7 +151,7 @@ func narrow(v *Visibility, q *api.JobQuery) bool {
 	return len(v.VCs) > 0
 }
 
-// enough reports whether a page is full with the rows that come before the last one that was read.
+// enough reports whether the rows that come before the last job read are enough for a page.
 func (m *merge) enough(kept int, last *api.Job) bool {
 	if m.filter.Limit == 0 {
 		return false
@@ -159,8 +161,9 @@ func (m *merge) enough(kept int, last *api.Job) bool {
 	return n+kept > m.filter.Limit
 }
 
-// row returns the row of a job whose Framework doesn't exist. If the history didn't know its end when it was read, the job may have
-// finished and been removed since then, or may have been created: then it isn't known yet, and belongs before the list's beginning.
+// row returns the row of a job whose Framework isn't in the index. If the history had no end of the job when it was read, there are two cases.
+// Either the job has finished and its Framework has been removed since then; or the job was created after the live jobs were read, and known is
+// false, because the job belongs before the beginning of this list.
 func (m *merge) row(ctx context.Context, job api.Job) (row Row, known bool, err error) {
 	if Phase(job.State).Done() {
 		return NewArchivedRow(job), true, nil

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// history is an archive in memory. Asked is called before and after each query, and may change everything.
+// history is an archive in memory. It calls asked before and after each query, and asked may change everything.
 type history struct {
 	jobs  map[string]api.Job
 	asked func()
@@ -66,10 +66,10 @@ func (h *history) Job(_ context.Context, uid string) (*api.JobDetail, error) {
 	return nil, errors.New("not in the archive")
 }
 
-// save stores a job's current row, as a controller does.
+// save stores the current row of a job, as the controller does.
 func (h *history) save(f *v1.Framework) { h.jobs[string(f.UID)] = api.Summary(f) }
 
-// page requests a page as the controller does.
+// page requests a page of live jobs and the history, as the controller does.
 func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history, f listing.Filter) *listing.Page {
 	n := 0
 	if f.Limit > 0 {
@@ -83,8 +83,8 @@ func page(ctx context.Context, t require.TestingT, x *listing.Index, h *history,
 	return p
 }
 
-// Between two pages, and between the two reads for one page, jobs appear, change, end, move from the cluster to the history, and
-// are removed from the history. No job is listed twice, and no job is lost that existed all the time, live or in the history.
+// Jobs are created, change, end, move from the cluster to the history, and are removed from the history. This happens between two pages, and also
+// between the two reads for one page. No job is listed twice, and each job that exists all the time, either live or in the history, is listed.
 func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x, h := listing.NewIndex(), &history{jobs: map[string]api.Job{}}
@@ -171,7 +171,7 @@ func TestAWalkListsEachJobOnceWhateverHappensMeanwhile(t *testing.T) {
 	})
 }
 
-// A job whose Framework was removed by force has no end in the history yet.
+// If a Framework was removed by force, the history doesn't contain the job's end yet.
 func TestAJobThatIsNowhereElseIsDeleted(t *testing.T) {
 	x, h := listing.NewIndex(), &history{jobs: map[string]api.Job{}}
 	h.save(framework("ann", "vision", "gone", uid(1), 1, v1.AttemptRunning, 0))

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// order is a list of entries, the oldest first: most additions are at the end, where they cost least.
+// order is a list of entries that begins with the oldest entry. Most entries are added at the end, where this costs least.
 type order []*entry
 
 func oldestFirst(a, b *entry) int { return NewestFirst(&b.row, &a.row) }
@@ -21,7 +21,7 @@ func (o *order) remove(e *entry) {
 	}
 }
 
-// of returns the order of a key, and creates it if it doesn't exist.
+// of returns the order for a key. It creates the order if it doesn't exist.
 func of[K comparable](m map[K]*order, key K) *order {
 	if m[key] == nil {
 		m[key] = &order{}
@@ -29,7 +29,7 @@ func of[K comparable](m map[K]*order, key K) *order {
 	return m[key]
 }
 
-// remove removes an entry from the order of a key, and an order that is empty then.
+// remove removes an entry from the order for a key. If the order is then empty, remove deletes it.
 func remove[K comparable](m map[K]*order, key K, e *entry) {
 	o := m[key]
 	if o == nil {
@@ -40,7 +40,7 @@ func remove[K comparable](m map[K]*order, key K, e *entry) {
 	}
 }
 
-// total returns how many entries several orders have.
+// total returns how many entries the orders have together.
 func total(all []*order) (n int) {
 	for _, o := range all {
 		n += len(*o)
@@ -48,7 +48,8 @@ func total(all []*order) (n int) {
 	return n
 }
 
-// newest merges orders: their entries after a cursor, the newest first. A value that several rows have is listed once.
+// newest returns the entries of all orders after a cursor, starting with the newest entry. It returns an entry once, even if several orders
+// contain it.
 func newest(all []*order, after Cursor) iter.Seq[*entry] {
 	rest := make([]order, len(all))
 	for i, o := range all {

@@ -8,21 +8,21 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// Ended is the history, as far as ordered lists need it: jobs that have ended and whose Frameworks are gone.
+// Ended is the part of the history that Ordered needs: the jobs that have ended and whose Frameworks no longer exist.
 type Ended interface {
 	Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error)
 }
 
-// OrderedPage is a part of an ordered list.
+// OrderedPage is one page of an ordered list.
 type OrderedPage struct {
 	Items []Row `json:"items"`
-	// Total is how many jobs the filter selects; 0 if Filter.Count is false.
+	// Total is the number of jobs that the filter selects, or 0 if Filter.Count is false.
 	Total int `json:"total"`
 	// Note names the source that could not be read.
 	Note string `json:"note,omitempty"`
 }
 
-// Compare compares two jobs in the order of the filter's lists. The order never treats two jobs as equal.
+// Compare compares two jobs in the filter's order. It returns 0 only for the same job.
 func (o *Filter) Compare(a, b *Row) int {
 	c := cmp.Or(o.key(a, b), cmp.Compare(a.UID, b.UID))
 	if o.Descending {
@@ -31,7 +31,7 @@ func (o *Filter) Compare(a, b *Row) int {
 	return c
 }
 
-// key compares by the order of the list. Rows without a value come last, and first in the other direction.
+// key compares two jobs by the field that determines the order. Rows without a value come last, or first if the order is descending.
 func (o *Filter) key(a, b *Row) int {
 	switch o.Order {
 	case api.OrderName:
@@ -56,7 +56,7 @@ func (o *Filter) key(a, b *Row) int {
 	return a.Submitted.Compare(b.Submitted)
 }
 
-// atEnd sorts rows without a value after rows with a value.
+// atEnd compares two rows so that rows without a value come after rows with a value. If both have a value, it calls compare.
 func atEnd(noA, noB bool, compare func() int) int {
 	switch {
 	case noA && noB:
@@ -69,19 +69,19 @@ func atEnd(noA, noB bool, compare func() int) int {
 	return compare()
 }
 
-// Sort puts rows into the filter's order.
+// Sort sorts rows in the filter's order.
 func (o *Filter) Sort(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int { return o.Compare(&a, &b) })
 }
 
-// Ordered returns a page, in any order, of live jobs and of jobs that only the history has. live holds all jobs whose Frameworks exist
-// and that the filter selects, in its order; it was read before the history. there reports whether a job is known to be live, even if the
-// filter doesn't select it: a job that is gone according to the history, but not yet according to the caller, is listed once. missing is
-// the reason why the history isn't in the page.
+// Ordered returns a page, in any order, of live jobs and of jobs that only the history has. live contains all jobs that have a Framework and that
+// the filter selects, in the filter's order. The live jobs were read before the history. there reports whether a job is live, whether or not the
+// filter selects it, so that a job that became part of the history in between is listed only once. missing is the reason if the page doesn't
+// include the history.
 //
-// The history doesn't have live jobs, so it can't return exactly the rows of the page. But at most len(live) of the rows before the page
-// are live. So the history is read from len(live) rows earlier. The history returns the position of its first row; the position of that
-// row among all rows is larger by the number of live jobs before the row.
+// The history doesn't know live jobs, so it can't return exactly the rows of the page. But at most len(live) of the rows before the page are live
+// jobs. So Ordered reads the history from a position that is len(live) rows earlier than the page. The position of the first of these rows among
+// all rows is its position in the history plus the number of live jobs before it.
 func Ordered(ctx context.Context, f Filter, live []Row, there func(uid string) bool, history Ended) (page *OrderedPage, missing error) {
 	page = &OrderedPage{Items: []Row{}}
 	first := max(0, f.Offset-len(live))
@@ -113,7 +113,7 @@ func Ordered(ctx context.Context, f Filter, live []Row, there func(uid string) b
 	return page, missing
 }
 
-// ended reads the rows of the history from a position to the end of the page, and their total number.
+// ended reads the rows of the history from the position first to the end of the page. It also returns the total number of rows.
 func (o *Filter) ended(ctx context.Context, first int, there func(uid string) bool, history Ended) (out []Row, total int, err error) {
 	q, asks := o.endedQuery()
 	if !asks {
@@ -146,7 +146,7 @@ func (o *Filter) ended(ctx context.Context, first int, there func(uid string) bo
 	}
 }
 
-// endedQuery returns the query for jobs that may be in the page; asks is false if the page can have only live jobs.
+// endedQuery returns the query for the jobs of the history that may be on the page. asks is false if the page can contain only live jobs.
 func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	q = api.OrderedQuery{
 		Visible: o.Visible, Keyword: o.Keyword, InName: o.InName, Priorities: o.Priorities, TagsAny: o.TagsAny, TagsNone: o.TagsNone, Since: o.Since,
@@ -163,7 +163,8 @@ func (o *Filter) endedQuery() (q api.OrderedQuery, asks bool) {
 	return q, some && others && (len(o.Phases) == 0 || len(q.States) > 0)
 }
 
-// both returns the values that one value and some values select together; found is false if there aren't any.
+// both returns the values that are selected by both one and some. An empty argument doesn't restrict the selection. found is false if no value is
+// selected.
 func both(one string, some []string) (out []string, found bool) {
 	switch {
 	case one == "":

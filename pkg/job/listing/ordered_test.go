@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/listing"
 )
 
-// past is a history in memory that responds like the archive.
+// past is a history in memory that returns the same results as the archive.
 type past struct {
 	jobs []api.Job
 	err  error
@@ -53,7 +53,7 @@ func (p *past) Ordered(_ context.Context, q api.OrderedQuery) (*api.OrderedPage,
 	return out, nil
 }
 
-// someJob returns a job. Its fields have few values, so many jobs are equal in an order.
+// someJob returns a random job. Its fields have few different values, so that many jobs are equal in an order.
 func someJob(t *rapid.T, n int, states ...string) api.Job {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	j := api.Job{

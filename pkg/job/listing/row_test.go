@@ -9,8 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/listing"
 )
 
-// "paictl job stop --all --keyword train" must not stop all jobs of the user trainer, or of the virtual cluster
-// training: the filter of lists compares those names, too.
+// "paictl job stop --all --keyword train" must not stop all jobs of the user trainer, or all jobs in the virtual cluster training. In lists, the
+// keyword is compared with these names, too.
 func TestTheKeywordOfAStopIsOfTheJobsName(t *testing.T) {
 	o := &listing.Filter{User: "trainer", InName: "train"}
 	assert.False(t, o.Fits(&listing.Row{Job: api.Job{User: "trainer", Name: "serve", VirtualCluster: "default"}}))

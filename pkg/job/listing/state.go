@@ -13,7 +13,7 @@ import (
 // Phase is the state of a job in one word.
 type Phase string
 
-// The phases, in their order; Means describes them.
+// The phases in their usual order. The method Means explains each phase.
 const (
 	Waiting   Phase = "waiting"
 	Queued    Phase = "queued"
@@ -25,10 +25,10 @@ const (
 	Succeeded Phase = "succeeded"
 	Failed    Phase = "failed"
 	Stopped   Phase = "stopped"
-	// Deleting: a user has deleted it, and its objects still exist.
+	// Deleting means that a user has deleted the job, and its objects still exist.
 	Deleting Phase = "deleting"
-	// Deleted: its Framework was removed before the job had finished. Only the history has such jobs, and has this
-	// state after the job controller has checked.
+	// Deleted means that the Framework was removed before the job had finished. Only the history has such jobs. They get this phase when the job
+	// controller finds that the Framework is gone.
 	Deleted Phase = api.Deleted
 )
 
@@ -37,7 +37,7 @@ func Phases() []Phase {
 	return []Phase{Waiting, Queued, Starting, Barrier, Running, Stopping, Retry, Succeeded, Failed, Stopped, Deleting, Deleted}
 }
 
-// Means describes the phase, for help texts.
+// Means returns an explanation of the phase for help texts.
 func (p Phase) Means() string {
 	switch p {
 	case Waiting:
@@ -68,12 +68,12 @@ func (p Phase) Means() string {
 	return ""
 }
 
-// Done reports whether there are no more changes.
+// Done reports whether the phase is final.
 func (p Phase) Done() bool {
 	return p == Succeeded || p == Failed || p == Stopped || p == Deleted
 }
 
-// Verb returns the phase as the end of a sentence about a job: "has failed", "was stopped", "is running".
+// Verb returns the phase as the predicate of a sentence about a job: "has failed", "was stopped", "is running".
 func (p Phase) Verb() string {
 	switch p {
 	case Succeeded, Failed:
@@ -90,18 +90,18 @@ func (p Phase) Verb() string {
 	return "is " + string(p)
 }
 
-// State is the state of a job.
+// State is the state of a job: its phase with details.
 type State struct {
 	Phase Phase
-	// Position in the queue of its virtual cluster, from 1; only of queued jobs.
+	// Position is the position of a queued job in the queue of its virtual cluster, beginning with 1. For other jobs it is 0.
 	Position int
-	// RetryAt is when the next attempt begins, if the job waits for it.
+	// RetryAt is when the next attempt begins, if the job waits for a retry.
 	RetryAt *time.Time
-	// Removed: a user has deleted the job; only for jobs that had finished.
+	// Removed means that a user has deleted a job that had finished.
 	Removed bool
 }
 
-// Text returns the state for people: "queued (3rd)", "retry in 4m", "waiting for other tasks", "succeeded (deleted)".
+// Text returns the state for display, such as "queued (3rd)", "retry in 4m", "waiting for other tasks" or "succeeded (deleted)".
 func (s State) Text(now time.Time) string {
 	switch {
 	case s.Phase == Queued && s.Position > 0:
@@ -116,7 +116,7 @@ func (s State) Text(now time.Time) string {
 	return string(s.Phase)
 }
 
-// Ordinal returns a position for people: 1st.
+// Ordinal formats a position, such as 1st.
 func Ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
@@ -132,7 +132,7 @@ func Ordinal(n int) string {
 	return fmt.Sprint(n) + suffix
 }
 
-// ReadPhases reads the names of states.
+// ReadPhases parses the names of phases. It ignores case.
 func ReadPhases(names []string) ([]Phase, error) {
 	var out []Phase
 	for _, n := range names {
@@ -145,7 +145,7 @@ func ReadPhases(names []string) ([]Phase, error) {
 	return out, nil
 }
 
-// PhaseNames returns the names of all states.
+// PhaseNames returns the names of all phases.
 func PhaseNames() []string {
 	var out []string
 	for _, p := range Phases() {
@@ -154,7 +154,7 @@ func PhaseNames() []string {
 	return out
 }
 
-// Duration formats a time span for people: its two largest units.
+// Duration formats a duration in at most two units, such as 3m5s.
 func Duration(d time.Duration) string {
 	switch d = max(d, 0).Round(time.Second); {
 	case d < time.Minute:
@@ -167,7 +167,7 @@ func Duration(d time.Duration) string {
 	return two(int(d.Hours())/24, "d", int(d.Hours())%24, "h", 10)
 }
 
-// two formats two units. It leaves out the smaller one if it is zero, or if the larger one is at least enough.
+// two formats a number of two units. It leaves out the smaller unit if its number is zero, or if the larger number is at least enough.
 func two(a int, unitA string, b int, unitB string, enough int) string {
 	if b == 0 || a >= enough {
 		return fmt.Sprintf("%d%s", a, unitA)

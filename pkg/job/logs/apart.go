@@ -7,7 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/job"
 )
 
-// Apart reports whether the streams of a task's log can be read one by one: an agent of log-manager must keep the log and know its streams.
+// Apart reports whether stdout and stderr of a task can be read separately. This requires that an agent of log-manager keeps the log and knows
+// the streams.
 func Apart(ctx context.Context, c *job.Client, node, uid string) bool {
 	if node == "" || uid == "" {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// of means one attempt of one task.
+// of returns a selection of one attempt of one task.
 func of(attempt, taskAttempt int32) Selection {
 	return Selection{Role: "worker", Task: 0, Attempt: attempt, TaskAttempt: &taskAttempt}
 }

@@ -20,18 +20,18 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// How often it retries.
+// Pauses and limits for retries.
 const (
 	retryWatch = time.Second
 	retryLog   = 500 * time.Millisecond
-	// resumptions bounds how often an interrupted log is resumed without receiving a line.
+	// resumptions is how often an interrupted log is resumed in a row without receiving a line.
 	resumptions = 20
-	// patience is how long a finished job waits for a log that sends no lines and doesn't end: its machine may
-	// be gone. There is no limit for a log that still sends lines, or is still being written to a slow terminal.
+	// patience is how long a finished job waits for a log that sends no lines and doesn't end, because its machine may be gone. The limit doesn't
+	// apply to a log that still sends lines, or that is still being written to a slow terminal.
 	patience = 20 * time.Second
 )
 
-// follower reads the logs of all pods of a job as they come.
+// follower follows the logs of all pods of a job.
 type follower struct {
 	*reader
 	w *writer
@@ -48,9 +48,9 @@ func newFollower(r *reader, w *writer) *follower {
 	return &follower{reader: r, w: w, over: map[types.UID]context.CancelFunc{}, first: true, last: All}
 }
 
-// run returns when the job has finished and its logs are written.
+// run follows the logs until the job has finished and its logs are written.
 func (f *follower) run(ctx context.Context) error {
-	// Before an attempt is retried, its pods are removed. The archive has the lines that were missed.
+	// The pods of an attempt are removed before the job is retried. Lines that were missed are then in the archive.
 	ended, stop := context.WithCancel(ctx)
 	defer stop()
 	f.ended = ended
@@ -85,7 +85,7 @@ func (f *follower) run(ctx context.Context) error {
 	return f.w.err
 }
 
-// one follows the log of one attempt of a task until its program has ended.
+// one follows the log of a single attempt of a task until its program has ended.
 func (f *follower) one(ctx context.Context, s *source) error {
 	o := f.w.o.options()
 	o.Follow = true
@@ -99,7 +99,7 @@ func (f *follower) one(ctx context.Context, s *source) error {
 	return f.w.err
 }
 
-// drain waits until all logs are written to their end, or until the remaining logs send no lines and none of their agents is
+// drain waits until all logs are written to their end. It gives up if the remaining logs send no lines, unless an agent of one of these logs is
 // being replaced.
 func (f *follower) drain(giveUp context.CancelFunc) {
 	done := make(chan struct{})
@@ -133,7 +133,7 @@ func (f *follower) connection(err error) {
 	}
 }
 
-// pause waits, or until ctx ends.
+// pause waits for a duration, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -143,7 +143,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pods watches the pods of the job and reads the log of each. Reading continues with the context for longer.
+// pods watches the pods of the job, and begins to read the log of each pod. It watches until ctx ends; reading continues until longer ends.
 func (f *follower) pods(ctx, longer context.Context) error {
 	version, err := f.look(longer)
 	if err != nil {
@@ -170,7 +170,7 @@ func (f *follower) pods(ctx, longer context.Context) error {
 	}
 }
 
-// look begins to read the logs of the existing pods.
+// look begins to read the logs of the existing pods. It returns the version of the list, so that a watch can continue after it.
 func (f *follower) look(ctx context.Context) (version string, err error) {
 	list, err := f.client.Client.CoreV1().Pods(f.client.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework + "=" + f.job.Object})
 	if err != nil {
@@ -183,7 +183,7 @@ func (f *follower) look(ctx context.Context) (version string, err error) {
 	return list.ResourceVersion, nil
 }
 
-// take begins to read the log of a pod whose program has begun, unless it is already being read.
+// take begins to read the log of a pod if the pod's program has begun, unless the log is already being read.
 func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 	if f.over[p.UID] != nil && !running(p) {
 		f.over[p.UID]()
@@ -212,7 +212,7 @@ func (f *follower) take(ctx context.Context, p *corev1.Pod) {
 	})
 }
 
-// begun reports whether the user's container runs or has ended.
+// begun reports whether the user's container in a pod runs or has ended.
 func begun(p *corev1.Pod) bool {
 	name := ContainerOf(p)
 	for i := range p.Status.ContainerStatuses {
@@ -223,8 +223,8 @@ func begun(p *corev1.Pod) bool {
 	return false
 }
 
-// stay follows one log. It reads the agent's log, which stays complete when the kubelet begins a new file.
-// If the agent doesn't keep that log, it reads the kubelet's.
+// stay follows one log. It reads from the agent, whose log stays complete when the kubelet begins a new file. If the agent doesn't keep the log,
+// stay reads from the kubelet.
 func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}) {
 	give, _ := matching(f.w.o, f.reserved, func(l logapi.Line) error { return f.w.write(Line{s.name, l, false}) })
 	err := f.stayKept(ctx, s, o, ended, give)
@@ -240,7 +240,7 @@ func (f *follower) stay(ctx context.Context, s *source, o *corev1.PodLogOptions,
 	}
 }
 
-// stayKept follows the agent's log. It sends the last request after the program has ended.
+// stayKept follows a log of the agent. It sends its last request after the program has ended, so that it gets all lines.
 func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOptions, ended <-chan struct{}, give func(logapi.Line) error) error {
 	p := f.pager(s, o)
 	for done := false; ; {
@@ -263,7 +263,7 @@ func (f *follower) stayKept(ctx context.Context, s *source, o *corev1.PodLogOpti
 	}
 }
 
-// await waits for lines, or for the end of the program.
+// await waits for lines or for the end of the program.
 func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, give func(logapi.Line) error) (interrupted bool, err error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -281,7 +281,7 @@ func (f *follower) await(ctx context.Context, p *pager, ended <-chan struct{}, g
 	return false, err
 }
 
-// stayKubelet follows the kubelet's log. Connections end sooner or later. It then continues after the last line that was
+// stayKubelet follows a log of the kubelet, whose connections may end at any time. It then reconnects and continues after the last line that was
 // written, until the program has ended.
 func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) {
 	last, seen := "", 0 // lines of the last stamp
@@ -318,7 +318,7 @@ func (f *follower) stayKubelet(ctx context.Context, s *source, o *corev1.PodLogO
 	}
 }
 
-// gone reports whether a pod no longer exists, or its successor has its name.
+// gone reports whether a pod no longer exists, or another pod has its name.
 func (f *follower) gone(ctx context.Context, s *source) bool {
 	p, err := f.client.Client.CoreV1().Pods(s.pod.Namespace).Get(ctx, s.pod.Name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err) || err == nil && p.UID != s.pod.UID
@@ -336,7 +336,7 @@ func (f *follower) hasEnded(ctx context.Context, s *source) bool {
 	return !running(p)
 }
 
-// running reports whether the user's container runs.
+// running reports whether the user's container in a pod runs.
 func running(p *corev1.Pod) bool {
 	name := ContainerOf(p)
 	for i := range p.Status.ContainerStatuses {

@@ -17,25 +17,26 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errNotKept means that the agent of the machine doesn't have a log. Other sources may have it.
+// errNotKept means that the machine's agent doesn't have the log. Other sources may have it.
 var errNotKept = errors.New("no agent keeps it")
 
-// errLost means that the agent no longer has the rest of a log.
+// errLost means that the rest of a log can't be read, because the agent or the controller no longer responds.
 var errLost = errors.New("the rest of its log doesn't arrive: the agent of its machine, or the job controller, no longer answers")
 
 const (
-	// pageWait is how long a request waits for lines that don't exist yet.
+	// pageWait is how long a request waits for new lines.
 	pageWait = 10 * time.Second
-	// awayFirst is how long a log that has not begun is requested while its agent, or the controller, is being replaced.
-	// After that the reader requests it from Kubernetes, which may have less.
+	// awayFirst is how long the first page of a log is requested while its agent or the controller is being replaced. After that the log is read
+	// from Kubernetes, which may have fewer lines.
 	awayFirst = 30 * time.Second
-	// awayRest is how long the rest of a log that has begun is requested: only the agent has it.
+	// awayRest is how long the next page of a log is requested after its first page was read. It is longer, because only the agent has the rest
+	// of the log.
 	awayRest = 5 * time.Minute
-	// awayTold is how long the outage lasts before it is reported.
+	// awayTold is how long the agent may be unavailable before this is reported.
 	awayTold = 5 * time.Second
 )
 
-// pager reads the log of a container from the agent of its machine, page by page. If connections break, it neither repeats nor omits lines.
+// pager reads the log of a container page by page from the agent of its machine. If connections break, it neither repeats nor omits lines.
 type pager struct {
 	r     *reader
 	s     *source
@@ -44,7 +45,7 @@ type pager struct {
 	next  int64 // offset of the next page
 	end   int64 // of the log, at the last request
 	given int64 // lines of the next page that were passed on already
-	// told is the position up to which gaps were reported. gaps is the number of gaps before that position.
+	// told is the position up to which gaps were reported, and gaps is the number of gaps before that position.
 	told, gaps int64
 	asked      bool      // a page has arrived, or begun to
 	failing    time.Time // the time since which the next page is awaited
@@ -62,7 +63,7 @@ func (r *reader) pager(s *source, o *corev1.PodLogOptions) *pager {
 	return p
 }
 
-// page passes on the lines of the next page; wait is how long it may wait for some.
+// page passes on the lines of the next page. wait is how long the agent may wait for new lines.
 func (p *pager) page(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	resp, err := p.ask(ctx, wait)
 	if err != nil {
@@ -133,8 +134,8 @@ func (p *pager) ask(ctx context.Context, wait time.Duration) (*http.Response, er
 	return resp, err
 }
 
-// unanswered reports, after a while, that a request for a page gets no response: a machine that lost its network or
-// power doesn't even reject the connection. The caller calls the returned function when the response arrives.
+// unanswered reports after a while that a request gets no response, because a machine without network or power doesn't even reject the
+// connection. The caller must call the returned function when the response arrives.
 func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	if p.said {
 		return func() {}
@@ -158,11 +159,11 @@ func (p *pager) unanswered(wait time.Duration) (answered func()) {
 	}
 }
 
-// started reports whether lines were passed on, or an empty page was read: Kubernetes' log can't continue from there.
+// started reports whether lines were passed on, or an empty page was read. The log can't be continued from Kubernetes after that.
 func (p *pager) started() bool { return p.begun || p.given > 0 }
 
-// missing reports lines that were removed, and does so again when more are removed. If only the last lines or those since a time are read,
-// lines before the first don't count as missing.
+// missing reports lines that were dropped before they could be read. It reports again when further lines are dropped. If only the last lines, or
+// the lines since a time, were requested, dropped lines before them don't count.
 func (p *pager) missing(start, gaps, limit int64) {
 	from := max(p.next, p.told)
 	whole := p.begun || len(p.first) == 0
@@ -176,7 +177,7 @@ func (p *pager) missing(start, gaps, limit int64) {
 	p.told, p.gaps, p.asked = max(p.told, start), max(p.gaps, gaps), true
 }
 
-// size formats a number of bytes for people.
+// size formats a number of bytes with a unit, such as 5 MiB.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:
@@ -187,7 +188,7 @@ func size(n int64) string {
 	return strconv.FormatInt((n+1023)/1024, 10) + " KiB"
 }
 
-// retry requests a page again that doesn't arrive, or was interrupted.
+// retry passes on the next page. It repeats the request if the page doesn't arrive or is interrupted.
 func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.Line) error) error {
 	stopped := error(nil)
 	mine := func(l logapi.Line) error {
@@ -211,7 +212,7 @@ func (p *pager) retry(ctx context.Context, wait time.Duration, give func(logapi.
 	}
 }
 
-// hopeless returns nil to retry the request for a page that doesn't arrive, or the error to give up.
+// hopeless decides what to do after a request failed. It returns nil to retry the request, or the error to give up.
 func (p *pager) hopeless(err error) error {
 	now := time.Now()
 	if p.failing.IsZero() {
@@ -236,7 +237,7 @@ func (p *pager) hopeless(err error) error {
 	return nil
 }
 
-// arrives records that a page arrives.
+// arrives records that a page arrives, so that the agent is available again.
 func (p *pager) arrives() {
 	if !p.failing.IsZero() {
 		p.failing, p.said = time.Time{}, false
@@ -244,7 +245,7 @@ func (p *pager) arrives() {
 	}
 }
 
-// readKept passes on a log from the agent of its machine.
+// readKept passes on a log from the agent of its machine, until its present end.
 func (r *reader) readKept(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	p := r.pager(s, o)
 	for {

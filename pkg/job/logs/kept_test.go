@@ -15,7 +15,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// keep puts a pod on a machine whose agent has lines of the pod's log.
+// keep puts a pod on a machine whose agent keeps the given lines as the pod's log.
 func (f *fake) keep(uid types.UID, lines ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +173,7 @@ func TestAnAgentThatIsRenewedIsWaitedFor(t *testing.T) {
 	assert.Equal(t, []string{"worker[0]: its log is read from Kubernetes, which may have less of it: ask the job controller: the agent doesn't answer now"}, r.problems)
 }
 
-// A machine that lost its network doesn't reject a connection: it never responds.
+// A machine without network doesn't reject a connection. It just never responds.
 func TestAMachineThatDoesNotAnswerIsSaidWhileItIsAsked(t *testing.T) {
 	f, c := newFake(t, map[string]int32{"worker": 1})
 	f.keep(f.pod("worker", 0, 0, "ended", at(5, "five")), five...)

@@ -20,46 +20,47 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// parallel is how many logs are read at once.
+// parallel is the maximum number of logs that are read at the same time.
 const parallel = 8
 
-// Options select the lines that are read. Timestamps, Prefix and Out control how they are written.
+// Options select the lines to read. Timestamps, Prefix and Out control how Write writes them.
 type Options struct {
 	Selection
 	Follow bool
 	Since  time.Duration // 0: all
 	Tail   int64         // lines of each task; negative: all
-	// Match, if not nil, selects lines. Tail then counts the lines that match, unless the log is followed.
+	// Match selects the lines that it matches, unless it is nil. Tail then counts only these lines, unless the log is followed.
 	Match *regexp.Regexp
-	// MatchBytes is how many bytes of a line Match is compared with; 0: all.
+	// MatchBytes is how many bytes at the beginning of a line are compared with Match. Zero means the whole line.
 	MatchBytes int
-	// Stream, stdout or stderr, selects lines that were written there. Only agents of log-manager separate the streams. See Apart.
+	// Stream is stdout or stderr to select the lines of that stream, or "". Only agents of log-manager can separate the streams; see Apart.
 	Stream string
-	// Timestamps writes before each line when it was written, if that is known.
+	// Timestamps makes Write put the time of a line before the line, if the time is known.
 	Timestamps bool
-	// Prefix, if not nil, makes the text before the lines of a task if there are several tasks.
+	// Prefix returns the text before each line of a task, if there are several tasks. It may be nil.
 	Prefix func(task string) string
 	Out    io.Writer
-	// Problem is called for logs that can't be read, and Note for attempts that begin.
+	// Problem is called with an error for each log that can't be read. Note is called when an attempt begins.
 	Problem func(error)
 	Note    func(string)
-	// Patience is how long a finished job waits for a log that sends no lines. 0 is the default for a user at a terminal.
+	// Patience is how long a finished job waits for a log that sends no lines. Zero means the default, which suits a user at a terminal.
 	Patience time.Duration
-	// Memory, if not nil, bounds the memory for lines. If it is nil, as in a user's own program, there is no limit.
+	// Memory limits the memory for lines. If it is nil, as in paictl itself, there is no limit.
 	Memory *Memory
-	// How long to wait for an agent that is being replaced, before a log has begun and after; 0 is the default for a user at a terminal.
+	// Limits for waiting for an agent that is being replaced, before and after the log has begun, and until a message. Zero means the default,
+	// which suits a user at a terminal.
 	AwayFirst, AwayRest, AwayTold time.Duration
 }
 
-// Line is a line of the log of a task.
+// Line is a line from the log of a task.
 type Line struct {
 	Task string `json:"task"` // role[index]
 	logapi.Line
-	// Single reports whether only this log is read.
+	// Single means that only one log is read, so that lines need no prefix.
 	Single bool `json:"single,omitempty"`
 }
 
-// Write writes a line as the options say.
+// Write writes a line to Out, as Timestamps and Prefix specify.
 func (o *Options) Write(l Line) error {
 	var b []byte
 	if o.Prefix != nil && !l.Single {
@@ -69,7 +70,7 @@ func (o *Options) Write(l Line) error {
 	return err
 }
 
-// writer writes whole lines of several logs, one at a time.
+// writer writes whole lines from several logs, one line at a time.
 type writer struct {
 	o    *Options
 	give func(Line) error
@@ -80,8 +81,8 @@ type writer struct {
 	err error
 }
 
-// progress reports whether a line waits for the reader of the output, and returns a number that changes when a line
-// begins to wait and when it is written.
+// progress reports whether a line is waiting until it can be written. It also returns a number that changes when a line begins to wait and when
+// it has been written.
 func (w *writer) progress() (busy bool, steps int64) {
 	busy = w.writing.Load() > 0 // first: a line that ends between the two has changed the number
 	return busy, w.steps.Load()
@@ -102,8 +103,8 @@ func (w *writer) write(l Line) error {
 	return w.err
 }
 
-// Lines passes on the lines of the selected logs, one at a time. With Follow it continues until the job has finished. If the rest of a log is lost
-// after its first lines, Lines still writes the other logs, and then returns an error.
+// Lines passes on the lines of the selected logs, one at a time. With Follow, it continues until the job has finished. If the rest of a log is
+// lost after its first lines, Lines still passes on the other logs, and returns an error at the end.
 func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(Line) error) error {
 	r := newReader(c, j)
 	if err := r.check(o.Selection); err != nil {
@@ -132,7 +133,7 @@ func Lines(ctx context.Context, c *job.Client, j *job.Job, o Options, give func(
 	return r.several(ctx, list, w)
 }
 
-// Tasks counts the selected tasks.
+// Tasks returns the number of tasks that a selection includes.
 func Tasks(j *job.Job, sel Selection) int {
 	n := 0
 	for i := range j.Roles {
@@ -148,7 +149,7 @@ func Tasks(j *job.Job, sel Selection) int {
 	return n
 }
 
-// nothing returns the error for a selection without any log.
+// nothing returns the error for a selection that includes no log.
 func (r *reader) nothing(sel Selection) error {
 	switch {
 	case sel.Previous:
@@ -163,7 +164,7 @@ func (r *reader) hint() string {
 	return "see why with: paictl job why " + r.job.Title()
 }
 
-// one copies a single log unchanged.
+// one passes on the lines of a single log.
 func (r *reader) one(ctx context.Context, s *source, w *writer) error {
 	if err := r.choose(ctx, s, w.o, func(l logapi.Line) error { return w.write(Line{s.name, l, true}) }); errors.Is(err, errMemory) {
 		return err
@@ -177,8 +178,7 @@ func (r *reader) explain(s *source, err error) error {
 	return hint.Wrap(r.about(s, err), r.hint())
 }
 
-// several writes the logs of many tasks in the order of time. Lines of the archive have no time. They come
-// first, by task.
+// several passes on the lines of several logs in the order of their times. Lines from the archive have no times. They come first, sorted by task.
 func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	all := make([][]Line, len(list))
 	failed := make([]error, len(list))
@@ -228,12 +228,12 @@ func (r *reader) several(ctx context.Context, list []*source, w *writer) error {
 	return nil
 }
 
-// incomplete returns an error if the rest of a log was lost.
+// incomplete returns the error for logs that lost a part.
 func (r *reader) incomplete() error {
 	return hint.Errorf("read it later with: paictl job logs "+r.job.Title(), "the logs of %s are not complete: the rest of at least one is missing, as said above", r.job.Title())
 }
 
-// fits reports whether a line matches. $ is the end of the part that is compared.
+// fits reports whether a line matches. In the pattern, $ matches the end of the part that is compared.
 func (o *Options) fits(text []byte) bool {
 	text = bytes.TrimSuffix(text, []byte("\r"))
 	if o.MatchBytes > 0 && len(text) > o.MatchBytes {

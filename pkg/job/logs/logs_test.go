@@ -34,7 +34,7 @@ import (
 
 const object = "0123456789abcdef0123456789abcdef"
 
-// fake is an API server with one job, whose pods and logs tests set.
+// fake is an API server with one job, whose pods and logs the tests set.
 type fake struct {
 	t *testing.T
 
@@ -55,7 +55,7 @@ type fake struct {
 	agent     *logstoretest.Machine // n1, for questions by position; nil: its agent has an earlier release
 }
 
-// keptLog is an agent's copy of a log.
+// keptLog is a log that an agent keeps.
 type keptLog struct {
 	text        string
 	start, gaps int
@@ -82,7 +82,7 @@ func newFake(t *testing.T, roles map[string]int32) (*fake, *job.Client) {
 	return f, c
 }
 
-// pod adds or changes a pod; waiting pods have not begun.
+// pod adds or changes a pod. In the state waiting, its program hasn't begun.
 func (f *fake) pod(role string, index, attempt int, state string, lines ...string) types.UID {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +126,7 @@ func (f *fake) change(what func()) {
 	f.changed.Broadcast()
 }
 
-// at returns a line of a log as the kubelet writes it.
+// at returns a line of a log in the kubelet's format, written at the given second.
 func at(second int, text string) string {
 	return fmt.Sprintf("2026-01-02T03:04:%02d.000000001Z %s\n", second, text)
 }
@@ -203,7 +203,7 @@ func (f *fake) find(name string) *corev1.Pod {
 	return nil
 }
 
-// wait holds the lock, and releases it while it waits for a condition or for the client to disconnect.
+// wait waits until so returns true or the client disconnects. It holds the lock whenever it calls so, and releases the lock while it waits.
 func (f *fake) wait(r *http.Request, so func() bool) {
 	done := false
 	go func() {
@@ -251,10 +251,10 @@ func (f *fake) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pageLines is how many lines a page of a fake agent has.
+// pageLines is how many lines a page of the fake agent has.
 const pageLines = 3
 
-// servePage responds like pai-logs, through the job controller.
+// servePage responds like pai-logs behind the job controller.
 func (f *fake) servePage(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(r.URL.Path, "/")
 	q := r.URL.Query()
@@ -337,7 +337,7 @@ func (f *fake) watchPods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// result holds the output of a test.
+// result records the output, problems and notes of a test.
 type result struct {
 	mu       sync.Mutex
 	out      bytes.Buffer
@@ -502,7 +502,7 @@ func TestAJobsEndDoesNotWaitForALogThatSaysNothing(t *testing.T) {
 	assert.Equal(t, []string{"ann/train has finished, but the end of a log doesn't arrive; read it later with: paictl job logs ann/train"}, r.problems)
 }
 
-// Programs print to stdout and stderr from several threads, and clocks are set back.
+// Times of lines can be equal or go back, because programs print to stdout and stderr from several threads, and clocks are corrected.
 func TestLinesWithEqualOrEarlierStampsAreKept(t *testing.T) {
 	f, c := newFake(t, map[string]int32{"worker": 1})
 	f.pod("worker", 0, 0, "running", at(5, "a"), at(5, "b"), at(4, "c"), at(6, "d"))
@@ -518,7 +518,7 @@ func TestLinesWithEqualOrEarlierStampsAreKept(t *testing.T) {
 	assert.Equal(t, "worker[0]| a\nworker[0]| b\nworker[0]| c\nworker[0]| d\n", r.String())
 }
 
-// slowly is a terminal that takes longer for each line than a finished job waits for a log that sends no lines.
+// slowly is a slow terminal. For each line, it takes longer than a finished job waits for a log that sends no lines.
 type slowly struct{ *result }
 
 const patient = 20 * time.Millisecond
@@ -544,7 +544,7 @@ func TestAllThatWasPrintedIsWrittenHoweverSlowTheTerminal(t *testing.T) {
 	assert.Empty(t, r.problems)
 }
 
-// write writes the selected logs in the order of Lines.
+// write writes the selected logs with Lines and the options' own Write.
 func write(ctx context.Context, c *job.Client, j *job.Job, o Options) error {
 	return Lines(ctx, c, j, o, o.Write)
 }

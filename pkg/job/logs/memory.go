@@ -8,27 +8,27 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Memory bounds the lines of logs that a server holds until it can pass them on: lines of several tasks, which it sorts, and the
+// Memory limits how many lines of logs a server holds until it can pass them on. The server holds lines of several tasks to sort them, and the
 // last lines that match a search.
 type Memory struct {
-	// Each is the limit of one request, and All is the limit of all requests together, in bytes.
+	// Each is the limit for one request, and All is the limit for all requests together, in bytes.
 	Each, All int64
 
 	mu       sync.Mutex
 	reserved int64
 }
 
-// perLine is roughly the memory of a line in addition to its text.
+// perLine is roughly how many bytes a line takes in addition to its text.
 const perLine = 128
 
 func sizeOf(l *logapi.Line) int64 { return int64(len(l.Stamp)+len(l.Text)) + perLine }
 
-// errMemory indicates that a log is too large to be held. Reading stops.
+// errMemory means that logs exceed the memory limit, so that reading stops.
 var errMemory = errors.New("logs are too large")
 
 const memoryRemedy = "choose a task with --task, or fewer lines with --tail or --since"
 
-// reservation counts the bytes that one request holds of a Memory. nil has no limit.
+// reservation counts the bytes that one request holds of a Memory. A nil reservation has no limit.
 type reservation struct {
 	of *Memory
 
@@ -73,7 +73,7 @@ func (h *reservation) give(n int64) {
 	h.n, h.of.reserved = h.n-n, h.of.reserved-n
 }
 
-// end releases all memory.
+// end releases all memory that the request holds.
 func (h *reservation) end() {
 	if h == nil {
 		return
@@ -89,7 +89,7 @@ type memoryError struct{ text string }
 func (e *memoryError) Error() string        { return e.text }
 func (e *memoryError) Is(target error) bool { return target == errMemory }
 
-// latest keeps the last lines.
+// latest keeps the last lines of a log, up to the number most.
 type latest struct {
 	most     int64
 	reserved *reservation
@@ -110,7 +110,7 @@ func (k *latest) add(l logapi.Line) error {
 	return nil
 }
 
-// flush passes on these lines.
+// flush passes on the lines that were kept, and releases their memory.
 func (k *latest) flush(give func(logapi.Line) error) error {
 	for i := range k.lines {
 		l := k.lines[i]

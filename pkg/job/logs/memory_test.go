@@ -35,7 +35,7 @@ func TestLogsThatAreTooLargeToBePutInOrderAreAnError(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 20, strings.Count(out, "\n"))
 
-	// A single log is passed on at once, unless its last matching lines are requested.
+	// The lines of a single log are passed on immediately, unless only the last matching lines are requested.
 	one := func(o *Options) { o.Selection = Selection{Role: "worker", Task: 1, Attempt: All} }
 	_, err = try(&Memory{Each: 2 << 10, All: 1 << 20}, one)
 	require.NoError(t, err)

@@ -12,23 +12,23 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Positions of lines are strings, LOG.OFFSET: eight hexadecimal digits that name the log of one attempt of a task, and the offset that the
-// agent of its machine uses. Positions of one log have the order of their offsets.
+// The position of a line is a string of the form LOG.OFFSET. LOG is eight hexadecimal digits that identify the log for one attempt of a task.
+// OFFSET is the offset that the machine's agent uses. Lines of one log are in the order of their offsets.
 
-// ErrUnplaced means that a log has no positions: only agents of log-manager know them.
+// ErrUnplaced means that the lines of a log have no positions, because only agents of log-manager know positions.
 var ErrUnplaced = errors.New("the log has no positions")
 
-// ErrGone means that there is no line at a position: its log is no longer kept, or never had it.
+// ErrGone means that there is no line at a position. Either the log is no longer kept, or it never had a line there.
 var ErrGone = errors.New("the position leads to no line")
 
-// At is where a part of a log begins: a position, the start, the end, or the first line that was written at a time.
+// At specifies where a part of a log begins: at a position, at the start, at the end, or at the first line that was written at or after a time.
 type At struct {
 	log    string // "" means the log that a Selection selects
 	offset int64  // of a position
 	text   string // in the form that agents accept
 }
 
-// ReadAt reads a position, "start", "end", or a time in RFC 3339.
+// ReadAt parses a position, "start", "end", or a time in RFC 3339.
 func ReadAt(text string) (At, error) {
 	if text == logapi.AtStart || text == logapi.AtEnd {
 		return At{text: text}, nil
@@ -45,17 +45,17 @@ func ReadAt(text string) (At, error) {
 	return At{log: log, offset: int64(offset), text: digits}, nil
 }
 
-// Before reports whether the lines before it are meant by default, because there are none after the end.
+// Before reports whether to return the lines before At by default. This is the case for the end of a log, because no lines follow it.
 func (a *At) Before() bool { return a.text == logapi.AtEnd }
 
-// logName names the log of a source in positions.
+// logName returns the LOG part of positions in the log of a source.
 func (s *source) logName() string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s.uid)) // never fails
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// position names a line of a source.
+// position returns the position for an offset in the log of a source.
 func (s *source) position(offset int64) string {
 	return s.logName() + "." + strconv.FormatInt(offset, 10)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errNotStarted is returned for the log of a program that hasn't begun.
+// errNotStarted is returned for the log of a program that hasn't started.
 var errNotStarted = errors.New("it hasn't started")
 
 // errTogether means that one stream of a log was requested, but the log can't be split into streams.
 var errTogether = errors.New("no agent keeps its log, and the other sources don't separate stdout from stderr")
 
-// read passes on the lines of a source. It reads from the agent that keeps the logs of its machine, or from
-// the kubelet, or the end of the log from the archive, in this order.
+// read passes on the lines of a source. It tries three places in this order: the agent that keeps the logs of the machine, the kubelet, and the
+// archive, which has only the end of the log.
 func (r *reader) read(ctx context.Context, s *source, o *corev1.PodLogOptions, give func(logapi.Line) error) error {
 	if err := r.readKept(ctx, s, o, give); !errors.Is(err, errNotKept) {
 		return err
@@ -61,7 +61,7 @@ func (r *reader) readElsewhere(ctx context.Context, s *source, o *corev1.PodLogO
 	return logapi.Read(body, true, give)
 }
 
-// notYet reports whether an error of the kubelet means that a container has not started yet.
+// notYet reports whether an error of the kubelet means that the container has not started yet.
 func notYet(err error) bool {
 	if err == nil || !apierrors.IsBadRequest(err) {
 		return false
@@ -106,8 +106,8 @@ func (r *reader) choose(ctx context.Context, s *source, o *Options, give func(lo
 	return flush()
 }
 
-// matching passes on lines that match, or only the last of them if there is a limit. flush then passes on
-// the lines that it held until the end.
+// matching returns a function that passes on the lines that match. If only the last of these lines are requested, the function holds them, and
+// flush passes them on at the end.
 func matching(o *Options, h *reservation, give func(logapi.Line) error) (filter func(logapi.Line) error, flush func() error) {
 	if o.Match == nil {
 		return give, func() error { return nil }
@@ -126,8 +126,8 @@ func matching(o *Options, h *reservation, give func(logapi.Line) error) (filter 
 	return filter, func() error { return last.flush(give) }
 }
 
-// options returns the options of a source that existed when the command began. In a search, the last lines
-// are counted here: a machine would count lines that don't match, too.
+// options returns the Kubernetes options for a source that existed when the command began. They don't include Tail in a search, because a machine
+// would also count lines that don't match.
 func (o *Options) options() *corev1.PodLogOptions {
 	out := &corev1.PodLogOptions{}
 	if o.Tail >= 0 && o.Match == nil {
@@ -140,15 +140,15 @@ func (o *Options) options() *corev1.PodLogOptions {
 	return out
 }
 
-// resumeAt changes options so that they continue after the line with a time stamp. The API has a resolution of a
-// second.
+// resumeAt changes options so that the log is read from the time of a line. The resolution of the Kubernetes API is one second, so the log may
+// begin with earlier lines.
 func resumeAt(o *corev1.PodLogOptions, stamp string) {
 	if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
 		o.TailLines, o.SinceSeconds, o.SinceTime = nil, nil, &metav1.Time{Time: at}
 	}
 }
 
-// about returns an error with the task that it concerns.
+// about adds the name of the task to an error.
 func (r *reader) about(s *source, err error) error {
 	if errors.Is(err, job.ErrNoController) && !errors.Is(err, errLost) {
 		return fmt.Errorf("%s: its pod is gone, and %w", s.name, err)

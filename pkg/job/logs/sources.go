@@ -1,6 +1,6 @@
-// Package logs reads the logs of a job's programs: from the machines while the pods exist, and later from the job
-// controller's archive. In: a job, and a selection of its tasks and attempts. Out: lines, merged if there are several
-// tasks, followed over retries until the job finishes.
+// Package logs reads the logs of a job's programs. It reads from the machines while the pods exist, and later from the job controller's archive.
+// In: a job, and a selection of its tasks and attempts. Out: lines, merged if there are several tasks, and followed across retries until the job
+// finishes.
 package logs
 
 import (
@@ -23,21 +23,21 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// All selects every task, or the latest attempt.
+// All selects every task, or the latest attempt of the job.
 const All = -1
 
-// Selection selects tasks and attempts.
+// Selection selects tasks and attempts of a job.
 type Selection struct {
 	Role    string // as the user spells it; empty: all
 	Task    int32  // All, or an index
 	Attempt int32  // the attempt of the job; All: the latest
-	// Previous selects the previous attempt of each task.
+	// Previous selects the attempt before the latest attempt of each task.
 	Previous bool
-	// TaskAttempt, if not nil, selects one attempt of each task in Attempt.
+	// TaskAttempt selects one attempt of each task within the job's attempt Attempt, unless it is nil.
 	TaskAttempt *int32
 }
 
-// is reports whether a source belongs to the selected attempt of a task.
+// is reports whether a source is the attempt that TaskAttempt selects.
 func (s *Selection) is(o *source) bool {
 	return s.TaskAttempt != nil && o.attempt == s.Attempt && o.taskAttempt == *s.TaskAttempt
 }
@@ -48,7 +48,7 @@ type task struct {
 	index int32
 }
 
-// source is the log of one attempt of one task.
+// source is the log for one attempt of one task.
 type source struct {
 	task
 	name                 string // role[index], as the user spells it
@@ -57,7 +57,7 @@ type source struct {
 	node, uid            string      // the machine and the UID of its pod
 }
 
-// container returns the name of the container whose log is read.
+// container returns the name of the container that wrote the log.
 func (s *source) container() string {
 	if s.pod == nil {
 		return container // or the only one
@@ -70,8 +70,8 @@ func (s *source) key() [2]int32 { return [2]int32{s.attempt, s.taskAttempt} }
 // container is the name of the container in a task's pod that runs the user's program.
 const container = "app"
 
-// ContainerOf returns the name of the container that runs the user's program in a task's pod: "app", or the first one
-// of a pod that another program made.
+// ContainerOf returns the name of the container in a pod that runs the user's program. This is "app", or the first container if another program
+// made the pod.
 func ContainerOf(p *corev1.Pod) string {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].Name == container {
@@ -84,7 +84,7 @@ func ContainerOf(p *corev1.Pod) string {
 	return container
 }
 
-// reader reads logs of one job.
+// reader reads the logs of one job.
 type reader struct {
 	client *job.Client
 	job    *job.Job
@@ -108,14 +108,14 @@ type reader struct {
 // absence is a period in which an agent didn't respond.
 type absence struct{ first, last time.Time }
 
-// problem reports a missing part of a log. Several logs are read at a time.
+// problem reports a missing part of a log. Several logs may call it at the same time.
 func (r *reader) problem(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.warn(err)
 }
 
-// silent reports whether to print that a machine doesn't respond: once a minute for all tasks of the machine.
+// silent reports whether to report now that a machine doesn't respond. This happens at most once a minute for all tasks of the machine together.
 func (r *reader) silent(node string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,8 +139,8 @@ func (r *reader) noAgent(node string) {
 	r.without[node] = true
 }
 
-// away returns how long the agent of a machine has not responded for any task, so that the tasks of a machine don't
-// wait for it one after another.
+// away returns for how long the agent of a machine has not responded, counted over all tasks. So the tasks of a machine don't wait for the agent
+// one after another.
 func (r *reader) away(node string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *reader) back(node string) {
 	delete(r.absent, node)
 }
 
-// waits records whether the next page of a log is being retried.
+// waits records whether the request for the next page of a log is being retried.
 func (r *reader) waits(p *pager, yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,7 @@ func (r *reader) waits(p *pager, yes bool) {
 	delete(r.waiting, p)
 }
 
-// patient reports whether the reader waits for a log whose agent is being replaced.
+// patient reports whether requests for a log are being retried because its agent is being replaced.
 func (r *reader) patient() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +188,7 @@ func newReader(c *job.Client, j *job.Job) *reader {
 	return r
 }
 
-// check returns an error for a selection of roles or tasks that the job doesn't have.
+// check returns an error if a selection names a role or a task that the job doesn't have.
 func (r *reader) check(s Selection) error {
 	if s.Role != "" && r.job.RoleObject(s.Role) == "" {
 		return hint.Errorf("its roles are: "+strings.Join(r.job.RoleNames(), ", "), "%s has no task role %q", r.job.Title(), s.Role)
@@ -202,12 +202,12 @@ func (r *reader) check(s Selection) error {
 	return hint.Errorf("tasks are counted from 0", "%s has no task %d", r.job.Title(), s.Task)
 }
 
-// selected reports whether a task is selected.
+// selected reports whether a selection includes a task.
 func (r *reader) selected(s Selection, t task) bool {
 	return (s.Role == "" || r.job.RoleObject(s.Role) == t.role) && (s.Task < 0 || s.Task == t.index)
 }
 
-// fromPod makes a source of a pod. It returns nil if the pod doesn't belong to a task.
+// fromPod returns the source for a pod, or nil if the pod doesn't belong to a task.
 func (r *reader) fromPod(p *corev1.Pod) *source {
 	index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	if err != nil {
@@ -226,7 +226,7 @@ func (r *reader) fromPod(p *corev1.Pod) *source {
 	return s
 }
 
-// sources finds one log per task.
+// sources returns the selected logs, one for each task, in the order of the tasks.
 func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) {
 	known, err := r.known(ctx, sel, func(known map[task][]*source) bool { return r.complete(sel, known) })
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *reader) sources(ctx context.Context, sel Selection) ([]*source, error) 
 	return out, nil
 }
 
-// known finds the logs of the selected tasks. It reads the archive only if the pods aren't enough.
+// known returns the logs of the selected tasks. It reads the archive only if enough returns false for the logs of the existing pods.
 func (r *reader) known(ctx context.Context, sel Selection, enough func(map[task][]*source) bool) (map[task][]*source, error) {
 	known := map[task][]*source{}
 	pods, err := r.client.Pods(ctx, r.job)
@@ -265,7 +265,7 @@ func (r *reader) known(ctx context.Context, sel Selection, enough func(map[task]
 	return known, nil
 }
 
-// complete reports whether the pods have all selected logs.
+// complete reports whether the existing pods have all selected logs.
 func (r *reader) complete(sel Selection, known map[task][]*source) bool {
 	if len(known) < Tasks(r.job, sel) || sel.Previous {
 		return false
@@ -278,7 +278,7 @@ func (r *reader) complete(sel Selection, known map[task][]*source) bool {
 	return sel.Attempt < 0 || sel.TaskAttempt != nil && len(known) > 0
 }
 
-// archived adds the attempts that the archive has and that no pod has.
+// archived adds the attempts in the archive that no longer have a pod.
 func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*source) error {
 	past, err := r.client.Kept(ctx, r.job)
 	if apierrors.IsNotFound(err) {
@@ -303,7 +303,7 @@ func (r *reader) archived(ctx context.Context, sel Selection, known map[task][]*
 	return nil
 }
 
-// pick returns the latest attempt of a task that sel selects, or nil.
+// pick returns the latest of a task's attempts that a selection includes, or nil.
 func pick(list []*source, sel Selection) *source {
 	slices.SortFunc(list, func(a, b *source) int {
 		return cmp.Or(cmp.Compare(b.attempt, a.attempt), cmp.Compare(b.taskAttempt, a.taskAttempt))

@@ -19,14 +19,15 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Of identifies the log of one attempt of a task.
+// Of identifies the log for one attempt of a task, and describes which part of it is kept.
 type Of struct {
 	Task        string `json:"task"`        // role[index]
 	Attempt     int32  `json:"attempt"`     // the attempt of the job
 	TaskAttempt int32  `json:"taskAttempt"` // the attempt of the task in it
-	// Live reports whether the task's program runs, so that the log may get more lines.
+	// Live means that the task's program runs, so that the log may get more lines.
 	Live bool `json:"live,omitempty"`
-	// Start and End are positions: of the first line that is kept, and after the last one. Bytes are kept between them, of at most Limit.
+	// Start is the position of the first line that is kept, and End is the position after the last line. Bytes is the size of the log between
+	// them, and Limit is the maximum size.
 	Start string `json:"start"`
 	End   string `json:"end"`
 	Bytes int64  `json:"bytes"`
@@ -41,68 +42,68 @@ type Of struct {
 type PlacedLine struct {
 	At string `json:"at"`
 	logapi.Line
-	// Bytes is the size of the line in this window, if Text has only its beginning.
+	// Bytes is the size of the line in this window if Text contains only the beginning of the line. Otherwise it is 0.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Continued reports whether the line begins before the window: At is the position of the rest.
+	// Continued means that the line begins before the window. At is then the position of the rest of the line.
 	Continued bool `json:"continued,omitempty"`
 }
 
-// Window is a part of a log: the lines that begin at From or later, and before To.
+// Window is a part of a log. It contains the lines that begin at From or later, and before To.
 type Window struct {
 	Of
 	Lines []PlacedLine `json:"lines"`
 	From  string       `json:"from"`
 	To    string       `json:"to"`
-	// Before and After report whether the log has lines before From, and lines at To or later.
+	// Before reports whether the log has lines before From. After reports whether it has lines at To or later.
 	Before bool `json:"before,omitempty"`
 	After  bool `json:"after,omitempty"`
 }
 
-// Match is a line that matches, or the part of a long line around the match.
+// Match is a line that matches a search. Text is the line, or the part of a long line around the match.
 type Match struct {
 	At    string `json:"at"`
 	Stamp string `json:"stamp,omitempty"`
 	Text  []byte `json:"text"`
-	// From and To are the first match in Text, in bytes.
+	// From and To are the beginning and the end of the first match in Text, in bytes.
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// Matches are the matching lines in the part of a log from From until before To. If After is set, the search continues at To.
+// Matches contains the matching lines in the part of a log from From up to To. If After is set, the search can continue at To.
 type Matches struct {
 	Of
 	Items []Match `json:"items"`
 	From  string  `json:"from"`
 	To    string  `json:"to"`
 	After bool    `json:"after,omitempty"`
-	// Searched is how many bytes of the log are before To.
+	// Searched is how many bytes of the kept log come before To.
 	Searched int64 `json:"searched"`
 }
 
-// WindowQuery selects the lines of a window. The limits of logapi apply.
+// WindowQuery selects the lines of a window, within the limits of logapi.
 type WindowQuery struct {
 	At At
-	// Before selects the last lines before At instead of the lines that follow At.
+	// Before selects the last lines before At, instead of the lines after At.
 	Before bool
 	Lines  int
-	// Longest is how many bytes of a line are returned. With more than logapi.ManyBytes, request one line.
+	// Longest is the maximum number of bytes that are returned of a line. A query with more than logapi.ManyBytes may request only one line.
 	Longest int
-	// Wait is how long to wait for lines after a position.
+	// Wait is how long to wait for lines if there are no lines after At yet.
 	Wait time.Duration
 }
 
-// MatchQuery selects the lines that match.
+// MatchQuery selects the lines that match a pattern.
 type MatchQuery struct {
 	From  At
 	Match *regexp.Regexp
 	Limit int
 }
 
-// maxAnswer bounds the bytes that are read of a response: a window in base64, and the names and numbers of its lines.
+// maxAnswer is the maximum number of bytes that are read of a response. It is enough for a window in base64 with the other data of its lines.
 const maxAnswer = 4 << 20
 
-// ReadWindow reads a part of the log of the selected task, or of the task's attempt that a position names. Its errors wrap ErrUnplaced if no
-// agent keeps that log, and ErrGone if the position doesn't belong to a kept log.
+// ReadWindow reads a part of the log of the selected task, or of the task's attempt that the position names. Its errors wrap ErrUnplaced if no
+// agent keeps the log, or ErrGone if the position doesn't belong to a kept log.
 func ReadWindow(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q WindowQuery) (*Window, error) {
 	v := url.Values{"view": {logapi.ViewWindow}, "at": {q.At.text}, "before": {strconv.FormatBool(q.Before)}, "lines": {strconv.Itoa(q.Lines)}, "longest": {strconv.Itoa(q.Longest)}}
 	if q.Wait > 0 {
@@ -124,7 +125,8 @@ func ReadWindow(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q
 	return out, err
 }
 
-// Search searches a part of the log of the selected task, or of the attempt of it that a position names, with the errors of ReadWindow.
+// Search searches a part of the log of the selected task, or of the task's attempt that the position names. It returns the same errors as
+// ReadWindow.
 func Search(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q MatchQuery) (*Matches, error) {
 	m := logapi.Matches{}
 	v := url.Values{"view": {logapi.ViewMatches}, "at": {q.From.text}, "match": {q.Match.String()}, "limit": {strconv.Itoa(q.Limit)}}
@@ -140,7 +142,7 @@ func Search(ctx context.Context, c *job.Client, j *job.Job, sel Selection, q Mat
 	return out, err
 }
 
-// Find returns the attempt of a task that a position names, or that is selected.
+// Find returns the attempt of a task that a position names, or the selected attempt if at isn't a position.
 func Find(ctx context.Context, c *job.Client, j *job.Job, sel Selection, at At) (attempt, taskAttempt int32, err error) {
 	s, err := newReader(c, j).placed(ctx, sel, &at)
 	if err != nil {
@@ -149,7 +151,7 @@ func Find(ctx context.Context, c *job.Client, j *job.Job, sel Selection, at At) 
 	return s.attempt, s.taskAttempt, nil
 }
 
-// of describes the log of a source.
+// of returns the description of a source's log. It returns an error if the log doesn't reach the position at.
 func (s *source) of(at *At, kept *logapi.Span) (Of, error) {
 	if at.log != "" && at.offset > kept.End {
 		return Of{}, hint.Wrap(fmt.Errorf("%w: the log of %s has only %d bytes", ErrGone, s.name, kept.End), remedyGone)
@@ -167,7 +169,8 @@ const (
 	remedyUnplaced = "read its lines as a stream: GET /api/v3/jobs/{user}/{name}/logs; log-manager keeps logs with positions (an operator: paictl service start -n log-manager)"
 )
 
-// placed finds the log that a position names, among all attempts of a task, or the selected one.
+// placed returns the source that a position names, among all attempts of the selected task. If at isn't a position, placed returns the selected
+// source.
 func (r *reader) placed(ctx context.Context, sel Selection, at *At) (*source, error) {
 	if err := r.check(sel); err != nil {
 		return nil, err
@@ -202,7 +205,7 @@ func (r *reader) placed(ctx context.Context, sel Selection, at *At) (*source, er
 	return found, nil
 }
 
-// ask sends a request to the agent that keeps a log.
+// ask sends a request to the agent that keeps a log, and decodes the response into out.
 func (r *reader) ask(ctx context.Context, sel Selection, at *At, v url.Values, out any) (*source, error) {
 	s, err := r.placed(ctx, sel, at)
 	switch {
@@ -238,7 +241,7 @@ func (s *source) unplaced(why string) error {
 	return hint.Wrap(fmt.Errorf("%w: %s: %s", ErrUnplaced, s.name, why), remedyUnplaced)
 }
 
-// These are the limits of a window, and of the matches in a response; see logapi.
+// Limits of a window, and of the matches in a response. Package logapi documents them.
 const (
 	MaxLines      = logapi.WindowLines
 	MaxLineBytes  = logapi.WindowBytes

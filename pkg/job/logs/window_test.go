@@ -20,7 +20,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstoretest"
 )
 
-// serveView responds like the job controller, which asks the agent. Without an agent, it responds like an agent of an earlier release.
+// serveView responds like the job controller, which forwards the request to the agent. If agent is nil, it responds like an agent of an earlier
+// release.
 func (f *fake) serveView(w http.ResponseWriter, r *http.Request, uid string) {
 	err := fmt.Errorf("%w: view=window: there is no such parameter", agents.ErrBadQuery)
 	var resp *http.Response

@@ -1,4 +1,4 @@
-// Package postgrestest runs a real PostgreSQL in tests.
+// Package postgrestest runs a real PostgreSQL server in tests.
 // In: the programs of PostgreSQL, if the machine has them. Out: empty databases.
 package postgrestest
 
@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// server is one PostgreSQL for all tests of a package, in its own folder, with a socket in that folder. It ends with the tests.
+// server is the PostgreSQL server for all tests of a package. Its data and its socket are in a separate folder. The server ends with the tests.
 type server struct {
 	dir     string
 	process *exec.Cmd
@@ -38,14 +38,14 @@ var (
 	asked atomic.Bool
 )
 
-// Stop stops the server, if a test has used it. TestMain calls it.
+// Stop stops the server if a test has used it. TestMain must call Stop.
 func Stop() {
 	if asked.Load() {
 		one().stop()
 	}
 }
 
-// DSN returns the DSN of a new, empty database. The test is skipped if the machine has no PostgreSQL.
+// DSN creates an empty database and returns its data source name. It skips the test if the machine has no PostgreSQL.
 func DSN(t testing.TB) string {
 	t.Helper()
 	tier.More(t, "PostgreSQL")
@@ -86,7 +86,7 @@ func begin() *server {
 
 func (s *server) start(as *syscall.Credential, initdb, postmaster string) error {
 	var err error
-	// A socket's path has at most 107 bytes: a folder of a test may be deeper.
+	// The path of a socket has at most 107 bytes, and the temporary folder of a test may have a longer path.
 	if s.dir, err = os.MkdirTemp("", "pai-postgres"); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	command := func(path string, args ...string) *exec.Cmd {
 		c := exec.CommandContext(context.Background(), path, args...)
 		c.Dir = s.dir
-		// Stop it with the tests, even if they are killed.
+		// Pdeathsig stops the server at the end of the tests, even if they are killed.
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: as, Pdeathsig: syscall.SIGQUIT}
 		return c
 	}
@@ -120,10 +120,10 @@ func (s *server) start(as *syscall.Credential, initdb, postmaster string) error 
 	return s.answers()
 }
 
-// WithPassword is a role with a password, unlike all others. It doesn't exist until a test creates it.
+// WithPassword is the only role that needs a password. It doesn't exist until a test creates it.
 const WithPassword = "with_password"
 
-// askPassword configures the server to require it.
+// askPassword configures the server to require a password for the role WithPassword.
 func (*server) askPassword(data string) error {
 	file := filepath.Join(data, "pg_hba.conf")
 	rules, err := os.ReadFile(file)
@@ -133,7 +133,7 @@ func (*server) askPassword(data string) error {
 	return os.WriteFile(file, append([]byte("local all "+WithPassword+" scram-sha-256\n"), rules...), 0o600)
 }
 
-// answers waits until the server accepts connections.
+// answers waits until the server accepts connections, and returns an error if this takes too long.
 func (s *server) answers() error {
 	db, err := sql.Open("pgx", s.dsn("postgres")+" connect_timeout=1")
 	if err != nil {
@@ -159,7 +159,8 @@ func (s *server) stop() {
 	}
 }
 
-// program finds a program where Debian puts it, the newest release first.
+// program returns the path of a program. It searches PATH, and then Debian's folders for PostgreSQL, starting with the newest release. It returns
+// "" if the program isn't found.
 func program(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -175,7 +176,7 @@ func program(name string) string {
 	return "/" + slices.MaxFunc(found, func(a, b string) int { return release(a) - release(b) })
 }
 
-// account returns the user that runs the server, because PostgreSQL doesn't run as root; nil means the current user.
+// account returns the user that runs the server, or nil for the current user. Root needs another user, because PostgreSQL doesn't run as root.
 func account() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

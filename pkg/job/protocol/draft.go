@@ -2,15 +2,15 @@ package protocol
 
 import "github.com/openpai/paictl/pkg/config/strictyaml"
 
-// Draft is a person's description of a new job of one role.
+// Draft describes a new job with one role.
 type Draft struct {
 	Name  string
 	Role  string
 	Image string
-	// ImageNote is a comment above the image.
+	// ImageNote is a comment that Write puts above the image.
 	ImageNote string
 	Commands  []string
-	// Exec is a program and its arguments, instead of Commands.
+	// Exec is a program with its arguments, which runs instead of Commands.
 	Exec           []string
 	Parameters     map[string]string
 	Instances      int
@@ -23,13 +23,13 @@ type Draft struct {
 	Storages       []string
 }
 
-// DefaultDraft returns a small job that runs anywhere.
+// DefaultDraft returns a draft of a small job that can run on any machine.
 func DefaultDraft() Draft {
 	return Draft{Name: "hello", Role: "main", Image: "ubuntu:24.04", Commands: []string{"echo hello from task $PAI_TASK_INDEX"},
 		Instances: 1, CPU: 1, MemoryMB: 1024, VirtualCluster: "default"}
 }
 
-// draftFile is the file of a draft, in the order of its keys.
+// draftFile is the job file for a draft. Its fields are in the order of the keys in the file.
 type draftFile struct {
 	ProtocolVersion int                  `yaml:"protocolVersion"`
 	Name            string               `yaml:"name"`
@@ -75,7 +75,7 @@ type draftStorage struct {
 	Name string `yaml:"name"`
 }
 
-// Write returns the draft as a commented job file. Use Parse to validate it.
+// Write returns the draft as a job file with comments. It doesn't check the draft; use Parse on the result.
 func (d Draft) Write() ([]byte, error) {
 	f := draftFile{
 		ProtocolVersion: 2, Name: d.Name, Type: "job", RetryCount: d.RetryCount,
@@ -110,7 +110,7 @@ func (d Draft) Write() ([]byte, error) {
 	})
 }
 
-// whole formats a number as people write it: 1, not 1.0.
+// whole formats a number without unnecessary decimals: 1, not 1.0.
 func whole(n float64) any {
 	if n == float64(int(n)) {
 		return int(n)

@@ -18,8 +18,8 @@ const (
 	maxDuration  = 366 * 24 * 3600
 )
 
-// extraKeys returns the keys that have an effect, to suggest corrections of similar words. Other keys are allowed:
-// clients keep their own notes in extras.
+// extraKeys returns the keys of extras that have an effect. They are suggested as corrections of similar words. Other keys are allowed, because
+// clients keep notes in extras.
 func extraKeys() []string {
 	return []string{"gangAllocation", "hivedScheduler", pluginKey, "storages", "hostNetwork", "gracePeriodSec", "maxDurationSec", "checkpointDir", "after", notifyKey}
 }
@@ -54,10 +54,10 @@ func (r *reader) readExtras(p place) {
 	}
 }
 
-// maxAfter is how many jobs a job may wait for: no more than the controller checks.
+// maxAfter is the maximum number of jobs that a job can wait for. The controller doesn't check more jobs.
 const maxAfter = 100
 
-// readAfter reads a name, or a list of names and of {job: NAME, when: succeeded|ended}.
+// readAfter reads the name of a job, or a list of names and of maps {job: NAME, when: succeeded|ended}.
 func (r *reader) readAfter(p place) {
 	entries := []place{p}
 	switch {
@@ -104,10 +104,10 @@ func (r *reader) readAfter(p place) {
 	}
 }
 
-// notifyKey is OpenPAI's name for the changes of state that cause a notice to a job's owner.
+// notifyKey is the key for the changes of state about which the job's owner is notified.
 const notifyKey = "jobStatusChangeNotification"
 
-// readNotify reads {running: true, failed: true, …}.
+// readNotify reads a map such as {running: true, failed: true}.
 func (r *reader) readNotify(p place) {
 	if !p.there() {
 		return
@@ -127,8 +127,8 @@ func (r *reader) readNotify(p place) {
 	}
 }
 
-// gang reports whether tasks start together. It returns false only if the file says false, as in OpenPAI, so a typing error doesn't make tasks start without each
-// other.
+// gang reports whether the tasks start together. As in OpenPAI, it returns false only if the file says false. So a typing error doesn't make
+// tasks start one by one.
 func (p place) gang() bool {
 	if p.there() && p.v.kind == kindText && hasTag(p.v.text()) {
 		p.warn("job/reference", "references can't be used here; tasks start together", "write true or false")
@@ -174,7 +174,7 @@ func (r *reader) readHived(p place) {
 	r.checkAffinity(roles)
 }
 
-// readCells reads a role's requests to the scheduler.
+// readCells reads the requests of a role to the scheduler.
 func (r *reader) readCells(p place) {
 	i := slices.IndexFunc(r.job.Roles, func(role Role) bool { return role.Name == p.name() })
 	if i < 0 {
@@ -208,8 +208,8 @@ func (r *reader) readCells(p place) {
 	}
 }
 
-// checkAffinity checks that the roles of one affinity group request the same hardware. A role without a
-// request gets the hardware that the others of its group request.
+// checkAffinity checks that the roles of an affinity group request the same hardware. A role without a request gets the hardware that the other
+// roles of its group request.
 func (r *reader) checkAffinity(roles place) {
 	first := map[string]*Role{}
 	for i := range r.job.Roles {
@@ -235,8 +235,8 @@ func (r *reader) checkAffinity(roles place) {
 	r.shareSKU()
 }
 
-// shareSKU sets the type that some of a job's roles request for roles without a type, if there is only one and they all
-// start together, so that they stay one gang.
+// shareSKU completes the types of hardware that the roles request. If all tasks start together and the roles with a type agree on it, the roles
+// without a type get the same type, so that the job stays one gang.
 func (r *reader) shareSKU() {
 	sku := ""
 	for _, role := range r.job.Roles {
@@ -288,7 +288,7 @@ func (r *reader) readStorages(extras place) {
 	}
 }
 
-// teamwise reads the storages that jobs of older clusters name in a plugin.
+// teamwise reads storages from a plugin, because job files for older clusters name storages there.
 func (r *reader) teamwise(plugins place) {
 	if !plugins.there() || plugins.v.kind != kindList {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse: no text makes it panic, every finding has a place and a message, and an accepted job can
-// be masked and read again.
+// FuzzParse checks that no text makes Parse panic, that every finding has a position and a message, and that an accepted job can be masked and
+// parsed again.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	require.NoError(f, err)

@@ -1,6 +1,6 @@
-// Package protocol reads job files: OpenPAI's job protocol, version 2.
-// In: the text of one file. Out: a Job, checked, with defaults and with all references <% ... %>
-// filled in, or findings that name each mistake's line, column and remedy.
+// Package protocol reads job files in OpenPAI's job protocol, version 2.
+// In: the text of one file. Out: a checked Job, with defaults and with all references <% ... %> filled in, or findings that contain the line,
+// column and remedy of each mistake.
 package protocol
 
 import (
@@ -13,23 +13,23 @@ import (
 
 // Limits of a job.
 const (
-	// MaxBytes is the size of a job file. The stored parts of it must fit into one object of Kubernetes.
+	// MaxBytes is the maximum size of a job file in bytes. Kubernetes must be able to store a large part of the file in one object.
 	MaxBytes = 200 << 10
-	// MaxTasks is the number of tasks of one role, and of one job.
+	// MaxTasks is the maximum number of tasks of one role, and of one job.
 	MaxTasks = 10_000
-	// MaxRoles is the number of roles of one job.
+	// MaxRoles is the maximum number of roles of one job.
 	MaxRoles = 500
 )
 
-// Job is one job file after it was read. Commands and plugin parameters hold secrets in plain text: they are for the
-// tasks, and are masked by fmt and JSON.
+// Job is a parsed job file. Its commands and plugin parameters contain secrets in plain text, because the tasks need them. fmt and JSON mask the
+// secrets.
 type Job struct {
 	File        string // its name, for findings
 	Name        string
 	Version     string
 	Contributor string
 	Description string
-	// RetryCount is how many failures of unknown cause are retried.
+	// RetryCount is how many failures with an unknown cause are retried.
 	RetryCount     int
 	VirtualCluster string
 	Deployment     string
@@ -40,16 +40,16 @@ type Job struct {
 	tree *tree
 }
 
-// Image is a Docker image of the prerequisites.
+// Image is a Docker image in the job's prerequisites.
 type Image struct {
 	Name string
 	URI  string
 	Auth *Auth // nil if the image needs no login
-	// Used reports whether a role runs it.
+	// Used reports whether a role runs the image.
 	Used bool
 }
 
-// Auth is the login to an image's registry.
+// Auth contains the credentials for the registry of an image.
 type Auth struct {
 	Username string
 	Password secret.String
@@ -75,11 +75,11 @@ type Role struct {
 
 	Image string // the URI
 	Auth  bool   // whether the image needs a login
-	// Command is the script, with everything filled in; empty if Exec has a program.
+	// Command is the script, with all references filled in. It is empty if Exec contains a program.
 	Command secret.String
-	// Exec is a program and its arguments, which run without any shell.
+	// Exec is a program with its arguments, which runs without a shell.
 	Exec []secret.String
-	// Shell runs Command; nil leaves the choice to the runtime.
+	// Shell is the command of the shell that runs Command. If it is nil, the runtime chooses a shell.
 	Shell   []string
 	Plugins []Plugin // in the order in which they run
 
@@ -89,40 +89,39 @@ type Role struct {
 	Affinity   string // name of the affinity group, or ""
 }
 
-// Port is a number of ports under one label.
+// Port is a label with the number of ports that a task has under it.
 type Port struct {
 	Label string
 	Count int
 }
 
-// Plugin is one runtime plugin of a role.
+// Plugin is a runtime plugin of a role.
 type Plugin struct {
 	Name          string // cmd, ssh, tensorboard, git, teamwise_storage
 	IgnoreFailure bool
 	Parameters    Parameters
 }
 
-// Parameters are the parameters of a plugin, as JSON, everything filled in. fmt doesn't show them.
+// Parameters are the parameters of a plugin as JSON, with all references filled in. fmt masks them.
 type Parameters json.RawMessage
 
-// String masks the parameters.
+// String returns a mask instead of the parameters.
 func (p Parameters) String() string { return secret.String(p).String() }
 
-// GoString masks the parameters.
+// GoString returns a mask instead of the parameters.
 func (p Parameters) GoString() string { return p.String() }
 
-// MarshalJSON masks the parameters; Reveal returns them.
+// MarshalJSON returns a mask instead of the parameters, which Reveal returns.
 func (p Parameters) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
-// Reveal returns the parameters unmasked, as JSON.
+// Reveal returns the parameters as JSON, without a mask.
 func (p Parameters) Reveal() json.RawMessage { return json.RawMessage(p) }
 
-// Extras are the keys of extras that have an effect.
+// Extras contains the keys of extras that have an effect.
 type Extras struct {
 	Gang     bool   // tasks start together, or not at all
 	Priority string // crit, prod, test, oppo
-	// GangRelease, LazyPreemption, IgnoreSuggestedNodes are passed to the scheduler. They are nil if the file doesn't
-	// set them.
+	// GangRelease, LazyPreemption and IgnoreSuggestedNodes are options for the scheduler. They are nil if the file doesn't set them.
 	GangRelease, LazyPreemption, IgnoreSuggestedNodes *bool
 	Storages                                          []Storage
 	DefaultStorages                                   bool // an empty list: the user's default storages
@@ -135,19 +134,19 @@ type Extras struct {
 	SelectsNotices                                    bool             // the file has jobStatusChangeNotification: Notify counts instead of the owner's choices
 }
 
-// After is a job that must end before the first task starts.
+// After names a job that must end before the first task of this job starts.
 type After struct {
 	Job   string // NAME, or USER/NAME
 	Ended bool   // any end counts; if false, it must succeed
 }
 
-// Storage is one storage that the tasks mount.
+// Storage is a storage that the tasks mount.
 type Storage struct {
 	Name      string
 	MountPath string
 }
 
-// Tasks returns the number of tasks of all roles.
+// Tasks returns the number of tasks of all roles together.
 func (j *Job) Tasks() int {
 	n := 0
 	for _, r := range j.Roles {
@@ -156,7 +155,7 @@ func (j *Job) Tasks() int {
 	return n
 }
 
-// GPUs returns the number of GPUs of all tasks.
+// GPUs returns the number of GPUs of all tasks together.
 func (j *Job) GPUs() int {
 	n := 0
 	for _, r := range j.Roles {
@@ -165,14 +164,15 @@ func (j *Job) GPUs() int {
 	return n
 }
 
-// PriorityNumber returns the scheduler's number of the job's priority class.
+// PriorityNumber returns the number that the scheduler uses for the job's priority class.
 func (j *Job) PriorityNumber() int { return priorities()[j.Extras.Priority] }
 
 func priorities() map[string]int {
 	return map[string]int{"crit": 120, "prod": 100, "test": 10, "oppo": -1}
 }
 
-// PriorityClass returns the class that has a number. Users of other schedulers may use different numbers.
+// PriorityClass returns the priority class with a number. ok is false for a number without a class, which a user of another scheduler may have
+// chosen.
 func PriorityClass(number int) (class string, ok bool) {
 	for class, n := range priorities() {
 		if n == number {
@@ -182,7 +182,7 @@ func PriorityClass(number int) (class string, ok bool) {
 	return "", false
 }
 
-// Finding makes a finding at a field of the file, or at its nearest ancestor that exists.
+// Finding makes a finding at a field of the file. If the field doesn't exist, the finding is at the nearest ancestor that exists.
 func (j *Job) Finding(path strictyaml.Path, rule, message, remedy string) strictyaml.Finding {
 	f := strictyaml.Finding{File: j.File, Line: 1, Column: 1, Field: path.String(), Rule: rule,
 		Severity: strictyaml.Error, Message: message, Remedy: remedy}

@@ -15,12 +15,12 @@ import (
 	"github.com/openpai/paictl/pkg/secret"
 )
 
-// Masked replaces secrets.
+// Masked is the text that replaces a secret.
 const Masked = "******"
 
-// Masked returns the job file with all values of secrets, literal values in logins to registries, and
-// addresses with a login, replaced. It uses the parsed file, so that quoting, flow style, anchors and merges can't hide
-// values. Comments are left out, because people keep old passwords in comments.
+// Masked returns the job file with Masked in place of all values of secrets, all literal credentials for registries, and all addresses that
+// contain credentials. It works on the parsed file, so that quotes, flow style, anchors and merges can't hide a value. It removes comments,
+// because comments may contain old passwords.
 func (j *Job) Masked() ([]byte, error) {
 	c := copier{masked: map[*yaml.Node]bool{}}
 	c.mask(j.tree.root.field("secrets"), scalar)
@@ -37,14 +37,15 @@ func (j *Job) Masked() ([]byte, error) {
 	return c.encode(j)
 }
 
-// withAddresses returns the parts of a job file whose values may be addresses with a login: of data, of a registry, of a plugin's
-// repository.
+// withAddresses returns the keys of a job file whose values may be addresses with credentials, such as addresses of data, registries or a
+// plugin's repository.
 func withAddresses() []string { return []string{"parameters", "prerequisites", "extras"} }
 
-// urlLogin finds the login in an address. It may have references, which may have spaces.
+// urlLogin matches an address with credentials. The credentials may contain references, and references may contain spaces.
 var urlLogin = regexp.MustCompile(`^\s*([A-Za-z][A-Za-z0-9+.-]*)://((?:<%[^>]*%>|\S)*)@(?:<%[^>]*%>|\S)*\s*$`)
 
-// hasLogin reports whether a text is an address with a password, other than a reference. In http, a user without a password is a token.
+// hasLogin reports whether a text is an address with a literal password. In an http address, a user name without a password also counts, because
+// it may be a token.
 func hasLogin(v *value) bool {
 	if v.kind != kindText {
 		return false
@@ -56,21 +57,21 @@ func hasLogin(v *value) bool {
 	return secret.HasLogin(withoutTags(strings.TrimSpace(v.text())))
 }
 
-// Fingerprint returns the SHA-256 of the job file without its comments. It covers secrets, so it must be stored with
-// them: a reader could use it to check guesses.
+// Fingerprint returns the SHA-256 hash of the job file without its comments. The hash depends on the secrets, so it must be stored as safely as
+// the secrets themselves: with the hash, a reader could check guesses.
 func (j *Job) Fingerprint() (string, error) {
 	text, err := (&copier{}).encode(j)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), err
 }
 
-// copier copies a parsed file, so that the file itself doesn't change.
+// copier copies a parsed file, so that masking doesn't change the file itself.
 type copier struct {
 	masked map[*yaml.Node]bool // values that are replaced
 	copies map[*yaml.Node]*yaml.Node
 }
 
-// encode writes the copy of a file.
+// encode returns a copy of a job file as text.
 func (c *copier) encode(j *Job) ([]byte, error) {
 	c.copies = map[*yaml.Node]*yaml.Node{}
 	var b bytes.Buffer
@@ -85,7 +86,7 @@ func (c *copier) encode(j *Job) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// WithoutSecrets returns the job with Masked instead of each secret: the version that may be shown.
+// WithoutSecrets returns the job with Masked in place of each secret, so that the result may be shown.
 func (j *Job) WithoutSecrets() (*Job, error) {
 	text, err := j.Masked()
 	if err != nil {
@@ -95,12 +96,12 @@ func (j *Job) WithoutSecrets() (*Job, error) {
 	return masked, findings.Err()
 }
 
-// ParseMasked reads the output of Masked, to show its content; it can't be submitted. The job is nil if the file has errors.
+// ParseMasked parses the output of Masked. The job is only for display and can't be submitted. It is nil if the file has errors.
 func ParseMasked(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, true)
 }
 
-// MaskStored masks a text that another program has stored, and that may not be a valid job here. The error doesn't quote the text.
+// MaskStored masks a text that another program has stored, and that may not be a valid job file. The error doesn't contain any part of the text.
 func MaskStored(text []byte) ([]byte, error) {
 	const file = "the job file"
 	t, findings := readTree(file, text)
@@ -110,8 +111,8 @@ func MaskStored(text []byte) ([]byte, error) {
 	return (&Job{File: file, tree: t}).Masked()
 }
 
-// mask selects the values at and below v that are chosen. Values that an alias or a merge shares with other places are replaced
-// there as well.
+// mask marks the value v and the values below it for which chosen returns true. A value that an alias or a merge shares with other places is
+// replaced in all these places.
 func (c *copier) mask(v *value, chosen func(*value) bool) {
 	if v == nil {
 		return
@@ -127,10 +128,10 @@ func (c *copier) mask(v *value, chosen func(*value) bool) {
 	}
 }
 
-// scalar reports whether a value is neither a list nor a map, nor empty.
+// scalar reports whether a value is neither a list nor a map nor empty.
 func scalar(v *value) bool { return v.node.Kind == yaml.ScalarNode && v.kind != kindNull }
 
-// maskLiterals selects values that are not references. The registry's address is not secret.
+// maskLiterals marks the values of credentials that aren't references. The address of the registry isn't secret.
 func (c *copier) maskLiterals(v *value) {
 	for _, f := range v.fields {
 		if f.name == "registryuri" || f.value.kind == kindText && hasTag(f.value.text()) && onlyTags(f.value.text()) {
@@ -140,7 +141,7 @@ func (c *copier) maskLiterals(v *value) {
 	}
 }
 
-// copy leaves out comments, and quotes strings that the encoder would not write unchanged.
+// copy returns a copy of a node without its comments. It quotes strings that the encoder would otherwise change.
 func (c *copier) copy(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return nil
@@ -166,7 +167,7 @@ func (c *copier) copy(n *yaml.Node) *yaml.Node {
 	return out
 }
 
-// plainBlock reports whether a text can be written as a block of lines.
+// plainBlock reports whether a text can be written as a literal block of YAML without changing it.
 func plainBlock(s string) bool {
 	if s == "" || strings.TrimLeft(s, " \t\r\n") != s || strings.HasSuffix(s, "\n\n") {
 		return false

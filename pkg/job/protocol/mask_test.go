@@ -94,8 +94,7 @@ func TestAJobWithoutItsSecretsIsOtherwiseTheSame(t *testing.T) {
 	assert.Equal(t, j.Name, shown.Name)
 }
 
-// A job file with secrets of any kind, at any depth, shows none of them when it is masked, and
-// means the same otherwise.
+// A masked job file contains none of the secrets, wherever they were in the file. Otherwise its meaning is unchanged.
 func TestMaskedHoldsNoSecretProperty(t *testing.T) {
 	styles := []yaml.Style{0, yaml.DoubleQuotedStyle, yaml.SingleQuotedStyle, yaml.LiteralStyle, yaml.FoldedStyle, yaml.FlowStyle}
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// imageNames is the kubelets' grammar of references to images: [HOST[:PORT]/]PATH[:TAG][@DIGEST]. Its source is
-// https://pkg.go.dev/github.com/distribution/reference. A host has a dot or a port; localhost, which needs neither, reads like a
+// imageNames matches image references in the grammar that kubelets use: [HOST[:PORT]/]PATH[:TAG][@DIGEST]. The grammar comes from
+// https://pkg.go.dev/github.com/distribution/reference. A host contains a dot or has a port. The host localhost needs neither, and matches as a
 // part of the path.
 var imageNames = regexp.MustCompile(`^(?:(?:` + hostLabel + `(?:(?:\.` + hostLabel + `)+(?::[0-9]+)?|:[0-9]+)|\[[0-9a-fA-F:]+\](?::[0-9]+)?)/)?` +
 	`(` + pathPart + `(?:/` + pathPart + `)*)` +
@@ -17,22 +17,23 @@ var imageNames = regexp.MustCompile(`^(?:(?:` + hostLabel + `(?:(?:\.` + hostLab
 const (
 	hostLabel = `[0-9A-Za-z](?:[0-9A-Za-z-]*[0-9A-Za-z])?`
 	pathPart  = `[0-9a-z]+(?:(?:\.|_|__|-+)[0-9a-z]+)*`
-	// imagePath is the limit of registries for the path of an image, in characters.
+	// imagePath is the maximum length in characters that registries allow for the path of an image.
 	imagePath = 255
 )
 
-// imageName reports whether a text is a valid name of an image.
+// imageName reports whether a text is a valid image reference.
 func imageName(text string) bool {
 	m := imageNames.FindStringSubmatch(text)
 	return m != nil && len(m[1]) <= imagePath
 }
 
-// objectLimit leaves room in a host name, which has 63 characters, for the index of a task.
+// objectLimit is the maximum length of a role's name in Kubernetes. It leaves room for a task's index in a host name, which has at most 63
+// characters.
 const objectLimit = 50
 
-// objectNames returns the names of the roles in Kubernetes: the lower-case letters and digits of their names, as in
-// OpenPAI. If names collide, the first role keeps the name, and the others get a number. A role whose name has no
-// letters and digits gets a number, too.
+// objectNames returns the names of the roles in Kubernetes. As in OpenPAI, such a name consists of the letters and digits of the role's name, in
+// lower case. If the names of several roles are equal, the first role keeps the name, and a number is appended for the others. A role whose name
+// contains no letters and digits also gets a name with a number.
 func objectNames(roles []string) []string {
 	out := make([]string, len(roles))
 	taken := map[string]bool{}

@@ -21,8 +21,8 @@ var (
 	roleNames = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// SplitName splits NAME, USER/NAME or USER~NAME into its parts; owner is "" for a name without a user. Names that only jobs of other
-// programs have are also valid.
+// SplitName splits NAME, USER/NAME or USER~NAME into its parts. owner is "" if the name contains no user. Names that only jobs of other programs
+// can have are also valid.
 func SplitName(name string) (owner, short string, err error) {
 	short = name
 	if at := strings.IndexAny(name, "~/"); at > 0 {
@@ -37,7 +37,7 @@ func SplitName(name string) (owner, short string, err error) {
 	return owner, short, nil
 }
 
-// CheckName returns an error for a name that can't be the NAME or USER/NAME of a job that paictl made.
+// CheckName returns an error unless a name can be the NAME or USER/NAME of a job that paictl submitted.
 func CheckName(name string) error {
 	_, short, err := SplitName(name)
 	if err == nil && (len(short) > nameLimit || !jobNames.MatchString(short)) {
@@ -46,7 +46,7 @@ func CheckName(name string) error {
 	return err
 }
 
-// reader reads one file and collects its mistakes.
+// reader parses one file and collects its mistakes.
 type reader struct {
 	file     string
 	tree     *tree
@@ -59,7 +59,7 @@ type reader struct {
 	deployments   map[string]place
 }
 
-// Parse reads a job file. The job is nil if the file has errors; warnings are returned along with a job.
+// Parse parses a job file. The job is nil if the file has errors. If the file only has warnings, they are returned together with the job.
 func Parse(file string, data []byte) (*Job, strictyaml.Findings) {
 	return parse(file, data, false)
 }
@@ -79,7 +79,7 @@ func parse(file string, data []byte, masked bool) (*Job, strictyaml.Findings) {
 	return r.job, r.findings
 }
 
-// String names the job. It contains no commands, which hold secrets.
+// String returns the word "job" and the job's name. It doesn't include commands, which contain secrets.
 func (j *Job) String() string { return "job " + j.Name }
 
 // GoString returns the same as String.
@@ -143,7 +143,7 @@ func (p place) version() string {
 	return p.text()
 }
 
-// unmasked checks that no value is the mask of a copy that was stored without its secrets.
+// unmasked reports each value that equals Masked. Such a value comes from a copy of a job file that was stored without its secrets.
 func (p place) unmasked(remedy string) {
 	if !p.there() || p.r.masked {
 		return
@@ -184,7 +184,7 @@ func (r *reader) readDefaults(p place) {
 
 func (r *reader) readDeployments(p place) {
 	for _, d := range p.list(1) {
-		// Other keys are allowed, as OpenPAI does.
+		// As in OpenPAI, other keys are allowed.
 		if !d.object(nil, "name", "taskRoles") {
 			continue
 		}
@@ -222,7 +222,7 @@ func (p place) roleName() {
 	}
 }
 
-// checkRoleNames checks the properties of names that all later steps depend on.
+// checkRoleNames checks the names of the roles and adds the roles to the job. All later steps depend on valid names.
 func (r *reader) checkRoleNames(roles place) {
 	if len(roles.v.fields) == 0 {
 		roles.report("job/empty", "the job has no role", requiredRemedy("taskRoles"))

@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// head is a job without its roles.
+// head is the beginning of a job file, before the roles.
 const head = `protocolVersion: 2
 name: train
 type: job
@@ -24,7 +24,7 @@ prerequisites:
   - {name: img, type: dockerimage, uri: "ubuntu:24.04"}
 `
 
-// small is the least that a job can be; the role begins on line 7.
+// small is the smallest valid job file. The role begins on line 7.
 const small = head + `taskRoles:
   main:
     dockerImage: img
@@ -32,12 +32,12 @@ const small = head + `taskRoles:
     commands: [echo hello]
 `
 
-// role makes a job whose role has further fields.
+// role returns a job file whose role has additional fields.
 func role(fields string) string {
 	return small + "    " + strings.ReplaceAll(strings.TrimSpace(fields), "\n", "\n    ") + "\n"
 }
 
-// extras makes a job with extras.
+// extras returns a job file with the given fields in extras.
 func extras(fields string) string {
 	return small + "extras:\n  " + strings.ReplaceAll(strings.TrimSpace(fields), "\n", "\n  ") + "\n"
 }
@@ -508,7 +508,7 @@ func TestAFindingOfOthersHasItsPlace(t *testing.T) {
 	assert.Equal(t, []int{1, 1}, []int{f.Line, f.Column})
 }
 
-// OpenPAI accepts them and ignores them: most are slips.
+// OpenPAI accepts and ignores unknown keys, but most of them are mistakes.
 func TestKeysThatNothingReadsAreToldOf(t *testing.T) {
 	for name, test := range map[string]struct{ text, says string }{
 		"of a login":  {strings.Replace(small, `uri: "ubuntu:24.04"`, `uri: "ubuntu:24.04", auth: {username: u, password: p, registryUri: r}`, 1), `"registryUri" is not used here`},

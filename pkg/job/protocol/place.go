@@ -14,10 +14,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// maxFindings limits the findings of one file; a file with more has another problem.
+// maxFindings is the maximum number of findings for one file. If there are more, the file as a whole is probably wrong.
 const maxFindings = 200
 
-// place is a field of the file, whether it exists or not, and the field's position for findings.
+// place is the place of a field in the file, with the field's value. The field may be missing.
 type place struct {
 	r    *reader
 	v    *value // nil if it doesn't exist
@@ -26,10 +26,10 @@ type place struct {
 
 func (p place) there() bool { return p.v != nil }
 
-// get returns a field of a map.
+// get returns the place of a field of a map.
 func (p place) get(name string) place { return place{p.r, p.v.field(name), p.path.With(name)} }
 
-// each returns the fields of a map, in the file's order.
+// each returns the places of all fields of a map, in the order of the file.
 func (p place) each() []place {
 	var out []place
 	for _, f := range p.v.fields {
@@ -38,7 +38,7 @@ func (p place) each() []place {
 	return out
 }
 
-// name returns the last key of the path.
+// name returns the last key of the path, or "" if the path ends with an index.
 func (p place) name() string {
 	s, _ := p.path[len(p.path)-1].(string)
 	return s
@@ -65,7 +65,7 @@ func (p place) atKey() (line, column int) {
 	return p.v.line, p.v.column
 }
 
-// is checks the kind of a value, if it exists.
+// is reports whether the field exists and its value has the kind k. If the value has another kind, a finding is reported.
 func (p place) is(k kind) bool {
 	if !p.there() || p.v.kind == k {
 		return p.there()
@@ -94,7 +94,8 @@ func (p place) is(k kind) bool {
 	return false
 }
 
-// object checks that the value is a map with known keys only, and has the required keys. If known is empty, all keys are allowed.
+// object reports whether the value is a map. It reports a finding for each key that isn't known and for each missing key that is required. If
+// known is empty, all keys are allowed.
 func (p place) object(known []string, required ...string) bool {
 	if !p.is(kindMap) {
 		return false
@@ -138,7 +139,7 @@ func requiredRemedy(name string) string {
 	return fmt.Sprintf("write %s: and its value", name)
 }
 
-// oneOf returns a remedy for an unknown word.
+// oneOf returns a remedy for an unknown word: a similar known word, or the list of known words after lead.
 func oneOf(word, lead string, known []string) string {
 	if near := strictyaml.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -151,7 +152,7 @@ func oneOf(word, lead string, known []string) string {
 	return lead + strings.Join(sorted, ", ")
 }
 
-// text returns the text of a value, or "" if it doesn't exist.
+// text returns the text of the value, or "" if the field is missing or not a text.
 func (p place) text() string {
 	if !p.is(kindText) {
 		return ""
@@ -159,7 +160,7 @@ func (p place) text() string {
 	return p.v.text()
 }
 
-// literal returns a field's text, or "" if it has references.
+// literal returns the text of the value, or "" if the text contains references.
 func (p place) literal() string {
 	s := p.text()
 	if p.refers() {
@@ -168,7 +169,7 @@ func (p place) literal() string {
 	return s
 }
 
-// refers reports whether a value that must be a literal text contains a reference, which is an error.
+// refers reports whether the value contains a reference, and reports a finding if it does. It is for values that must not contain references.
 func (p place) refers() bool {
 	if !p.there() || p.v.kind != kindText || !hasTag(p.v.text()) {
 		return false
@@ -177,7 +178,7 @@ func (p place) refers() bool {
 	return true
 }
 
-// named returns a text that matches a pattern.
+// named returns the text of the value. It reports a finding if the text is too long or doesn't match a pattern.
 func (p place) named(pattern *regexp.Regexp, limit int, what string) string {
 	s := p.text()
 	switch {
@@ -199,7 +200,8 @@ func shorten(s string) string {
 	return s
 }
 
-// isNumber reports whether the value is a number that all versions of YAML read in the same way. It accepts any number of a stored job.
+// isNumber reports whether the value is a number. It reports a finding for a number that versions of YAML read in different ways, except in a job
+// that was stored.
 func (p place) isNumber() bool {
 	if !p.is(kindNumber) {
 		return false
@@ -211,7 +213,7 @@ func (p place) isNumber() bool {
 	return true
 }
 
-// number returns a whole number between least and most, or fallback without a value.
+// number returns the value as a whole number between least and most. If the value is missing or wrong, it returns fallback.
 func (p place) number(least, most, fallback int) int {
 	if !p.isNumber() {
 		return fallback
@@ -227,7 +229,7 @@ func (p place) number(least, most, fallback int) int {
 	return int(p.v.number)
 }
 
-// thousandths returns a number that may have three decimals, in thousandths.
+// thousandths returns a number, which may have up to three decimals, multiplied by 1000.
 func (p place) thousandths(most int) int {
 	if !p.isNumber() {
 		return 0
@@ -244,7 +246,7 @@ func (p place) thousandths(most int) int {
 	return int(math.Round(n))
 }
 
-// boolean returns true or false, or fallback without a value.
+// boolean returns true or false, or fallback if the value is missing or wrong.
 func (p place) boolean(fallback bool) bool {
 	if !p.is(kindBool) {
 		return fallback
@@ -252,7 +254,8 @@ func (p place) boolean(fallback bool) bool {
 	return p.v.truth
 }
 
-// list returns the entries of the list at this place, or nil if the place has no list. It reports a list with fewer than least entries.
+// list returns the places of the entries of the list at this place, or nil if there is no list. It reports a finding if the list has fewer than
+// least entries.
 func (p place) list(least int) []place {
 	if !p.is(kindList) {
 		return nil
@@ -267,7 +270,7 @@ func (p place) list(least int) []place {
 	return out
 }
 
-// texts returns the entries of a list of strings, and their places.
+// texts returns the texts in a list, and their places. It reports a finding for an entry that isn't a text.
 func (p place) texts(least int) ([]string, []place) {
 	var out []string
 	var places []place
@@ -279,8 +282,8 @@ func (p place) texts(least int) ([]string, []place) {
 	return out, places
 }
 
-// formatNumber writes a number as JavaScript does, which is how OpenPAI fills numbers in: 1.0 is 1,
-// 1e-7 is 1e-7, 1e21 is 1e+21.
+// formatNumber formats a number as JavaScript does, because OpenPAI fills in numbers in this format: 1.0 becomes 1, 1e-7 stays 1e-7, and 1e21
+// becomes 1e+21.
 func formatNumber(f float64) string {
 	if f == 0 {
 		return "0"

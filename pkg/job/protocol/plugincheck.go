@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// checkParameters checks the parameters of a plugin, so that a mistake is found before a task runs. Unknown keys are left to the
-// plugin, because prerequisites have their own keys.
+// checkParameters checks the parameters of a plugin, so that mistakes are found before a task runs. It ignores unknown keys, because each plugin
+// defines its keys.
 func (p place) checkParameters(plugin string) {
 	if !p.there() || p.v.kind != kindMap {
 		return
@@ -64,7 +64,7 @@ func (p place) checkSSH() {
 	}
 }
 
-// numeric accepts a number, or a text that is one.
+// numeric checks that the value is a number, or a text that contains a number, between least and most.
 func (p place) numeric(least, most float64) {
 	if !p.there() || p.v.kind == kindText && hasTag(p.v.text()) {
 		return

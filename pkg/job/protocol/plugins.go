@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// pluginKey is the prefix of plugins' names in prerequisites, and their key in extras.
+// pluginKey is the key of the plugins in extras, and the prefix of the plugins' names in prerequisites.
 const pluginKey = "com.microsoft.pai.runtimeplugin"
 
-// plugins sets the plugins of a role: first the plugins of its prerequisites, then the plugins in extras.
+// plugins sets the plugins of a role: first the plugins in its prerequisites, and then the plugins in extras.
 func (p place) plugins(role *Role, s scope) {
 	for _, ref := range p.get("prerequisites").list(0) {
 		if !ref.is(kindText) {
@@ -39,7 +39,7 @@ func (p place) plugins(role *Role, s scope) {
 	}
 }
 
-// anyPrerequisite finds the prerequisite, of any type, that an entry of a role's prerequisites names.
+// anyPrerequisite returns the place of the prerequisite with the name that ref contains. The prerequisite may have any type.
 func (r *reader) anyPrerequisite(ref place) place {
 	list := place{r: r, v: r.tree.root}.get("prerequisites")
 	var names []string
@@ -122,7 +122,7 @@ func (p place) knownPlugin(name string) bool {
 	return false
 }
 
-// appliesTo reports whether an entry of extras is for a role. An entry without roles is for all.
+// appliesTo reports whether a plugin in extras applies to a role. A plugin without a list of roles applies to all roles.
 func (p place) appliesTo(role string) bool {
 	roles := p.get("taskroles")
 	if !roles.there() || roles.v.kind != kindList {
@@ -131,7 +131,7 @@ func (p place) appliesTo(role string) bool {
 	return slices.ContainsFunc(roles.v.items, func(v *value) bool { return v.kind == kindText && v.text() == role })
 }
 
-// checkPlugins checks the list in extras once, not once per role.
+// checkPlugins checks the plugins in extras. It runs once, so that a mistake isn't reported again for each role.
 func (r *reader) checkPlugins(list place) {
 	for _, p := range list.list(0) {
 		if !p.object([]string{"plugin", "parameters", "failurePolicy", "taskroles"}, "plugin") {

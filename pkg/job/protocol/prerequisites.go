@@ -56,7 +56,7 @@ func (r *reader) readPrerequisites(p place) {
 	}
 }
 
-// keep records a prerequisite. Names are unique within a type.
+// keep records a prerequisite. It reports a finding if there is another prerequisite with the same type and name.
 func (r *reader) keep(p place, kind, name string) {
 	if name == "" {
 		return
@@ -73,13 +73,12 @@ func (r *reader) keep(p place, kind, name string) {
 	of[name] = p.v
 }
 
-// imageKeys returns the keys of an image, and, except for auth, of the other prerequisites. Plugins have their own
-// keys.
+// imageKeys returns the keys that an image can have. Other prerequisites, except plugins, can have the same keys except auth.
 func imageKeys() []string {
 	return []string{"protocolVersion", "name", "type", "version", "contributor", "description", "uri", "auth", "plugin", "require"}
 }
 
-// unused warns of keys that aren't used.
+// unused reports warnings for keys that aren't known and therefore have no effect.
 func (p place) unused(known []string) {
 	for _, f := range p.each() {
 		if !slices.Contains(known, f.name()) {
@@ -109,12 +108,12 @@ func (p place) image() {
 	}
 }
 
-// global returns the values that references outside of roles may name.
+// global returns the values that references outside of roles may use.
 func (r *reader) global() scope {
 	return scope{roots: map[string]*value{"$secrets": r.tree.root.field("secrets"), "$parameters": r.tree.root.field("parameters")}}
 }
 
-// readLogins fills the references in the logins of the images that roles use. Only these are needed.
+// readLogins fills in the references in the credentials of the images that roles use. The credentials of other images aren't needed.
 func (r *reader) readLogins() {
 	used := map[string]bool{}
 	for i := range r.job.Roles {
@@ -139,7 +138,7 @@ func (r *reader) readLogins() {
 	r.setImages()
 }
 
-// login returns nil without credentials.
+// login returns the credentials of an image, or nil if it has neither a user name nor a password.
 func (p place) login(s scope) *Auth {
 	fill := func(name string) string {
 		f := p.get(name)
@@ -158,7 +157,7 @@ func (p place) login(s scope) *Auth {
 	return a
 }
 
-// setImages replaces the names of prerequisites in the roles with the images.
+// setImages replaces the name of a prerequisite in each role with the image of that prerequisite.
 func (r *reader) setImages() {
 	for i := range r.job.Roles {
 		role := &r.job.Roles[i]

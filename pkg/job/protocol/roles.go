@@ -65,7 +65,7 @@ func (p place) completion(role *Role) {
 	if !c.object([]string{"minFailedInstances", "minSucceededInstances"}) {
 		return
 	}
-	// An absent value and 0 mean the default, as they do in OpenPAI.
+	// As in OpenPAI, a missing value and 0 mean the default.
 	threshold := func(name string, fallback int) int {
 		at := c.get(name)
 		if !at.there() || at.v.kind == kindNull {
@@ -111,7 +111,7 @@ func (p place) resources(role *Role) {
 	slices.SortFunc(role.Ports, func(a, b Port) int { return strings.Compare(a.Label, b.Label) })
 }
 
-// truthy accepts the ways in which people write true.
+// truthy returns the value of a field that may be true, false, 1, 0, "true" or "false". A missing field is false.
 func (p place) truthy() bool {
 	if p.there() && p.v.kind == kindNumber && (p.v.number == 0 || p.v.number == 1) {
 		return p.v.number == 1
@@ -122,7 +122,7 @@ func (p place) truthy() bool {
 	return p.boolean(false)
 }
 
-// prerequisite returns the prerequisite that a field of the role names, or nil.
+// prerequisite returns the prerequisite that a field of the role names. It returns nil and reports a finding if there is no such prerequisite.
 func (p place) prerequisite(name, kind string) *value {
 	f := p.get(name)
 	if !f.is(kindText) || f.refers() {
@@ -143,7 +143,7 @@ func (p place) prerequisite(name, kind string) *value {
 	return found
 }
 
-// commands joins the commands of the deployment and of the role, and replaces the references.
+// commands sets the commands of a role. It joins them with the commands of the deployment, and fills in the references.
 func (p place) commands(role *Role, s scope) {
 	own := p.get("commands")
 	if exec := p.get("exec"); exec.there() {
@@ -183,7 +183,7 @@ func (p place) commands(role *Role, s scope) {
 	}
 }
 
-// roleCommands returns the commands that a deployment adds before and after a role's commands.
+// roleCommands returns the commands that a deployment adds before and after the commands of a role.
 func (p place) roleCommands(role string) (before, after []place) {
 	roles := p.v.field("taskRoles")
 	if roles == nil || roles.kind != kindMap || roles.field(role) == nil || roles.field(role).kind != kindMap {

@@ -10,16 +10,17 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// References look like <% $parameters.steps %>. There is one pass: inserted values are not read
-// again, and not escaped.
+// References look like <% $parameters.steps %>. They are replaced in one pass: references in an inserted value aren't replaced, and the value
+// isn't escaped.
 const (
 	tagOpen  = "<%"
 	tagClose = "%>"
-	// maxFilled limits how many bytes all commands together have after their references are replaced, however small the file is.
+	// maxFilled is the maximum size in bytes of all commands together after their references are replaced, because a small file can contain many
+	// references to a long value.
 	maxFilled = 640 << 10
 )
 
-// scope holds the values that the references of one role may name.
+// scope contains the values that the references of one role may use.
 type scope struct {
 	roots map[string]*value // by name, such as $parameters; nil if the file doesn't have it
 	role  string            // for messages
@@ -27,11 +28,10 @@ type scope struct {
 
 var indexStep = regexp.MustCompile(`\[(\d+)\]`)
 
-// fill returns the text of a value, with its references replaced by their values. Mistakes are reported at the
-// reference's own line and column.
+// fill returns the text of a value with its references replaced. Mistakes are reported with the line and column of the reference.
 func (p place) fill(s scope) string { return p.fillIn(p.v.text(), s) }
 
-// fillIn replaces the references in a text, such as the value's text without surrounding blanks.
+// fillIn is like fill, but uses the given text, such as the value's text without surrounding spaces.
 func (p place) fillIn(text string, s scope) string {
 	if !strings.Contains(text, tagOpen) {
 		p.spend(len(text))
@@ -60,7 +60,7 @@ func (p place) fillIn(text string, s scope) string {
 	return b.String()
 }
 
-// spend counts inserted bytes, and reports whether they are within the limit.
+// spend counts inserted bytes, and reports whether their total is still within the limit.
 func (p place) spend(n int) bool {
 	before := p.r.filled
 	p.r.filled += n
@@ -104,14 +104,14 @@ func (p place) resolve(inside string, count int, s scope) string {
 	return ""
 }
 
-// nested warns of a value that contains references itself, which aren't replaced.
+// nested warns if the value of a reference itself contains references, because they aren't replaced.
 func (p place) nested(v *value, name string, count int) {
 	if v.kind == kindText && strings.Contains(v.text(), tagOpen+" $") {
 		p.atTag(strictyaml.Warning, count, fmt.Sprintf("the value of <%% %s %%> contains a reference itself, which is not filled in", name), "write that reference into the command")
 	}
 }
 
-// lookup finds the value that a reference names.
+// lookup returns the value that a reference names, or a message and a remedy if there is no such value.
 func (s scope) lookup(name string) (v *value, message, remedy string) {
 	steps := strings.Split(indexStep.ReplaceAllString(name, ".$1"), ".")
 	v, known := s.roots[steps[0]]
@@ -173,7 +173,7 @@ func (v *value) firstPart() string {
 	return ""
 }
 
-// fillText returns the form of a value in a command; problem describes the value if it can't be inserted.
+// fillText returns the value as text for a command. If the value can't be inserted, problem describes it.
 func (v *value) fillText() (text, problem string) {
 	switch v.kind {
 	case kindText:
@@ -203,7 +203,7 @@ func (p place) reportTag(count int, message, remedy string) {
 	p.atTag(strictyaml.Error, count, message, remedy)
 }
 
-// atTag reports a mistake at the count-th <% of the text.
+// atTag reports a finding at the reference with the number count in the text.
 func (p place) atTag(severity strictyaml.Severity, count int, message, remedy string) {
 	if len(p.r.findings) >= maxFindings {
 		return
@@ -212,8 +212,8 @@ func (p place) atTag(severity strictyaml.Severity, count int, message, remedy st
 	p.r.add(severity, line, column, p.path, "job/reference", message, remedy)
 }
 
-// tagPosition finds the position in the file of the count-th <% of a text. Apart from escapes, the file
-// has the characters of a text in the same order, however the text is quoted or folded.
+// tagPosition finds the reference with the number count in a text, and returns its position in the file. Apart from escapes, the file contains
+// the characters of the text in the same order, however the text is quoted or folded.
 func (r *reader) tagPosition(v *value, count int) (line, column int) {
 	line, column = v.node.Line, v.node.Column
 	text := string(r.tree.doc.Text())
@@ -240,7 +240,7 @@ func (r *reader) tagPosition(v *value, count int) (line, column int) {
 	return strings.Count(before, "\n") + 1, len([]rune(before[strings.LastIndexByte(before, '\n')+1:])) + 1
 }
 
-// any returns a value in the form for encoding/json, with the references in its strings replaced.
+// any returns the value in a form that encoding/json can encode, with the references in its strings replaced.
 func (p place) any(s scope) any {
 	switch p.v.kind {
 	case kindText:
@@ -270,10 +270,10 @@ func (p place) any(s scope) any {
 
 func hasTag(text string) bool { return strings.Contains(text, tagOpen) }
 
-// onlyTags reports whether a text consists only of references.
+// onlyTags reports whether a text consists only of references and spaces.
 func onlyTags(text string) bool { return strings.TrimSpace(withoutTags(text)) == "" }
 
-// withoutTags returns a text without its references.
+// withoutTags returns a text with its references removed.
 func withoutTags(text string) string {
 	var out strings.Builder
 	for {
@@ -287,7 +287,7 @@ func withoutTags(text string) string {
 	}
 }
 
-// knownPlugins returns the plugins that the runtime has.
+// knownPlugins returns the names of the plugins that the runtime supports.
 func knownPlugins() []string {
 	return slices.Clone([]string{"cmd", "ssh", "tensorboard", "git", "teamwise_storage"})
 }

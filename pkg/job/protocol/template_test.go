@@ -28,7 +28,7 @@ secrets:
   list: [x, y]
 `
 
-// command parses a job with one command, which begins on line 24.
+// command returns a job file with one command, which begins on line 24.
 func command(text string) string {
 	return values + `protocolVersion: 2
 name: train

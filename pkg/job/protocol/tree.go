@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxValues limits the number of values after aliases are expanded, however small the file is.
+	// maxValues is the maximum number of values after aliases are expanded, because a small file can expand to many values.
 	maxValues = 20_000
-	// maxMarks limits how many values the parser may find before they are counted: each value takes some 300 bytes.
+	// maxMarks is the maximum number of characters that separate values. It is checked before parsing, because each value takes about 300 bytes.
 	maxMarks = 60_000
 )
 
@@ -27,12 +27,12 @@ const (
 	kindMap
 )
 
-// String names the kind in messages.
+// String returns the kind in words, as in messages.
 func (k kind) String() string {
 	return [...]string{"nothing", "text", "a number", "true or false", "a list", "a map"}[k]
 }
 
-// value is one value of the file, aliases and merges followed, with its place.
+// value is one value of the file, with its position. Aliases and merges are resolved.
 type value struct {
 	node   *yaml.Node // as written; of an alias, its target
 	key    *yaml.Node // the key that it belongs to; nil in a list
@@ -73,7 +73,7 @@ func (v *value) names() []string {
 
 func (v *value) text() string { return v.node.Value }
 
-// tree is a whole file as values.
+// tree is a whole parsed file.
 type tree struct {
 	root   *value
 	doc    *strictyaml.Document
@@ -159,7 +159,7 @@ func (v *value) scalar(d *strictyaml.Decoder, path strictyaml.Path) {
 	}
 }
 
-// find returns the value at a path, or its nearest ancestor that exists.
+// find returns the value at a path. If there is no such value, it returns the nearest ancestor that exists.
 func (t *tree) find(path strictyaml.Path) *value {
 	v := t.root
 	for _, step := range path {
@@ -180,10 +180,10 @@ func (t *tree) find(path strictyaml.Path) *value {
 	return v
 }
 
-// position returns the position of a field, or of its nearest ancestor that exists.
+// position returns the line and column of a field or, if the field doesn't exist, of the nearest ancestor that exists.
 func (t *tree) position(path strictyaml.Path) (line, column int) { return t.find(path).place() }
 
-// place returns the position where a person expects a value: for a map, the position of its key.
+// place returns the position at which a reader looks for a value. For a map, this is the position of its key.
 func (v *value) place() (line, column int) {
 	if v.key != nil && v.kind == kindMap {
 		return v.key.Line, v.key.Column

@@ -1,5 +1,5 @@
-// Package report sums up how GPUs were given, used and lost over a time, for each virtual cluster and each person.
-// In: GPU time of the history, lists of jobs, the measured use of GPUs. Out: a Report, with notes about figures that aren't known, and its texts.
+// Package report sums up the GPU time that was allocated, used and lost over a period, for each virtual cluster and each user.
+// In: GPU time of the history, lists of jobs, the measured use of GPUs. Out: a Report, with notes about unknown figures, and its texts.
 package report
 
 import (
@@ -15,26 +15,26 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Query selects jobs, and the time of the report, which is widened to whole hours. Empty names select all.
+// Query selects jobs and the period of the report, which is widened to whole hours. An empty name doesn't restrict the selection.
 type Query struct {
 	User, VirtualCluster string
 	Since, Until         time.Time
 }
 
-// Report sums up how GPUs were given, used and lost.
+// Report sums up the GPU time that was allocated, used and lost.
 type Report struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// VirtualClusters and People have the same figures, grouped by virtual cluster and by person; the largest come
-	// first.
+	// VirtualClusters and People contain the same figures, grouped by virtual cluster and by user. Both start with the row that has the most GPU
+	// time.
 	VirtualClusters []Row `json:"virtualClusters"`
 	People          []Row `json:"people"`
 	Total           Row   `json:"total"`
-	// Notes say which figures aren't known, and why.
+	// Notes are sentences about figures that are unknown or incomplete, with the reasons.
 	Notes []string `json:"notes,omitempty"`
 
-	// parts are the figures of each person in each virtual cluster. notes don't include the one about metrics; unmeasured reports that no
-	// metrics could be read.
+	// parts are the figures for each user in each virtual cluster. notes are the Notes without the note about missing metrics. unmeasured is true
+	// if the metrics couldn't be read.
 	parts      map[part]*Row
 	notes      []string
 	unmeasured bool
@@ -42,29 +42,31 @@ type Report struct {
 
 type part struct{ vc, user string }
 
-// Row holds the figures of one virtual cluster or person, in GPU seconds.
+// Row contains the figures for one virtual cluster or user, in GPU seconds.
 type Row struct {
 	Name string `json:"name,omitempty"`
-	// GPUTime is how long GPUs were given to jobs. The preempted and failed parts of it were lost.
+	// GPUTime is the time during which jobs held GPUs. The work in its preempted and failed parts was lost.
 	api.GPUTime
-	// Use is nil if none of it was measured.
+	// Use is the measured part of GPUTime, or nil if no part was measured.
 	Use *Use `json:"use,omitempty"`
-	// Waits are the waits of jobs that were submitted in this time; nil if they aren't known.
+	// Waits sums up how long jobs waited that were submitted in the period. It is nil if the waiting times are unknown.
 	Waits *Waits `json:"waits,omitempty"`
 }
 
 // Use is the measured use of GPUs while jobs held them, in GPU seconds.
 type Use struct {
-	// Measured is the time with measurements. Used is the use in it: an hour at 50 % is half an hour. Idle is the time below 5 %.
+	// Measured is the GPU time with measurements. Used is Measured times the utilization, so an hour at 50 % counts as half an hour. Idle is the
+	// time with a utilization below 5 %.
 	Measured int64 `json:"measuredSeconds"`
 	Used     int64 `json:"usedSeconds"`
 	Idle     int64 `json:"idleSeconds"`
 }
 
-// Waits are waits from submission until the first start, or until the end of the time.
+// Waits sums up the waiting times of jobs. A job waits from its submission until its first start, or until the end of the period.
 type Waits struct {
 	Jobs int `json:"jobs"`
-	// GPUs is how long jobs waited times the GPUs that they requested, in GPU seconds. Longest is the longest wait of a job, in seconds.
+	// GPUs is the sum over all jobs of the waiting time multiplied by the number of requested GPUs, in GPU seconds. Longest is the longest
+	// waiting time of a job, in seconds.
 	GPUs    int64 `json:"gpuSeconds"`
 	Longest int64 `json:"longestSeconds"`
 }
@@ -72,7 +74,7 @@ type Waits struct {
 // Lost returns the GPU time of attempts that were preempted or failed.
 func (r *Row) Lost() int64 { return r.Preempted + r.Failed }
 
-// Sources are the functions that read the figures.
+// Sources are the functions that provide the figures.
 type Sources struct {
 	Usage func(ctx context.Context, q api.UsageQuery) (*api.Usage, error)
 	Jobs  func(ctx context.Context, f listing.Filter) (*listing.Page, error)
@@ -82,14 +84,14 @@ type Sources struct {
 }
 
 const (
-	// pageSize and maxJobs bound the jobs that are read.
+	// pageSize is the number of jobs that are read at once, and maxJobs the number of jobs that are read in all.
 	pageSize = 1000
 	maxJobs  = 50_000
-	// enough is the part of the GPU time that has to be measured without a note.
+	// enough is the part of the GPU time that must be measured. If less is measured, the report has a note about this.
 	enough = 0.95
 )
 
-// Make makes a report. An error means that the GPU time isn't known; other figures that aren't known are in the notes.
+// Make makes a report. It returns an error if the GPU time is unknown. Other unknown figures are described in the notes.
 func Make(ctx context.Context, s Sources, q Query) (*Report, error) {
 	u, err := s.Usage(ctx, api.UsageQuery{User: q.User, VirtualCluster: q.VirtualCluster, Since: q.Since, Until: q.Until, By: []string{api.ByVC, api.ByUser}})
 	if err != nil {
@@ -113,7 +115,7 @@ func Make(ctx context.Context, s Sources, q Query) (*Report, error) {
 	return r.assembled(), nil
 }
 
-// Of returns the part of a report that is about one person.
+// Of returns a report with only the figures of one user.
 func (r *Report) Of(user string) *Report {
 	out := &Report{Since: r.Since, Until: r.Until, parts: map[part]*Row{}, notes: r.notes, unmeasured: r.unmeasured}
 	for k, row := range r.parts {
@@ -124,7 +126,7 @@ func (r *Report) Of(user string) *Report {
 	return out.assembled()
 }
 
-// assembled returns the report with the sums of the parts.
+// assembled fills in the sums of the parts and returns the report.
 func (r *Report) assembled() *Report {
 	vcs, people := map[string]*Row{}, map[string]*Row{}
 	for k, one := range r.parts {
@@ -152,7 +154,7 @@ func named(of map[string]*Row, name string) *Row {
 	return of[name]
 }
 
-// sum adds the figures of another row.
+// sum adds the figures of another row to r.
 func (r *Row) sum(o *Row) {
 	r.Add(o.GPUTime)
 	if u := o.Use; u != nil {
@@ -169,7 +171,7 @@ func (r *Row) sum(o *Row) {
 	}
 }
 
-// part returns the figures of a person in a virtual cluster.
+// part returns the row for a user in a virtual cluster, and adds the row if it is missing.
 func (r *Report) part(vc, user string) *Row {
 	k := part{vc, user}
 	if r.parts[k] == nil {
@@ -182,7 +184,7 @@ func (r *Report) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// ordered returns the rows, sorted by GPU time, the largest first.
+// ordered returns the rows as a list that starts with the most GPU time.
 func ordered(of map[string]*Row) []Row {
 	out := make([]Row, 0, len(of))
 	for _, r := range of {
@@ -192,7 +194,7 @@ func ordered(of map[string]*Row) []Row {
 	return out
 }
 
-// waits reads the waits of jobs that were submitted in the time.
+// waits adds the waiting times of the jobs that were submitted in the period.
 func (r *Report) waits(ctx context.Context, s Sources, q Query, since, until time.Time) error {
 	f := listing.Filter{User: q.User, VirtualCluster: q.VirtualCluster, Since: since, Earlier: true, Limit: pageSize}
 	n := 0
@@ -241,7 +243,7 @@ func (r *Report) wait(j *listing.Row, until time.Time) {
 	r.part(j.VirtualCluster, j.User).sum(&Row{Waits: &Waits{Jobs: 1, GPUs: seconds * int64(max(j.Taken(), 0)), Longest: seconds}})
 }
 
-// use reads the measured use.
+// use adds the measured use of GPUs in the period.
 func (r *Report) use(ctx context.Context, s Sources, q Query, since, until time.Time) error {
 	given := int64(0)
 	for _, one := range r.parts {

@@ -25,7 +25,7 @@ func row(user, vc string, gpus int, submitted float64, started, completed *time.
 	return listing.Row{Job: api.Job{User: user, VirtualCluster: vc, GPUs: gpus, Submitted: *at(submitted), Started: started, Completed: completed}}
 }
 
-// sources returns Sources with fixed figures of the day before noon.
+// sources returns Sources with fixed figures for the day before noon. It also returns the filters that were passed to Jobs.
 func sources(held []metrics.HeldUse, heldErr error) (Sources, *[]listing.Filter) {
 	asked := &[]listing.Filter{}
 	return Sources{

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Header names the columns of Cells.
+// Header returns the titles of the columns that Cells fills.
 func Header() []string {
 	return []string{"GPU HOURS", "USED", "IDLE", "LOST", "WAITED", "LONGEST WAIT", "JOBS"}
 }
 
-// unknown stands for a figure that isn't known.
+// unknown is displayed instead of a figure that isn't known.
 const unknown = "-"
 
-// Cells returns the figures of a row for people: hours, and the part of the measured time that was used or idle.
+// Cells returns the figures of a row for display. GPU time is in hours. Used and idle time is in percent of the measured time.
 func (r *Row) Cells() []string {
 	out := []string{hours(r.Held()), unknown, unknown, hours(r.Lost()), unknown, unknown, unknown}
 	if u := r.Use; u != nil && u.Measured > 0 {
@@ -34,8 +34,8 @@ func ofMeasured(seconds, measured int64) string {
 	return fmt.Sprintf("%s (%.0f %%)", hours(seconds), 100*float64(seconds)/float64(measured))
 }
 
-// Text returns the report as plain text for a message, with at most a number of rows in each table. clean makes one line of a name that
-// people wrote.
+// Text returns the report as plain text for a message. Each table has at most the given number of rows. clean converts a name that users wrote to
+// one safe line.
 func (r *Report) Text(most int, clean func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "GPU hours from %s to %s (UTC)\n\n", r.Since.UTC().Format("2006-01-02 15:04"), r.Until.UTC().Format("2006-01-02 15:04"))

@@ -1,6 +1,6 @@
-// Package stream opens connections to containers through the API server: commands with their input, output and
-// terminal, and connections to ports. client-go connects to the server over WebSockets, or over SPDY if a proxy in
-// between doesn't pass WebSockets. In: a cluster, a container. Out: bytes, and the exit code of a command.
+// Package stream opens connections to containers through the API server: commands with their input, output and terminal, and connections to ports.
+// client-go connects to the server over WebSockets, or over SPDY if a proxy doesn't pass WebSockets on. In: a cluster, a container. Out: bytes,
+// and the exit code of a command.
 package stream
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Size is the size of a terminal.
+// Size is the width and height of a terminal in characters.
 type Size struct{ Width, Height uint16 }
 
-// Command is run in a container that runs.
+// Command is a command to run in a running container.
 type Command struct {
 	Namespace, Pod, Container string
 	Args                      []string
@@ -37,7 +37,7 @@ type Command struct {
 	Sizes                     <-chan Size // of the terminal, the first at once
 }
 
-// ExitError is returned for a command that ended with another code than 0.
+// ExitError is returned for a command that ended with an exit code other than 0.
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with exit code %d", e.Code) }
@@ -50,7 +50,7 @@ func Exec(ctx context.Context, c *kube.Cluster, cmd Command) error {
 	return ExecAt(ctx, c.Config, r.URL(), cmd)
 }
 
-// ExecAt runs a command over a connection to a URL, whose query says what is run.
+// ExecAt runs a command over a connection to a URL, whose query contains the command.
 func ExecAt(ctx context.Context, config *rest.Config, to *url.URL, cmd Command) error {
 	e, err := executor(heeding(config), to)
 	if err != nil {
@@ -84,8 +84,8 @@ func executor(config *rest.Config, to *url.URL) (remotecommand.Executor, error) 
 	return remotecommand.NewFallbackExecutor(ws, spdy, noWebSockets)
 }
 
-// noWebSockets reports whether SPDY may work instead. If the API server itself rejects a request, a second try would
-// fail as well, and its error would lack the reason.
+// noWebSockets reports whether to try SPDY after this error of WebSockets. If the API server itself rejected the request, a second try would
+// fail, too, and its error wouldn't contain the reason.
 func noWebSockets(err error) bool {
 	if s := refusal(err); s != nil && (apierrors.IsNotFound(s) || apierrors.IsForbidden(s) || apierrors.IsUnauthorized(s)) {
 		return false
@@ -93,7 +93,7 @@ func noWebSockets(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 }
 
-// refusal returns the API server's own error if it rejected a connection, or nil.
+// refusal returns the API server's own error if it rejected a connection, and otherwise nil.
 func refusal(err error) *apierrors.StatusError {
 	if failure, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok { // it has no Unwrap
 		if s, ok := errors.AsType[*apierrors.StatusError](failure.Cause); ok {
@@ -103,7 +103,7 @@ func refusal(err error) *apierrors.StatusError {
 	return nil
 }
 
-// told converts client-go's errors to errors that paictl knows.
+// told returns the ExitError or the API server's error that an error of client-go contains. It returns other errors unchanged.
 func told(err error) error {
 	if exit, ok := errors.AsType[utilexec.CodeExitError](err); ok {
 		return &ExitError{exit.Code}
@@ -114,12 +114,12 @@ func told(err error) error {
 	return err
 }
 
-// quiet keeps client-go from logging to a terminal that belongs to the command: it also returns
-// the errors that it logs.
+// quiet returns a context in which client-go doesn't log, because the terminal belongs to the command. No error is lost, because client-go also
+// returns the errors that it logs.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, logr.Discard()) }
 
-// output stops a command if its output can't be written. client-go would read the output to its end, which
-// may be hours away.
+// output passes on a command's output, and stops the command if the output can't be written. Otherwise client-go would read the output to its
+// end, which may take hours.
 type output struct {
 	to  io.Writer
 	end context.CancelCauseFunc
@@ -137,13 +137,13 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// sizes passes on a terminal's sizes until the command has ended.
+// sizes passes on the sizes of a terminal until the command ends.
 type sizes struct {
 	ctx  context.Context
 	from <-chan Size
 }
 
-// Next implements remotecommand.TerminalSizeQueue.
+// Next implements remotecommand.TerminalSizeQueue. It waits for the next size, and returns nil when no further sizes follow.
 func (s *sizes) Next() *remotecommand.TerminalSize {
 	select {
 	case size, ok := <-s.from:

@@ -22,15 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// Port is one port of a pod.
+// Port identifies one port of a pod.
 type Port struct {
 	Namespace, Pod string
 	Number         int
 }
 
-// Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. It calls problem
-// with the error if a connection can't be forwarded. Each connection has its own connection to the API server: client-go's
-// PortForwarder uses one for all, and closes its listeners when a single one fails because the program in the pod doesn't listen yet.
+// Serve forwards the connections that a listener accepts to a port of a pod, until ctx ends. It calls problem with the error if a connection
+// can't be forwarded. Each forwarded connection has a separate connection to the API server. client-go's PortForwarder shares one connection, and
+// closes its listeners if a single forwarded connection fails because the program in the pod doesn't listen yet.
 func Serve(ctx context.Context, c *kube.Cluster, l net.Listener, p Port, problem func(error)) error {
 	return ServeAt(ctx, c.Config, portURL(c, p), l, p, problem)
 }
@@ -39,7 +39,7 @@ func portURL(c *kube.Cluster, p Port) *url.URL {
 	return c.Client.CoreV1().RESTClient().Post().Namespace(p.Namespace).Resource("pods").Name(p.Pod).SubResource("portforward").URL()
 }
 
-// ServeAt does what Serve does, over connections to a URL.
+// ServeAt is like Serve, but connects to a URL.
 func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listener, p Port, problem func(error)) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -62,8 +62,8 @@ func ServeAt(ctx context.Context, config *rest.Config, to *url.URL, l net.Listen
 	}
 }
 
-// Dial returns a connection to a port of a pod. If it can't connect, the first Read returns the error. It lasts until it is
-// closed.
+// Dial returns a connection to a port of a pod. If it can't connect, the first Read of the connection returns the error. The connection stays
+// open until it is closed.
 func Dial(c *kube.Cluster, p Port) net.Conn {
 	near, far := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,7 +84,7 @@ type conn struct {
 	err    error
 }
 
-// Read returns the error of the connection instead of io.EOF, if there is one.
+// Read reads from the connection. At its end, Read returns the error that ended the connection, or io.EOF if there was no error.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -99,11 +99,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closing limits the wait for the end of a connection. If the program exits before the API server knows it, the
+// closing is how long to wait for a connection to close. If the program exits before the API server knows that the connection has ended, the
 // kubelet logs an error.
 const closing = 200 * time.Millisecond
 
-// Close ends both sides.
+// Close closes both ends of the connection.
 func (c *conn) Close() error {
 	c.cancel()
 	err := c.Conn.Close()
@@ -116,7 +116,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// connect forwards one connection until it ends.
+// connect forwards one connection until it ends. It returns an error if the connection can't be forwarded.
 func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Conn, p Port) error {
 	to, err := dial(ctx, config, at)
 	if err != nil {
@@ -164,7 +164,7 @@ func connect(ctx context.Context, config *rest.Config, at *url.URL, from net.Con
 	}
 }
 
-// exchange copies both ways until the pod has sent everything, or the client stops reading.
+// exchange copies bytes in both directions until the pod has sent everything, or the client stops reading.
 func exchange(from net.Conn, data httpstream.Stream) {
 	go func() {
 		_, _ = io.Copy(data, from) // a broken connection ends the other direction too
@@ -173,8 +173,8 @@ func exchange(from net.Conn, data httpstream.Stream) {
 	_, _ = io.Copy(from, data)
 }
 
-// dial opens a connection to a pod. client-go's dialers don't accept a context; they return at the latest when the API
-// server doesn't respond in time.
+// dial opens a connection to a pod, and returns when ctx ends. client-go's dialers don't accept a context, so a dialer may return later, at the
+// latest when the API server fails to respond in time.
 func dial(ctx context.Context, config *rest.Config, at *url.URL) (httpstream.Connection, error) {
 	d, err := dialer(ctx, heeding(config), at)
 	if err != nil {

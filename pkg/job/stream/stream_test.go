@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// open returns a cluster as paictl opens it, with its time-out.
+// open returns a connection to a cluster with the timeout that paictl uses.
 func open(t *testing.T, h http.Handler) *kube.Cluster {
 	t.Helper()
 	c, err := kube.Open(kube.Options{Kubeconfig: jobtest.Kubeconfig(t, h)})
@@ -30,7 +30,7 @@ func open(t *testing.T, h http.Handler) *kube.Cluster {
 	return c
 }
 
-// both runs a test with WebSockets, and without.
+// both runs a test twice: with WebSockets and without them.
 func both(t *testing.T, k jobtest.Kubelet, test func(*testing.T, *kube.Cluster)) {
 	t.Helper()
 	for name, without := range map[string]bool{"WebSockets": false, "SPDY": true} {
@@ -140,7 +140,7 @@ func TestCancellingEndsACommand(t *testing.T) {
 	})
 }
 
-// full is a writer that always fails.
+// full is a writer whose Write always fails.
 type full struct{}
 
 var errFull = errors.New("no space left")
@@ -160,7 +160,7 @@ func TestACommandEndsWhenNobodyTakesItsOutput(t *testing.T) {
 	})
 }
 
-// serve forwards to port 8080 of a pod until the test ends, and sends errors to a channel.
+// serve forwards connections to port 8080 of a pod until the test ends. It returns a channel of the errors.
 func serve(t *testing.T, c *kube.Cluster, l net.Listener) <-chan error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

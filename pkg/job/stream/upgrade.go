@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/transport/websocket"
 )
 
-// heeding ends the upgrade of a connection when its context ends, and therefore at kube's timeout and with Ctrl-C.
-// client-go's upgrades ignore the context while they wait for the server's response.
+// heeding returns a configuration whose connection upgrades stop when their context ends, and therefore at kube's timeout and with Ctrl-C. By
+// default, client-go's upgrades ignore the context while they wait for the server's response.
 func heeding(config *rest.Config) *rest.Config {
 	out := rest.CopyConfig(config)
 	outer := config.WrapTransport
@@ -25,7 +25,7 @@ func heeding(config *rest.Config) *rest.Config {
 
 type upgrade struct{ next http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. It returns when the request's context ends, even if the server hasn't responded.
 func (u upgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 	type answer struct {
 		resp *http.Response

@@ -15,7 +15,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// cards measures the GPUs of the tasks that have GPUs. If a machine's GPUs aren't measured, their fields stay nil.
+// cards fills in the measurements of GPUs for the tasks that have GPUs. If the GPUs of a machine can't be measured, the fields stay nil, and
+// problems contains the error.
 func cards(ctx context.Context, c *job.Client, list []Task) (problems []error) {
 	nodes := map[string]bool{}
 	for i := range list {

@@ -16,16 +16,16 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// use is the CPU and memory that one task uses. Unknown values are nil.
+// use is how much CPU and memory one task uses. An unknown value is nil.
 type use struct {
 	cpu    *float64
 	memory *int64
 }
 
-// errUnmeasured is the error for a machine without measurements that the caller may read.
+// errUnmeasured is the error for a machine whose measurements are missing or can't be read by the caller.
 var errUnmeasured = errors.New("no log-manager that measures them answers there, and only an operator's kubeconfig may ask kubelets (nodes/proxy)")
 
-// processors measures CPU and memory of tasks, by the UIDs of their pods.
+// processors measures the CPU and memory usage of tasks. The results are by the UIDs of the tasks' pods.
 func processors(ctx context.Context, c *job.Client, targets []*job.Target) (measured map[string]use, problems []error) {
 	nodes := map[string][]*job.Target{}
 	for _, t := range targets {
@@ -61,7 +61,7 @@ func processors(ctx context.Context, c *job.Client, targets []*job.Target) (meas
 	return measured, problems
 }
 
-// listed joins the names of machines. If there are many, it shows only the first three.
+// listed joins the names of machines. If there are more than three, it returns the first three names and the number of other machines.
 func listed(nodes []string) string {
 	const few = 3
 	if len(nodes) <= few {
@@ -70,8 +70,8 @@ func listed(nodes []string) string {
 	return strings.Join(nodes[:few], ", ") + " and " + plural.Of(len(nodes)-few, "more machine")
 }
 
-// onMachine queries the log-manager of a machine, and then the kubelet for the other containers: containers of
-// container runtimes that log-manager doesn't find, or all containers if there is no log-manager.
+// onMachine measures the tasks on a machine. It queries log-manager first. For containers that log-manager doesn't report, it queries the
+// kubelet: that is, for container runtimes that log-manager doesn't support, or for all containers if log-manager doesn't run.
 func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found, err := byAgent(ctx, c, node, here)
 	if err == nil && len(found) == len(here) {
@@ -97,7 +97,7 @@ func onMachine(ctx context.Context, c *job.Client, node string, here []*job.Targ
 	return found, fmt.Errorf("ask the kubelet of %s: %w", node, kubelet)
 }
 
-// byAgent queries the log-manager of a machine, through the job controller.
+// byAgent queries the log-manager of a machine through the job controller.
 func byAgent(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	found := map[string]use{}
 	list, err := c.History.Use(ctx, node)
@@ -115,7 +115,7 @@ func byAgent(ctx context.Context, c *job.Client, node string, here []*job.Target
 	return found, nil
 }
 
-// containerID returns the container runtime's ID of the task's container.
+// containerID returns the ID of the task's container in the container runtime, or "" if the container is unknown.
 func containerID(t *job.Target) string {
 	statuses := t.Kubernetes().Status.ContainerStatuses
 	for i := range statuses {
@@ -127,7 +127,7 @@ func containerID(t *job.Target) string {
 	return ""
 }
 
-// summary is the part that is read of a kubelet's /stats/summary.
+// summary is the part of a kubelet's /stats/summary that is used here.
 type summary struct {
 	Pods []struct {
 		Ref struct {
@@ -145,8 +145,8 @@ type summary struct {
 	} `json:"pods"`
 }
 
-// byKubelet queries the kubelet of a machine, through the API server. Users with that right may run commands in all
-// pods.
+// byKubelet queries the kubelet of a machine through the API server. Only operators can do this, because the required right also allows running
+// commands in all pods.
 func byKubelet(ctx context.Context, c *job.Client, node string, here []*job.Target) (map[string]use, error) {
 	body, err := c.Client.CoreV1().RESTClient().Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").DoRaw(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package usage measures the resources that the tasks of a job use.
-// In: a job that runs. Out: CPU and memory as log-manager or the kubelet of each machine measures them, the GPUs that the scheduler
-// gave, and their utilization as the agents of the machines measure it; if there are no measurements, the reason.
+// In: a job that runs. Out: CPU and memory, as measured by log-manager or the kubelet of each machine; the assigned GPUs and their utilization,
+// as measured by the agents of the machines; and the reasons for missing measurements.
 package usage
 
 import (
@@ -14,26 +14,26 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// parallel is how many machines are queried at once. Most take about a second, and few resources.
+// parallel is how many machines are queried at the same time. A query usually takes about a second, and few resources.
 const parallel = 64
 
-// Task is the use of one task.
+// Task is the resource usage of one task.
 type Task struct {
 	Task string `json:"task"`
 	Pod  string `json:"pod"`
 	Node string `json:"node"`
-	// CPU is the number of cores, and Memory the bytes, in use. They are nil if they aren't measured.
+	// CPU is the number of processor cores in use, and Memory the number of bytes in use. They are nil if they aren't measured.
 	CPU         *float64 `json:"cpu"`
 	CPULimit    float64  `json:"cpuLimit,omitempty"`
 	Memory      *int64   `json:"memoryBytes"`
 	MemoryLimit int64    `json:"memoryLimitBytes,omitempty"`
 	GPUs        int      `json:"gpus"`
-	// GPUIndices are the indices of the node. It is empty if the scheduler didn't assign GPUs.
+	// GPUIndices are the indices of the task's GPUs on the machine. It is empty if the scheduler didn't assign any GPUs.
 	GPUIndices []string `json:"gpuIndices"`
-	// ShareOfGPUs are GPUs that other tasks can't use while this one runs, though it can't see them: they belong to its
-	// processors and memory.
+	// ShareOfGPUs is how many GPUs other tasks can't use while this task runs, although it doesn't see these GPUs. The reason is that the task
+	// uses the processors and memory that belong to them.
 	ShareOfGPUs int `json:"shareOfGPUs,omitempty"`
-	// GPUUtilization is the mean of its GPUs in percent, GPUMemory and GPUPower are their sums. They are nil if
+	// GPUUtilization is the mean over the task's GPUs in percent. GPUMemory, GPUMemorySize and GPUPower are sums over these GPUs. They are nil if
 	// they aren't measured.
 	GPUUtilization *float64 `json:"gpuUtilization"`
 	GPUMemory      *int64   `json:"gpuMemoryBytes"`
@@ -41,7 +41,8 @@ type Task struct {
 	GPUPower       *float64 `json:"gpuPowerWatts"`
 }
 
-// Of measures the running tasks of a job, in the order of roles. problems has an error for each machine that doesn't respond.
+// Of measures the running tasks of a job. The list is in the order of the job's roles. problems contains an error for each machine that doesn't
+// respond.
 func Of(ctx context.Context, c *job.Client, j *job.Job) (list []Task, problems []error, err error) {
 	targets, err := c.Targets(ctx, j)
 	if err != nil {
@@ -83,7 +84,7 @@ func measure(t *job.Target, m use) Task {
 	return u
 }
 
-// devices counts GPUs that the kubelet gave by itself, without our scheduler.
+// devices returns how many GPUs the container got from the kubelet alone, without the platform's scheduler.
 func devices(k *corev1.Container) int {
 	n := int64(0)
 	for name, q := range k.Resources.Limits {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// withoutGPUs are tasks that see no GPU: one has a share of them, one CPU cells.
+// withoutGPUs is a list of two tasks that see no GPUs. The first task has a share of GPUs, and the second task has CPU cells.
 const withoutGPUs = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"},"annotations":{"hivedscheduler.microsoft.com/pod-leaf-cell-isolation":"0,1,2,3,4"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app","env":[{"name":"NVIDIA_VISIBLE_DEVICES","value":"none"}],"resources":{"limits":{"cpu":"1","hivedscheduler.microsoft.com/pod-scheduling-enable":"1"}}}]},"status":{"containerStatuses":[{"name":"app","state":{"running":{}}}]}},` +
@@ -56,8 +56,8 @@ const pods = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-2","uid":"u2","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"2"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","state":{"waiting":{}}}]}}]}`
 
-// answered responds like an API server to a request for the pods of a list, or for one of these pods by its name. It
-// reports whether the request was for pods.
+// answered responds like an API server to a request for a list of pods, or for one of these pods by its name. It reports whether the request was
+// for pods; if not, it doesn't respond.
 func answered(w http.ResponseWriter, r *http.Request, list string) bool {
 	_, name, ok := strings.Cut(r.URL.Path, "/namespaces/pai-jobs/pods")
 	if !ok {
@@ -80,7 +80,7 @@ func answered(w http.ResponseWriter, r *http.Request, list string) bool {
 	return false
 }
 
-// measured measures a job with some tasks, through a server.
+// measured measures a job with a number of tasks through the server at a URL.
 func measured(t *testing.T, url string, tasks int32) ([]Task, []error) {
 	t.Helper()
 	config := &rest.Config{Host: url}
@@ -118,14 +118,14 @@ func TestTasksThatRunAreMeasuredAndNodesThatDontAnswerAreNamed(t *testing.T) {
 	assert.ErrorContains(t, problems[0], "ask the kubelet of n2")
 }
 
-// oneEach holds a task on n1 and one on n2, whose containers the machines know.
+// oneEach is a list of two tasks, one on n1 and one on n2, with containers that the machines report.
 const oneEach = `{"kind":"PodList","apiVersion":"v1","items":[` +
 	`{"metadata":{"name":"f-worker-0","uid":"u0","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"0"}},` +
 	`"spec":{"nodeName":"n1","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"beside","containerID":"containerd://bb","state":{"running":{}}},{"name":"app","containerID":"containerd://a0","state":{"running":{}}}]}},` +
 	`{"metadata":{"name":"f-worker-1","uid":"u1","labels":{"FC_FRAMEWORK_NAME":"f","FC_TASKROLE_NAME":"worker","FC_TASK_INDEX":"1"}},` +
 	`"spec":{"nodeName":"n2","containers":[{"name":"app"}]},"status":{"containerStatuses":[{"name":"app","containerID":"containerd://a1","state":{"running":{}}}]}}]}`
 
-// onN1 is the response of n1's log-manager, with containers of all jobs.
+// onN1 is the response of the log-manager on n1, which includes containers of other jobs.
 const onN1 = `[{"pod":"u0","container":"bb","cpu":7,"memoryBytes":7},{"pod":"u0","container":"a0","cpu":0.5,"memoryBytes":1024},{"pod":"another","container":"a0","cpu":9,"memoryBytes":9}]`
 
 func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
@@ -184,7 +184,7 @@ func TestProcessorsAndMemoryAreKnownWithoutAnyRightOnKubelets(t *testing.T) {
 	}
 }
 
-// kubeletOfN2 is its summary.
+// kubeletOfN2 is the summary that the kubelet of n2 returns.
 const kubeletOfN2 = `{"pods":[{"podRef":{"uid":"u1"},"containers":[{"name":"app","cpu":{"usageNanoCores":3000000000},"memory":{"workingSetBytes":1048576}}]}]}`
 
 func says(status int, text string) func(http.ResponseWriter) {

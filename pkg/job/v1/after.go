@@ -8,28 +8,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// AnnotationAfter names the jobs that must end before the Framework's first task starts: a list of After in JSON.
+// AnnotationAfter lists the jobs that must end before the Framework's first task starts. Its value is a JSON list of After.
 const AnnotationAfter = "paictl.openpai.org/after"
 
-// MaxAfter is the maximum number of jobs in After.
+// MaxAfter is the maximum number of jobs that one job can wait for.
 const MaxAfter = 100
 
-// maxAfterText is more than MaxAfter jobs need, in bytes.
+// maxAfterText is the maximum length of the annotation in bytes, which is more than MaxAfter jobs need.
 const maxAfterText = 64 << 10
 
-// After is a job whose end another job waits for.
+// After names a job that must end before another job starts.
 type After struct {
 	Framework string    `json:"framework"` // name of the object
 	UID       types.UID `json:"uid"`       // a later job may reuse the name
 	Job       string    `json:"job"`       // as users call it: "ann/train"
-	// Ended: any end counts. Otherwise the job must succeed, and if it doesn't, the waiting job fails.
+	// Ended means that any end of the job is sufficient. Otherwise the job must succeed, and if it doesn't, the waiting job fails.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// frameworkName is the pattern that the CustomResourceDefinition allows.
+// frameworkName matches the names that the CustomResourceDefinition allows for Frameworks.
 var frameworkName = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 
-// After returns the jobs that the Framework waits for.
+// After returns the jobs that must end before the Framework starts, as the annotation lists them. It returns an error if the annotation is
+// invalid.
 func (f *Framework) After() ([]After, error) {
 	text := f.Annotations[AnnotationAfter]
 	if text == "" {

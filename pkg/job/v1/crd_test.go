@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// open returns a client of a real API server that has the definition.
+// open returns a client for a real API server with the CustomResourceDefinition installed.
 func open(t *testing.T) client.Client {
 	t.Helper()
 	s := runtime.NewScheme()

@@ -9,11 +9,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// MaxTasks is how many tasks a Framework may have, over all of its roles.
+// MaxTasks is the maximum number of tasks of a Framework, in all its roles together.
 const MaxTasks = 10_000
 
-// UnmarshalJSON reads as much of a Framework as possible. The API stores the users' objects before they are decoded into these types, and
-// an invalid one must not make the list of everyone's jobs unreadable. Then Unreadable has the reason.
+// UnmarshalJSON decodes as much of a Framework as possible. The API server stores objects of users that may not fit these types, and one invalid
+// object must not make the list of all jobs unreadable. If a part can't be decoded, Unreadable contains the reason.
 func (f *Framework) UnmarshalJSON(data []byte) error {
 	var p struct { // the parts that are read one by one
 		metav1.TypeMeta   `json:",inline"`
@@ -39,8 +39,8 @@ func (f *Framework) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnreadableStatus returns why the status couldn't be decoded, or "". Users don't write it: a newer controller may have written it, and
-// then an older one must leave the Framework alone.
+// UnreadableStatus returns why the status couldn't be decoded, or "" if it could. Users don't write the status, so a newer controller may have
+// written it. In this case an older controller must not change the Framework.
 func (f *Framework) UnreadableStatus() string {
 	if !strings.HasPrefix(f.Unreadable, "status: ") {
 		return ""
@@ -48,7 +48,7 @@ func (f *Framework) UnreadableStatus() string {
 	return f.Unreadable
 }
 
-// Invalid returns why a Framework can't run in its present form, or "".
+// Invalid returns why a Framework can't run in its present form, or "" if it can.
 func (f *Framework) Invalid() string {
 	if f.Unreadable != "" && f.UnreadableStatus() == "" {
 		return "The job's object can't be read: " + f.Unreadable + "."

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// hostile are pod templates that don't fit the type, by their error.
+// hostile maps mistakes to pod templates that don't fit the Go type because of that mistake.
 var hostile = map[string]string{
 	"metadata is a list":         `{"metadata": [1, 2]}`,
 	"spec is a text":             `{"spec": "string"}`,

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// AnnotationNotify lists the changes of state that the owner of a job is notified of, separated by commas: the words of
-// extras.jobStatusChangeNotification whose value is true. A job without the annotation follows the choices of its owner.
+// AnnotationNotify lists, separated by commas, the changes of state about which the job's owner is notified. These are the keys of
+// extras.jobStatusChangeNotification whose value is true. For a job without the annotation, the settings of its owner apply.
 const AnnotationNotify = "paictl.openpai.org/notify"
 
-// NotifyState is a change of a job's state, as OpenPAI names it.
+// NotifyState is a change of a job's state, with the name that OpenPAI uses.
 type NotifyState string
 
-// Changes of state.
+// The changes of state about which owners can be notified.
 const (
 	NotifyRunning   NotifyState = "running"
 	NotifySucceeded NotifyState = "succeeded"
@@ -26,7 +26,7 @@ func NotifyStates() []NotifyState {
 	return []NotifyState{NotifyRunning, NotifySucceeded, NotifyFailed, NotifyStopped, NotifyRetried}
 }
 
-// ReadNotify reads the annotation. Anyone may have written it, so it leaves out other words.
+// ReadNotify parses the annotation. It leaves out unknown words, because any user may have written the annotation.
 func ReadNotify(text string) (out []NotifyState) {
 	for word := range strings.SplitSeq(text, ",") {
 		if s := NotifyState(word); slices.Contains(NotifyStates(), s) && !slices.Contains(out, s) {
@@ -36,7 +36,7 @@ func ReadNotify(text string) (out []NotifyState) {
 	return out
 }
 
-// WriteNotify returns the value of the annotation.
+// WriteNotify returns the value of the annotation for states.
 func WriteNotify(states []NotifyState) string {
 	words := make([]string, 0, len(states))
 	for _, s := range states {

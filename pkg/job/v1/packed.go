@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pack keeps the pod template as text, which takes a fifth of the memory, and part in place of its fields. A packed Framework can't be
-// written to the API.
+// Pack replaces the fields of the pod template with its JSON text, which takes a fifth of the memory, and keeps only part as fields. A packed
+// Framework can't be written to the API.
 func (t *Task) Pack(part corev1.PodTemplateSpec) error {
 	text, err := t.Template()
 	if err != nil {
@@ -18,7 +18,7 @@ func (t *Task) Pack(part corev1.PodTemplateSpec) error {
 	return nil
 }
 
-// Template returns the whole pod template as JSON.
+// Template returns the complete pod template as JSON, whether or not the task is packed.
 func (t *Task) Template() (string, error) {
 	if t.packed != "" {
 		return t.packed, nil

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A template that is packed, copied and packed again is unchanged; the packer chooses the part that is kept beside it.
+// A template that is packed, copied and packed again is unchanged. The packer chooses which part is kept as fields.
 func TestAPackedTemplateIsUnchanged(t *testing.T) {
 	for name, text := range map[string]string{"long": strings.Repeat("echo step; ", 2000), "odd": "\x00 é \u2028 \"\\ </script> %", "empty": ""} {
 		t.Run(name, func(t *testing.T) {

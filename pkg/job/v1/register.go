@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// GroupVersion is the group and version of the Framework, as in FrameworkController.
+// GroupVersion is the API group and version of the Framework. They are the same as in FrameworkController.
 var GroupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com", Version: "v1"}
 
-// The names of the resource.
+// The names of the resource type.
 const (
 	Kind   = "Framework"
 	Plural = "frameworks"
 )
 
-// Resource is the name in the API's paths and roles.
+// Resource identifies the resource type in API paths and in the rules of roles.
 var Resource = GroupVersion.WithResource(Plural)
 
-// AddToScheme adds the types to a scheme, for clients.
+// AddToScheme adds the types of this package to a scheme, as clients need it.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Framework{}, &FrameworkList{})
 	metav1.AddToGroupVersion(s, GroupVersion)

@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// AnnotationRequeues of a Framework lists the attempts that pai-alert-handler has requested, as JSON. The patch that requests an
-// attempt also adds it to the list, so that a handler which was killed finds its requests.
+// AnnotationRequeues, on a Framework, is a JSON list of the attempts that pai-alert-handler has requested. The patch that requests an attempt
+// also adds it to the list, so that a restarted handler finds the requests that it made before it was killed.
 const AnnotationRequeues = "paictl.openpai.org/requeues"
 
-// mostRequeues bounds the attempts that are kept: of policies, whose limit counts them, and of people.
+// mostRequeues is the maximum number of attempts that the annotation keeps for policies, which have a limit that counts them, and separately for
+// people.
 const mostRequeues = 10
 
 // +kubebuilder:object:generate=false
 
 // Requeue is one attempt that pai-alert-handler has requested.
 type Requeue struct {
-	// Restart is the value of AnnotationRestart that requests it.
+	// Restart is the value of AnnotationRestart that requests the attempt.
 	Restart string `json:"restart"`
-	// Action is the name of the Action, and Policy the name of its policy. Both are empty for a request of a person.
+	// Action is the name of the Action, and Policy the name of the Action's policy. Both are empty if a person requested the attempt.
 	Action string `json:"action"`
 	Policy string `json:"policy,omitempty"`
-	// Reason is one sentence that includes the requester.
+	// Reason is one sentence that names the requester.
 	Reason string    `json:"reason"`
 	At     time.Time `json:"at"`
 }
 
-// ReadRequeues reads the annotation, the oldest attempt first. It returns nil if it can't be read.
+// ReadRequeues parses the annotation. The list starts with the oldest attempt. ReadRequeues returns nil if the annotation is missing or invalid.
 func ReadRequeues(annotations map[string]string) (out []Requeue) {
 	if json.Unmarshal([]byte(annotations[AnnotationRequeues]), &out) != nil {
 		return nil
@@ -35,8 +36,8 @@ func ReadRequeues(annotations map[string]string) (out []Requeue) {
 	return out
 }
 
-// WriteRequeues returns the annotation with one more attempt. It keeps the latest attempts that policies requested, and the
-// latest attempts that people requested.
+// WriteRequeues returns the value of the annotation with one more attempt. It keeps the latest attempts that policies requested, and the latest
+// attempts that people requested.
 func WriteRequeues(before []Requeue, next Requeue) (string, error) {
 	all := append(slices.Clone(before), next)
 	same := 0
@@ -56,7 +57,7 @@ func WriteRequeues(before []Requeue, next Requeue) (string, error) {
 	return string(text), err
 }
 
-// FindRequeue returns the attempt that a value of AnnotationRestart requests, or nil.
+// FindRequeue returns the attempt that was requested with a value of AnnotationRestart, or nil.
 func FindRequeue(all []Requeue, restart string) *Requeue {
 	if i := slices.IndexFunc(all, func(r Requeue) bool { return r.Restart == restart }); i >= 0 {
 		return &all[i]

@@ -28,7 +28,8 @@ func TestRequeues(t *testing.T) {
 	}
 }
 
-// Requests of people don't make a job's policies forget how often they have requeued it, nor the other way round.
+// Requests of people don't push those of policies out of the annotation, nor the other way round. So each policy still knows how often it has
+// requeued the job.
 func TestRequestsOfPeopleKeepThoseOfPolicies(t *testing.T) {
 	var all []Requeue
 	count := func(policy string) (n int) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// AnnotationTags lists words that people give a job to find it by, sorted and separated by commas.
+// AnnotationTags lists the tags of a job. Users can find the job by its tags. The tags are sorted and separated by commas.
 const AnnotationTags = "paictl.openpai.org/tags"
 
 // Limits of tags.
@@ -14,8 +14,8 @@ const (
 	MaxTags = 100 // of one job
 )
 
-// ReadTags reads the annotation; nil if it has no tags. Anyone may have written it, so it leaves out invalid tags and those beyond
-// MaxTags.
+// ReadTags parses the annotation. It returns nil if there are no tags. It leaves out invalid tags and tags beyond MaxTags, because any user may
+// have written the annotation.
 func ReadTags(text string) []string {
 	var out []string
 	for tag := range strings.SplitSeq(text, ",") {
@@ -28,12 +28,12 @@ func ReadTags(text string) []string {
 	return out[:min(len(out), MaxTags)]
 }
 
-// WriteTags returns the value of the annotation. None of the tags may have a comma.
+// WriteTags returns the value of the annotation for tags. The tags must not contain commas.
 func WriteTags(tags []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
 }
 
-// ValidTag reports whether a text can be a tag: not empty, no comma, at most MaxTag bytes.
+// ValidTag reports whether a text can be a tag: it isn't empty, contains no comma, and has at most MaxTag bytes.
 func ValidTag(tag string) bool {
 	return tag != "" && len(tag) <= MaxTag && !strings.Contains(tag, ",")
 }

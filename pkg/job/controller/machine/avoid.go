@@ -9,11 +9,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// maxNodes bounds the list; the nodes with the oldest failures are removed first.
+// maxNodes is the maximum length of the list. The nodes with the oldest failures are removed first.
 const maxNodes = 100
 
-// blame counts a failure of a node. Several tasks that fail at once are one incident: an attempt counts only if it began after the
-// node's last incident.
+// blame counts a failure of a node. Several tasks that fail at the same time are one incident, so a failure counts only if its attempt began
+// after the node's last incident.
 func (s *step) blame(node string, began time.Time) {
 	nodes := slices.Clone(s.status.AvoidedNodes)
 	i := slices.IndexFunc(nodes, func(n v1.AvoidedNode) bool { return n.Name == node })
@@ -44,7 +44,7 @@ func (s *step) blame(node string, began time.Time) {
 	s.status.AvoidedNodes = nodes
 }
 
-// Avoided returns the nodes that new pods of the job stay away from, in order.
+// Avoided returns the names of the nodes that new pods of the job must avoid, in alphabetical order.
 func Avoided(status *v1.FrameworkStatus, p Policy, now time.Time) []string {
 	var out []string
 	for _, n := range status.AvoidedNodes {

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// head is all of a status except its tasks.
+// head is a status without its tasks.
 type head struct {
 	Status v1.FrameworkStatus
 	Roles  []v1.TaskRoleStatus

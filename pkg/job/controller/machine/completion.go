@@ -8,15 +8,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// trigger is a condition of the completion policy that is met, and the time since which it is met.
+// trigger is a condition of the completion policy that is met, and the time when it was met.
 type trigger struct {
 	at   time.Time
 	c    *v1.FrameworkAttemptCompletionStatus
 	role string
 }
 
-// triggered returns the outcome of the attempt by the completion policy, or nil while it is open. If several conditions are met, the
-// condition that was met first counts, and a failure takes precedence over a success.
+// triggered returns the outcome of the attempt according to the completion policy, or nil while the attempt continues. If several conditions are
+// met, the condition that was met first counts. If two were met at the same time, a failure takes precedence over a success.
 func (s *step) triggered() *v1.FrameworkAttemptCompletionStatus {
 	var first *trigger
 	all, done := 0, 0
@@ -70,7 +70,8 @@ func (t *trigger) before(u *trigger) bool {
 	return t.c.Type.Name == v1.Failed && u.c.Type.Name != v1.Failed
 }
 
-// reached returns a trigger if at least minimum of these tasks are complete; it names the task that completed the minimum.
+// reached returns a trigger if at least minimum of the tasks are complete, and otherwise nil. The trigger names the task that completed the
+// minimum.
 func reached(role string, tasks []*v1.TaskStatus, minimum int32, text string) *trigger {
 	if minimum < 1 || len(tasks) < int(minimum) {
 		return nil

@@ -12,10 +12,10 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// afterWake is the time between two checks of the jobs that must finish first, in case their end was missed.
+// afterWake is the time between two checks of the jobs that must finish first, because the notice of their end may have been missed.
 const afterWake = time.Minute
 
-// begin makes the status of a Framework that is new.
+// begin makes the status of a new Framework.
 func (s *step) begin() {
 	now := metav1.NewTime(s.Now)
 	s.status = &v1.FrameworkStatus{
@@ -24,7 +24,7 @@ func (s *step) begin() {
 	}
 }
 
-// newAttempt begins an attempt with the tasks of the current spec.
+// newAttempt returns the status of a new attempt, without tasks.
 func (s *step) newAttempt(id int32) v1.FrameworkAttemptStatus {
 	a := v1.FrameworkAttemptStatus{
 		ID: id, StartTime: metav1.NewTime(s.Now),
@@ -43,7 +43,7 @@ func (s *step) move(to v1.State) {
 	}
 }
 
-// configMap compares the status with the existing ConfigMap.
+// configMap updates the status according to the existing ConfigMap.
 func (s *step) configMap() {
 	a, cm := &s.status.AttemptStatus, s.ConfigMap
 	switch s.status.State {
@@ -65,13 +65,13 @@ func (s *step) configMap() {
 	}
 }
 
-// named gives the attempt a name that no other attempt ever has.
+// named gives the attempt a name that differs from the names of all other attempts.
 func (s *step) named(owner string) {
 	instance := itoa(s.status.AttemptStatus.ID) + "_" + owner
 	s.status.AttemptStatus.InstanceUID = &instance
 }
 
-// OwnerUID returns the UID of the owner of an attempt's pods; empty if it doesn't exist yet.
+// OwnerUID returns the UID of the object that owns the pods of an attempt. It returns "" if that object doesn't exist yet.
 func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
 	switch {
 	case f.OwnsPods():
@@ -82,24 +82,24 @@ func OwnerUID(f *v1.Framework, a *v1.FrameworkAttemptStatus) string {
 	return ""
 }
 
-// owned reports whether a pod has the owner of the attempt's pods.
+// owned reports whether a pod has the same owner as the pods of this attempt.
 func (s *step) owned(p *corev1.Pod) bool {
 	owner, uid := metav1.GetControllerOf(p), OwnerUID(s.Framework, &s.status.AttemptStatus)
 	return owner != nil && uid != "" && string(owner.UID) == uid
 }
 
-// lost reports whether the ConfigMap that the attempt should have is gone or being deleted.
+// lost reports whether the attempt's ConfigMap was deleted or is being deleted.
 func (s *step) lost() bool {
 	uid := s.status.AttemptStatus.ConfigMapUID
 	return uid != nil && (string(s.ConfigMap.UID) != *uid || s.ConfigMap.Deleting)
 }
 
-// stopping reports whether the user wants the job to end.
+// stopping reports whether a user has stopped or deleted the job.
 func (s *step) stopping() bool {
 	return s.Framework.Spec.ExecutionType == v1.ExecutionStop || s.Framework.DeletionTimestamp != nil
 }
 
-// decide decides whether the attempt has ended.
+// decide checks whether the attempt must end, and records its outcome.
 func (s *step) decide() {
 	a := &s.status.AttemptStatus
 	var c *v1.FrameworkAttemptCompletionStatus
@@ -125,7 +125,7 @@ func (s *step) decide() {
 	s.move(v1.AttemptDeletionPending)
 }
 
-// requeued returns the alert handler's reason for another attempt. It is empty if a person requested it with "job retry".
+// requeued returns the alert handler's reason for requesting another attempt. It returns "" if a person requested the attempt with "job retry".
 func (s *step) requeued() string {
 	annotations := s.Framework.Annotations
 	if r := v1.FindRequeue(v1.ReadRequeues(annotations), annotations[v1.AnnotationRestart]); r != nil {
@@ -138,7 +138,7 @@ func (s *step) ofFramework(code int32) *v1.FrameworkAttemptCompletionStatus {
 	return &v1.FrameworkAttemptCompletionStatus{CompletionStatus: completion(s.outcome(code), "")}
 }
 
-// finish ends the tasks of an attempt whose outcome is decided.
+// finish ends the tasks of an attempt whose outcome has been decided.
 func (s *step) finish() {
 	switch s.status.State {
 	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
@@ -176,7 +176,7 @@ func (s *step) finish() {
 	}
 }
 
-// retry decides what follows a completed attempt.
+// retry decides whether another attempt follows a completed attempt.
 func (s *step) retry() {
 	if s.status.State != v1.AttemptCompleted {
 		return
@@ -220,7 +220,7 @@ func (s *step) retryTime() time.Time {
 	return s.status.TransitionTime.Add(time.Duration(*s.status.RetryPolicyStatus.RetryDelaySec) * time.Second)
 }
 
-// cleared reports whether the attempt is archived and its pods are gone. If not, it requests the missing steps.
+// cleared reports whether the attempt is archived and its pods are gone. If not, it requests the missing actions.
 func (s *step) cleared() bool {
 	ok := true
 	if !s.Saved.Attempt(s.status.AttemptStatus.ID) {
@@ -250,8 +250,8 @@ func (s *step) completed() {
 	s.move(v1.Completed)
 }
 
-// prepare requests the ConfigMap and the pods that an open attempt doesn't have. If the Framework owns the pods, the attempt needs no
-// ConfigMap, and begins at once.
+// prepare requests the ConfigMap and the pods that a live attempt still needs. If the Framework owns the pods, the attempt needs no ConfigMap, so
+// it begins immediately.
 func (s *step) prepare() {
 	if !s.live() || s.stopping() || s.Invalid != "" || s.Framework.Spec.ExecutionType == v1.ExecutionCreate {
 		return
@@ -283,12 +283,12 @@ func (s *step) prepare() {
 	s.peers()
 }
 
-// maxQueued is how many pods of a role may wait for a machine at a time if its tasks start one by one. The other pods are created when
-// these have a machine: pods of tasks that can't run yet take up places for other users' pods in the namespace, and the scheduler
-// examines each such pod again and again.
+// maxQueued is how many pods of a role may wait for a machine at the same time, if the role's tasks start one by one. Further pods are created
+// when some of these pods have a machine. Too many waiting pods would use up the quota of the namespace for pods, and the scheduler would examine
+// each of them again and again.
 const maxQueued = 200
 
-// room returns how many pods of a role may be made now.
+// room returns how many more pods of a role may be made now.
 func (s *step) room(r *v1.TaskRoleStatus) int {
 	if !s.oneByOne(r.Name) {
 		return math.MaxInt
@@ -302,8 +302,8 @@ func (s *step) room(r *v1.TaskRoleStatus) int {
 	return maxQueued - queued
 }
 
-// oneByOne reports whether each task of a role starts alone: the job's tasks don't wait for each other, and the scheduler doesn't place the role's
-// tasks as a gang.
+// oneByOne reports whether the tasks of a role start one by one. This means that the tasks don't wait for each other, and that the scheduler
+// doesn't place them as a gang.
 func (s *step) oneByOne(role string) bool {
 	if s.Framework.Annotations[v1.AnnotationGang] != "false" {
 		return false
@@ -317,8 +317,8 @@ func (s *step) oneByOne(role string) bool {
 	return false
 }
 
-// strays removes pods without a task: a replica that lost its lease made them, or their task was removed. At most one pod of a task may
-// ever run.
+// strays removes pods that belong to no task. Either a replica that lost its lease made them, or their tasks were removed. This ensures that a
+// task never has more than one running pod.
 func (s *step) strays() {
 	if len(s.Pods.ByName) == 0 {
 		return
@@ -326,7 +326,7 @@ func (s *step) strays() {
 	known := make(map[string]bool, len(s.Pods.ByName))
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
-			// creationPending handles a pod that blocks the start of a task.
+			// A pod that blocks the start of a task is handled by creationPending.
 			if s.pod(t) != nil || t.State == v1.AttemptCreationPending {
 				known[t.AttemptStatus.PodName] = true
 			}
@@ -339,7 +339,7 @@ func (s *step) strays() {
 	}
 }
 
-// graceOf finds the role that a stray pod belongs to, for the time that its deletion may take.
+// graceOf returns the role to which a stray pod belongs, because the role determines how long the pod's deletion may take.
 func (s *step) graceOf(p *corev1.Pod) *v1.TaskRoleStatus {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		if r.Name == p.Labels[v1.LabelTaskRole] {

@@ -1,6 +1,6 @@
-// Package machine decides the next step of a Framework: states, attempts, retries, completion, rescaling, and which
-// pods may exist. In: the Framework, its stored status, its pods, the time. Out: the next status, and the actions to
-// take after that status is stored. It uses no API, so that a test can simulate any sequence of events.
+// Package machine decides the next step of a Framework: states, attempts, retries, completion, rescaling, and which pods may exist.
+// In: the Framework, its stored status, its pods, the time. Out: the next status, and the actions to take after that status is stored. It uses no
+// API, so that a test can simulate any sequence of events.
 package machine
 
 import (
@@ -16,37 +16,37 @@ import (
 
 // Input holds all data that a step depends on.
 type Input struct {
-	// Framework has the spec and the metadata. Its status is not read, since a cache may be late.
+	// Framework contains the spec and the metadata. Its status isn't used, because it may come from a cache that lags behind.
 	Framework *v1.Framework
-	// Status has all tasks; Step changes it. Nil at first.
+	// Status contains all tasks, and Step changes it. It is nil for a new Framework.
 	Status    *v1.FrameworkStatus
 	ConfigMap ConfigMap
 	Pods      Pods
 	Saved     Saved
-	// Blocked explains why no pod can be made for now; it becomes the status's message.
+	// Blocked says why no pod can be made now. Its text becomes part of the status's message.
 	Blocked string
-	// After describes what the Framework waits for before its first attempt begins.
+	// After describes the jobs that must finish before the Framework's first attempt begins.
 	After After
-	// Invalid explains why the Framework can't be run; then it ends. Its spec isn't read.
+	// Invalid says why the Framework can't run. If it isn't empty, the Framework ends, and its spec isn't used.
 	Invalid string
 	Now     time.Time
 	Rules   Rules
 	Random  func() float64 // in [0, 1)
-	// GPUs returns the GPUs of a pod that has a machine, or nil. If known is false, the step is repeated later. Without GPUs
-	// none are recorded.
+	// GPUs returns the GPUs of a pod that has a machine, or nil for a pod without GPUs. If known is false, another step follows later. If GPUs
+	// itself is nil, no GPUs are recorded.
 	GPUs   func(p *corev1.Pod) (g *v1.TaskGPUs, known bool)
 	Policy Policy
 }
 
-// After is the state of the jobs that must finish first.
+// After describes the jobs that must finish first.
 type After struct {
 	Waits  []string // jobs that haven't finished
 	Done   []string // UIDs of jobs that have finished as required
 	Failed string   // why the Framework will never start, as the rest of a sentence; empty if it may
 }
 
-// ConfigMap is the ConfigMap of the attempt, which owns the pods unless the Framework itself does. It must be certain: if the cache
-// doesn't have an expected one, the caller has queried the API.
+// ConfigMap is the attempt's ConfigMap, which owns the pods unless the Framework itself owns them. The information must be certain. If the cache
+// doesn't have an expected ConfigMap, the caller must query the API.
 type ConfigMap struct {
 	UID      types.UID // empty if it doesn't exist
 	Attempt  int32
@@ -54,84 +54,84 @@ type ConfigMap struct {
 	Fresh    bool // made by this process and not in its cache yet
 }
 
-// Pods are the pods of the Framework. A pod that is missing here is certainly gone.
+// Pods contains the pods of the Framework. A pod that isn't included is certainly gone.
 type Pods struct {
 	ByName map[string]*corev1.Pod
-	// Fresh are the pods that this process made and that aren't in its cache yet.
+	// Fresh contains the names of pods that this process made and that aren't in its cache yet.
 	Fresh map[string]bool
-	// Deleted are the pods whose deletion the API has accepted.
+	// Deleted contains the UIDs of pods whose deletion the API has accepted.
 	Deleted map[types.UID]bool
-	// Forced are the pods that were deleted by force.
+	// Forced contains the UIDs of pods that were deleted by force.
 	Forced map[types.UID]bool
-	// Refused are the pods that the API rejects permanently.
+	// Refused contains, by name, the pods that the API rejects permanently.
 	Refused map[string]Refusal
-	// Last has the last known state of deleted pods: a pod that is removed as soon as it ends may never be in ByName with its end.
-	// It may be nil.
+	// Last contains the last known states of pods that are gone. It is needed because a pod that is removed as soon as it ends may never be in
+	// ByName in its final state. Last may be nil.
 	Last map[types.UID]*corev1.Pod
 }
 
-// Refusal is the API's refusal of a pod that is invalid.
+// Refusal is the API's error for a pod that it permanently rejects.
 type Refusal struct {
 	Code    int32 // CodePodCreationPermanent or CodePodCreationUnknown
 	Message string
 }
 
-// Saved reports which parts of this Framework are archived.
+// Saved reports which parts of the Framework are already archived.
 type Saved struct {
 	Attempt func(attempt int32) bool
 	Task    func(role string, index, attempt int32) bool
 }
 
-// Rules classify failures.
+// Rules classify failures of pods.
 type Rules interface {
-	// Failed classifies a pod of phase Failed.
+	// Failed returns the outcome of a pod whose phase is Failed.
 	Failed(*corev1.Pod) Outcome
-	// Code returns the outcome of a code.
+	// Code returns the outcome for a completion code.
 	Code(int32) Outcome
 }
 
-// Outcome is the classification of a failure.
+// Outcome is the classification of a pod's or an attempt's end.
 type Outcome struct {
 	Code       int32
 	Phrase     string
 	Attributes []v1.CompletionTypeAttribute
 	Reason     string // a sentence, or empty
-	// NodeFault: the machine is to blame and not the job.
+	// NodeFault means that the machine caused the failure, and not the job.
 	NodeFault bool
 }
 
-// Task names a task.
+// Task identifies a task of a job.
 type Task struct {
 	Role  string
 	Index int32
 }
 
-// Deletion is a pod that must be deleted.
+// Deletion is a pod to delete.
 type Deletion struct {
 	Name  string
 	UID   types.UID
 	Force bool // at once, although it may still run on a machine that doesn't answer
-	// Log names the attempt whose log should be saved: before the deletion, or, for a program that still runs, as it ends. It is nil
-	// if there is no log to save.
+	// Log identifies the attempt whose log should be saved. The log is saved before the deletion or, if the program still runs, while the program
+	// ends. Log is nil if there is no log to save.
 	Log *LogOf
 }
 
-// LogOf is one attempt of one task.
+// LogOf identifies one attempt of one task.
 type LogOf struct {
 	Task
 	Attempt, TaskAttempt int32
 }
 
-// Result lists the changes that a step made to the status, and the actions to take after the status is written.
+// Result contains the changes that a step made to the status, and the actions to take after the status is written.
 type Result struct {
-	// Changed: something of the status differs, tasks included.
+	// Changed means that the status or one of its tasks has changed.
 	Changed bool
-	// Decisive: some of that can't be determined again from the pods and the ConfigMap, so it has to be recorded first.
-	// The rest may wait for the next write.
+	// Decisive means that some of the changes can't be derived again from the pods and the ConfigMap. The status must then be written before
+	// anything else happens. Other changes may wait for the next write.
 	Decisive bool
-	// Tasks are the changed tasks.
+	// Tasks lists the tasks that have changed.
 	Tasks []Task
-	// NewAttempt: the status begins another attempt. Decided: the attempt's outcome was decided.
+	// NewAttempt means that another attempt begins. Decided means that the outcome of the attempt was decided.
 	NewAttempt, Decided bool
 
 	CreateConfigMap bool
@@ -140,26 +140,26 @@ type Result struct {
 	Delete          []Deletion
 	ArchiveAttempt  bool
 	ArchiveTasks    []Task
-	// Peers are to be published, once; Published records that.
+	// Peers are the addresses to publish, or nil. They are published only once, because Published then records the publication.
 	Peers *peers.Peers
 	Notes []Note
-	// Wake is when the next step is due even if nothing changes; zero: never.
+	// Wake is when the next step is due even if nothing changes. Zero means that no such step is needed.
 	Wake time.Time
 }
 
-// Acts reports whether there are actions, which require that the status is stored first.
+// Acts reports whether the result contains actions. The status must be written before they are carried out.
 func (r *Result) Acts() bool {
 	return r.CreateConfigMap || r.DeleteConfigMap != "" || len(r.Create) > 0 || len(r.Delete) > 0 ||
 		r.ArchiveAttempt || len(r.ArchiveTasks) > 0 || r.Peers != nil
 }
 
-// Note is something that the user would want to know.
+// Note is a message for the user.
 type Note struct {
 	Warning         bool
 	Reason, Message string
 }
 
-// step is one step in progress.
+// step is the state of one call of Step.
 type step struct {
 	Input
 	Result
@@ -167,10 +167,11 @@ type step struct {
 	roles  map[string]*v1.TaskRole // the roles of the spec
 }
 
-// maxPasses bounds a step. Each pass makes progress. The longest path, from an end through a retry to the next pod, has fewer passes.
+// maxPasses is the maximum number of passes in a step. Each pass makes progress, and the longest sequence, from the end of a pod through a retry
+// to the next pod, needs fewer passes.
 const maxPasses = 8
 
-// Step advances the status as far as the current state of the objects allows.
+// Step advances the status as far as the current state of the objects allows. It returns the new status, and a Result with the actions to take.
 func Step(in Input) (*v1.FrameworkStatus, Result) {
 	s := &step{Input: in, status: in.Status, roles: map[string]*v1.TaskRole{}}
 	for i := range in.Framework.Spec.TaskRoles {
@@ -194,7 +195,7 @@ func Step(in Input) (*v1.FrameworkStatus, Result) {
 	return s.status, s.Result
 }
 
-// pass checks everything once, and reports whether the status changed. Every pass computes the actions again.
+// pass checks everything once, and reports whether the status has changed. Each pass computes all actions again.
 func (s *step) pass() bool {
 	tasks := len(s.Tasks)
 	s.Result = Result{Changed: s.Changed, Decisive: s.Decisive, Tasks: s.Tasks, NewAttempt: s.NewAttempt, Decided: s.Decided, Notes: s.Notes}
@@ -216,12 +217,12 @@ func (s *step) pass() bool {
 	return len(s.Tasks) > tasks || s.differs(before)
 }
 
-// live reports whether the outcome of the attempt is still open.
+// live reports whether the outcome of the attempt has not been decided yet.
 func (s *step) live() bool {
 	return s.status.AttemptStatus.CompletionStatus == nil
 }
 
-// decides reports whether the transition to a state is a decision, and not only an observation.
+// decides reports whether the transition to a state is a decision of the machine, and not only an observation.
 func decides(to v1.State) bool {
 	switch to {
 	case v1.AttemptCreationPending, v1.AttemptDeletionPending, v1.AttemptCompleted, v1.Completed:
@@ -230,7 +231,7 @@ func decides(to v1.State) bool {
 	return false
 }
 
-// wake requests another step at t.
+// wake requests another step at time t.
 func (s *step) wake(t time.Time) {
 	if s.Wake.IsZero() || t.Before(s.Wake) {
 		s.Wake = t

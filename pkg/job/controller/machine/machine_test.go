@@ -112,7 +112,7 @@ func TestTheEarliestTriggerDecides(t *testing.T) {
 	w.starts("f-a-0")
 	w.starts("f-b-0")
 	w.run()
-	// The controller was down while both ended.
+	// The controller didn't run while both tasks came to their end.
 	w.exits("f-b-0", 0)
 	w.pass(time.Second)
 	w.exits("f-a-0", exitPermanent)
@@ -520,7 +520,7 @@ func TestTheLossOfTheConfigMapEndsTheAttempt(t *testing.T) {
 	assert.Equal(t, v1.AttemptPreparing, w.status.State)
 }
 
-// A job whose tasks ask the controller for their peers has no ConfigMap, and one write precedes its first pods.
+// A job whose tasks request their addresses from the controller has no ConfigMap. Its first pods are created after a single write.
 func TestAFrameworkThatOwnsItsPodsBeginsInOneStep(t *testing.T) {
 	w := newWorld(t, role("worker", 2))
 	w.f.Annotations[v1.AnnotationRuntime] = v1.RuntimeV2
@@ -546,7 +546,7 @@ func TestAFrameworkThatOwnsItsPodsBeginsInOneStep(t *testing.T) {
 	assert.Empty(t, w.cm.UID)
 }
 
-// It waits for the jobs that must end first, and for its start, like any other.
+// Such a Framework also waits for the jobs that must end first, and for its start.
 func TestAFrameworkThatOwnsItsPodsWaitsBeforeItBegins(t *testing.T) {
 	w := newWorld(t, role("worker", 1))
 	w.f.Annotations[v1.AnnotationRuntime] = v1.RuntimeV2

@@ -11,7 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Codes that the controller gives by itself; the numbers are FrameworkController's, but for codePodDrained, CodeInvalid, CodeDependency and CodeRestart.
+// Codes that the controller itself assigns. The numbers come from FrameworkController, except codePodDrained, CodeInvalid, CodeDependency and
+// CodeRestart.
 const (
 	CodeConfigMapDeleted     = -100
 	CodePodDeleted           = -101
@@ -25,18 +26,18 @@ const (
 	CodeTaskDeleted          = -230
 	CodeRestart              = v1.CodeRestart
 	CodePodCreationUnknown   = -310
-	// The pod was evicted by Kubernetes or another program.
+	// Kubernetes or another program removed the pod.
 	codePodEvicted   = -1000
 	codePodNodeLost  = -1001
 	codePodPreempted = v1.CodePreempted
 )
 
-// AboveLimit matches the API server's message that a container requests more than a LimitRange of the namespace allows: the resource,
-// the maximum, and the request. The API server rejects the pod until the limit or the request changes.
+// AboveLimit matches the API server's message that a container requests more than a LimitRange of the namespace allows. Its groups are the
+// resource, the maximum, and the request. The API server rejects the pod until the LimitRange or the request changes.
 var AboveLimit = regexp.MustCompile(`maximum (\S+) usage per \S+ is ([^\s,]+), but (?:limit|request) is ([^\s,\]]+)`)
 
-// own are the outcomes that don't come from rules: an administrator can't change what retries mean
-// for the controller itself.
+// own contains the outcomes of the controller's own codes. They don't come from the failure rules, because an administrator must not change how
+// the controller itself retries.
 var own = map[int32]Outcome{
 	0:                        {Phrase: "Succeeded"},
 	CodeConfigMapDeleted:     {Phrase: "ConfigMapExternalDeleted", Attributes: transient, Reason: "Someone deleted the ConfigMap of the attempt."},
@@ -58,7 +59,7 @@ var (
 	permanent = []v1.CompletionTypeAttribute{v1.Permanent}
 )
 
-// outcome returns the outcome of a code.
+// outcome returns the outcome for a completion code.
 func (s *step) outcome(code int32) Outcome {
 	if o, ok := own[code]; ok {
 		o.Code = code
@@ -79,20 +80,20 @@ func completion(o Outcome, more string) *v1.CompletionStatus {
 	return &v1.CompletionStatus{Code: o.Code, Phrase: o.Phrase, Type: t, Diagnostics: clip(diagnostics, maxDiagnostics)}
 }
 
-// ReasonStopped is the beginning of the diagnostics of a stopped job. If the alert handler stopped it, its reason follows.
+// ReasonStopped is the beginning of the diagnostics of a stopped job. If the alert handler stopped the job, the handler's reason follows.
 const ReasonStopped = "The job was stopped."
 
-// ReasonRestart is the beginning of the diagnostics of an attempt that ended because another one was requested. If the alert handler requested it, its
-// reason follows.
+// ReasonRestart is the beginning of the diagnostics of an attempt that ended because another attempt was requested. If the alert handler
+// requested it, the handler's reason follows.
 const ReasonRestart = "Another attempt was requested."
 
-// Limits of strings in a status: a hundred failed tasks have to fit into one object.
+// Limits of strings in a status. With them, a hundred failed tasks fit into one object.
 const (
 	maxDiagnostics = 1024
 	maxMessage     = 4096 // the kubelet's own limit
 )
 
-// clip cuts a text without cutting a character.
+// clip cuts a text to at most limit bytes, without splitting a character.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -104,8 +105,8 @@ func clip(text string, limit int) string {
 	return text[:cut] + "…"
 }
 
-// ended returns how a pod ended by itself. It returns false if the pod hasn't ended, or failed only because it was being removed, since
-// that doesn't show whether the job failed.
+// ended returns the outcome of a pod that ended by itself. It returns false if the pod hasn't ended, or if the pod failed only because it was
+// being removed. Such a failure doesn't show whether the job failed.
 func (s *step) ended(p *corev1.Pod) (Outcome, bool) {
 	switch p.Status.Phase {
 	case corev1.PodSucceeded:
@@ -119,7 +120,7 @@ func (s *step) ended(p *corev1.Pod) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// disruption returns the condition that shows who removes a pod, or nil.
+// disruption returns the condition that says why another program removes the pod, or nil.
 func disruption(p *corev1.Pod) *corev1.PodCondition {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -133,7 +134,7 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// deletionAsked returns when the pod's deletion was requested.
+// deletionAsked returns when the deletion of the pod was requested.
 func deletionAsked(p *corev1.Pod) time.Time {
 	at := p.DeletionTimestamp.Time
 	if p.DeletionGracePeriodSeconds != nil {
@@ -142,7 +143,7 @@ func deletionAsked(p *corev1.Pod) time.Time {
 	return at
 }
 
-// taken returns the outcome of a pod that other programs remove. The condition has the remover and the reason.
+// taken returns the outcome of a pod that another program removes. The pod's condition shows which program removes it and why.
 func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	c := disruption(p)
 	if c == nil {
@@ -169,7 +170,7 @@ func (s *step) taken(p *corev1.Pod) (o Outcome, why string) {
 	return o, c.Message
 }
 
-// lastEnd returns when the last container of a pod ended, or zero if none ran.
+// lastEnd returns when the last container of a pod ended, or zero if no container ran.
 func lastEnd(p *corev1.Pod) time.Time {
 	var last time.Time
 	for _, c := range containers(p) {
@@ -180,7 +181,7 @@ func lastEnd(p *corev1.Pod) time.Time {
 	return last
 }
 
-// firstStart returns when the first container proper began, or zero if none did.
+// firstStart returns when the first of the pod's containers began, apart from init containers, or zero if none has begun.
 func firstStart(p *corev1.Pod) time.Time {
 	var first time.Time
 	for _, c := range p.Status.ContainerStatuses {
@@ -206,7 +207,7 @@ func containers(p *corev1.Pod) []corev1.ContainerStatus {
 	return append(append(all, p.Status.InitContainerStatuses...), p.Status.ContainerStatuses...)
 }
 
-// told returns the messages of a pod's containers. Containers that succeeded have no message.
+// told returns how the containers of a pod ended. The messages of containers that succeeded are left out.
 func told(p *corev1.Pod) *v1.PodCompletionStatus {
 	out := &v1.PodCompletionStatus{Reason: p.Status.Reason, Message: clip(p.Status.Message, maxMessage)}
 	for _, c := range containers(p) {

@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// Gang reports whether the tasks of a Framework wait for each other's addresses.
+// Gang reports whether the tasks of a Framework wait for each other's addresses before they begin.
 func Gang(f *v1.Framework) bool {
 	return f.OwnRuntime() && f.Annotations[v1.AnnotationGang] != "false" && Many(f)
 }
@@ -23,20 +23,20 @@ func Many(f *v1.Framework) bool {
 	return n > 1
 }
 
-// Published records that the peers are in the ConfigMap.
+// Published records that the addresses were published.
 func Published(status *v1.FrameworkStatus, at time.Time) {
 	t := metav1.NewTime(at)
 	status.AttemptStatus.PeersTime = &t
 }
 
-// peers requests the publication of all addresses, once every task has one.
+// peers requests the publication of all addresses once every task has an address.
 func (s *step) peers() {
 	if s.status.AttemptStatus.PeersTime == nil && Gang(s.Framework) {
 		s.Peers = Peers(s.Framework, s.status)
 	}
 }
 
-// Peers returns the addresses of all tasks; nil unless every task has one.
+// Peers returns the addresses of all tasks, or nil if a task has no address yet.
 func Peers(f *v1.Framework, status *v1.FrameworkStatus) *peers.Peers {
 	host := f.Annotations[v1.AnnotationHostNetwork] == "true"
 	all := &peers.Peers{Attempt: status.AttemptStatus.ID}

@@ -6,19 +6,19 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Policy defines the times of retries and of nodes that are avoided.
+// Policy defines the delays of retries, and when nodes are avoided.
 type Policy struct {
-	// Transient failures wait BackoffFirst, then twice as long each time up to BackoffMax, so that a bad node doesn't
-	// cause a hot loop. An attempt that ran for Settled starts over.
+	// After transient failures, retries wait for BackoffFirst at first, and then twice as long each time up to BackoffMax, so that a bad node
+	// doesn't cause a hot loop. After an attempt that ran for at least Settled, the delay is BackoffFirst again.
 	BackoffFirst, BackoffMax, Settled time.Duration
-	// Conflicts wait a random time between these, so that the same attempts don't collide again.
+	// After conflicts, retries wait for a random time between ConflictMin and ConflictMax, so that the same attempts don't collide again.
 	ConflictMin, ConflictMax time.Duration
-	// A node that failed the job AvoidAfter times is avoided for AvoidFor.
+	// If the job failed AvoidAfter times on a node, the node is avoided for the time AvoidFor.
 	AvoidAfter int32
 	AvoidFor   time.Duration
 }
 
-// DefaultPolicy returns the policy of clusters. The times of conflicts are FrameworkController's.
+// DefaultPolicy returns the policy for real clusters. Its delays after conflicts are the same as in FrameworkController.
 func DefaultPolicy() Policy {
 	return Policy{
 		BackoffFirst: 5 * time.Second, BackoffMax: 10 * time.Minute, Settled: 10 * time.Minute,
@@ -27,13 +27,13 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// verdict determines whether another attempt follows.
+// verdict says whether another attempt follows, whether it counts as a retry, and how long it waits.
 type verdict struct {
 	retry, accountable bool
 	delay              time.Duration
 }
 
-// judge decides about the retry of an attempt of a job or a task. ran is how long it ran.
+// judge decides whether a job or a task is retried after an attempt. ran is how long the attempt ran.
 func (s *step) judge(p v1.RetryPolicy, st v1.RetryPolicyStatus, c *v1.CompletionStatus, ran time.Duration) verdict {
 	failed := c.Type.Name == v1.Failed
 	has := func(a v1.CompletionTypeAttribute) bool {
@@ -59,7 +59,7 @@ func (s *step) judge(p v1.RetryPolicy, st v1.RetryPolicyStatus, c *v1.Completion
 	case p.MaxRetryCount == -2 && !failed:
 		return verdict{retry: true, accountable: true}
 	case failed && p.MaxRetryCount < 0:
-		// An unlimited number of retries still needs pauses.
+		// Even with an unlimited number of retries, there must be delays between them.
 		return verdict{retry: true, accountable: true, delay: s.backoff(st.AccountableRetriedCount, ran)}
 	case failed && st.AccountableRetriedCount < p.MaxRetryCount:
 		return verdict{retry: true, accountable: true}
@@ -67,7 +67,7 @@ func (s *step) judge(p v1.RetryPolicy, st v1.RetryPolicyStatus, c *v1.Completion
 	return verdict{}
 }
 
-// backoff returns the delay after n earlier retries of its kind.
+// backoff returns the delay after n earlier retries of the same kind.
 func (s *step) backoff(n int32, ran time.Duration) time.Duration {
 	d := s.Policy.BackoffFirst
 	if ran >= s.Policy.Settled {

@@ -15,9 +15,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// chaos plays one random story: pods start, end, are deleted and evicted, the cache is late, writes
-// are lost, the controller is killed between any two steps, states of tasks are lost with it, the user
-// rescales, restarts and stops.
+// chaos plays one random story. Pods start, end, are deleted and are evicted. The cache lags behind, and writes are lost. The controller is
+// killed between any two steps, and states of tasks are lost with it. The user rescales, restarts and stops the job.
 func chaos(t *testing.T, seed uint64) {
 	w := newWorld(t)
 	w.random = rand.New(rand.NewPCG(seed, seed))
@@ -41,7 +40,7 @@ func chaos(t *testing.T, seed uint64) {
 		w.reconcile()
 		w.invariants()
 	}
-	// From here on nothing fails, and the job must finish.
+	// From here on, nothing fails, so the job must finish.
 	w.crash, w.lose, w.lag = nil, nil, false
 	if len(w.f.Spec.TaskRoles) == 0 || w.total() == 0 {
 		w.f.Spec.ExecutionType = v1.ExecutionStop
@@ -74,7 +73,7 @@ func (w *world) total() int32 {
 
 func (w *world) names() []string { return slices.Sorted(mapKeys(w.pods)) }
 
-// event is something that the world does.
+// event makes one random change, by a user, a pod, time, or the cluster.
 func (w *world) event() {
 	r := w.random
 	w.pass(time.Duration(r.IntN(30)) * time.Second)
@@ -108,7 +107,7 @@ func (w *world) event() {
 	case n < 34 && len(names) > 0:
 		w.kubelet(names[r.IntN(len(names))])
 	}
-	// The watch delivers some of what happened.
+	// The watch delivers some of the changes.
 	for _, name := range slices.Sorted(mapKeys(w.cache)) {
 		if _, ok := w.pods[name]; !ok && r.IntN(3) == 0 {
 			delete(w.cache, name)
@@ -135,7 +134,7 @@ func (w *world) kubelet(name string) {
 	w.exits(name, codes[w.random.IntN(len(codes))])
 }
 
-// invariants hold at any time.
+// invariants checks what must be true at any time.
 func (w *world) invariants() {
 	w.t.Helper()
 	s := w.persisted
@@ -166,7 +165,7 @@ func (w *world) invariants() {
 	}
 }
 
-// final holds at the end.
+// final checks what must be true at the end.
 func (w *world) final() {
 	s := w.persisted
 	assert.NotNil(w.t, s.CompletionTime)
@@ -188,7 +187,7 @@ func (w *world) final() {
 	assert.Equal(w.t, before.CompletionTime, w.persisted.CompletionTime, "nothing happens to a job that has ended")
 }
 
-// TestNoStoryBreaksThePromises plays as many stories as PAICTL_TEST_STORIES says.
+// TestNoStoryBreaksThePromises plays a number of random stories, which PAICTL_TEST_STORIES can set.
 func TestNoStoryBreaksThePromises(t *testing.T) {
 	stories := uint64(1000)
 	if testing.Short() {

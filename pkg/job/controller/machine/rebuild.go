@@ -10,8 +10,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Rebuild adds the tasks that are missing from a status because the ConfigMap that held them is lost. Their pods identify them; a task
-// without a pod has not begun, as far as can be known. It returns the tasks that it added. Of the input it reads Framework, Status,
+// Rebuild adds the tasks that are missing from a status because the ConfigMap with them was lost. It identifies the tasks by their pods. A task
+// without a pod is treated as a task that has not begun. Rebuild returns the tasks that it added. Of the input, it uses only Framework, Status,
 // Pods.ByName, Now and Rules.
 func Rebuild(in Input) []Task {
 	s := &step{Input: in, status: in.Status}
@@ -29,14 +29,14 @@ func Rebuild(in Input) []Task {
 	return added
 }
 
-// attempts reports whether a pod belongs to the attempt of the status.
+// attempts reports whether a pod belongs to the attempt in the status.
 func (s *step) attempts(p *corev1.Pod) bool {
 	return s.owned(p) && p.Annotations[v1.AnnotationFrameworkAttempt] == itoa(s.status.AttemptStatus.ID)
 }
 
 func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {
 	have := make(map[int32]*v1.TaskStatus, len(r.TaskStatuses))
-	// Tasks are sorted by their index: there is one for each index up to the last known one.
+	// There is one task for each index up to the highest known index, because tasks are sorted by their indices.
 	n := min(r.Counts.Total, v1.MaxTasks)
 	for _, t := range r.TaskStatuses {
 		have[t.Index] = t
@@ -61,8 +61,8 @@ func (s *step) rebuildRole(r *v1.TaskRoleStatus, pods []*corev1.Pod) []Task {
 	return added
 }
 
-// rebuildTask makes a task whose pod is p, or a task without a pod if p is nil. The next step sees the pod and continues from there. It is
-// no longer known how many of its attempts failed because of the job itself, so none are counted.
+// rebuildTask returns a task whose pod is p, or a task without a pod if p is nil. The next step continues with the state of the pod. It is
+// unknown how many earlier attempts failed because of the job itself, so none of them count.
 func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStatus {
 	t := s.newTask(role, index)
 	if p != nil {
@@ -83,7 +83,7 @@ func (s *step) rebuildTask(role string, index int32, p *corev1.Pod) *v1.TaskStat
 	return t
 }
 
-// adopt assigns a pod to its task.
+// adopt sets the fields of a task that are known from its pod.
 func (s *step) adopt(t *v1.TaskStatus, p *corev1.Pod) {
 	if id, err := strconv.ParseInt(p.Annotations[v1.AnnotationTaskAttempt], 10, 32); err == nil && id >= 0 {
 		t.AttemptStatus.ID, t.RetryPolicyStatus.TotalRetriedCount = int32(id), int32(id)

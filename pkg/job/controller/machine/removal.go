@@ -8,7 +8,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// await waits for the end of a pod that is being removed.
+// await updates a task whose pod is being removed, and completes the task's attempt when the pod has ended.
 func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	switch t.State {
 	case v1.AttemptDeletionPending, v1.AttemptDeletionRequested, v1.AttemptDeleting:
@@ -28,7 +28,7 @@ func (s *step) await(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.remove(r, s.logOf(r.Name, t), p)
 }
 
-// remove requests the deletion of a pod, and forces it if it takes longer than the role allows.
+// remove requests the deletion of a pod. If the deletion takes longer than the role allows, remove requests a deletion by force.
 func (s *step) remove(r *v1.TaskRoleStatus, log *LogOf, p *corev1.Pod) {
 	if p.DeletionTimestamp == nil {
 		if !s.Pods.Deleted[p.UID] {

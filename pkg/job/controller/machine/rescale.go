@@ -9,8 +9,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// rescale makes the tasks match the spec: new tasks exist before their pods, and tasks at the end of a role are removed when they have
-// ended.
+// rescale makes the tasks match the spec. It adds tasks to the status before their pods are created. It removes surplus tasks at the end of a
+// role after they have ended.
 func (s *step) rescale() {
 	a := &s.status.AttemptStatus
 	for i := range s.Framework.Spec.TaskRoles {
@@ -51,7 +51,7 @@ func (s *step) role(name string) *v1.TaskRoleStatus {
 	return nil
 }
 
-// resize scales one role to n tasks.
+// resize changes the number of tasks of a role to n.
 func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	for i, t := range r.TaskStatuses {
 		switch {
@@ -59,8 +59,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 			t.DeletionPending, s.Decisive = true, true
 			s.touch(r.Name, t.Index)
 		case t.Index < n && t.DeletionPending && s.leaves(r, t):
-			// A task that was being removed is needed again. The decision to remove it is final, so it is replaced with
-			// a new task.
+			// A task that was being removed is needed again. The decision to remove it is final, so a new task replaces it.
 			r.TaskStatuses[i] = s.newTask(r.Name, t.Index)
 			s.added(r.Name, t.Index)
 		}
@@ -73,7 +72,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 		r.TaskStatuses = r.TaskStatuses[:last]
 		s.touch(r.Name, t.Index)
 	}
-	// There may also be gaps, if a process was killed while it recorded the first tasks of an attempt.
+	// Gaps between tasks are also filled. They exist if a process was killed while it wrote the first tasks of an attempt.
 	for i := range n {
 		if int(i) < len(r.TaskStatuses) && r.TaskStatuses[i].Index == i {
 			continue
@@ -83,7 +82,7 @@ func (s *step) resize(r *v1.TaskRoleStatus, n int32) {
 	}
 }
 
-// leaves reports whether a task that is being removed has ended and can be forgotten.
+// leaves reports whether a task that is being removed has ended, so that it can be dropped from the status.
 func (s *step) leaves(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	return t.DeletionPending && t.State == v1.Completed && s.forgettable(r, t)
 }
@@ -94,8 +93,8 @@ func (s *step) added(role string, index int32) {
 	s.status.AttemptStatus.PeersTime = nil
 }
 
-// instance returns a name in the form of a UID that no other task or role ever has. It is derived from the fields that distinguish the
-// instance, so that repeating a step gives the same name.
+// instance returns a name in the form of a UID that differs from those of all other tasks and roles. The name is derived from the fields that
+// identify the instance, so that a repeated step results in the same name.
 func (s *step) instance(role string, index int32) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s/%d/%d", s.Framework.UID, s.status.AttemptStatus.ID, role, index, s.Now.UnixNano()))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", sum[0:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// running moves the Framework to AttemptRunning when a task has run.
+// running moves the Framework to AttemptRunning once a task has run.
 func (s *step) running() {
 	a := &s.status.AttemptStatus
 	if a.RunTime == nil {
@@ -37,7 +37,7 @@ func (s *step) running() {
 	}
 }
 
-// summarise fills in the fields that a list of jobs shows.
+// summarise fills in the fields of the status that lists show.
 func (s *step) summarise() {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		r.Counts = count(r.TaskStatuses)
@@ -68,7 +68,8 @@ func count(tasks []*v1.TaskStatus) v1.TaskCounts {
 	return c
 }
 
-// message returns one sentence if the state alone isn't enough. It changes only with the state, so it costs no extra writes.
+// message returns a sentence for a state that needs an explanation. The sentence changes only when the state changes, so it causes no additional
+// writes.
 func (s *step) message() string {
 	a := &s.status.AttemptStatus
 	switch {
@@ -99,7 +100,7 @@ func (s *step) empty() bool {
 	return true
 }
 
-// taskMessage describes the tasks that wait for a retry.
+// taskMessage returns a sentence about the tasks that wait for a retry.
 func (s *step) taskMessage() string {
 	waiting, first := 0, ""
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {

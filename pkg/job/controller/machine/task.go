@@ -10,11 +10,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// notSeenAfter is how long a created pod may be missing from the cache.
+// notSeenAfter is how long a pod may be missing from the cache after it was created.
 const notSeenAfter = 5 * time.Minute
 
-// each runs f on every task and records which tasks changed. f replaces pointers and never writes through them, so comparing the struct
-// is enough.
+// each calls f for every task and records which tasks have changed. f may replace pointers, but never changes the values behind pointers. So a
+// comparison of the structs is enough.
 func (s *step) each(f func(*v1.TaskRoleStatus, *v1.TaskStatus)) {
 	for _, r := range s.status.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
@@ -31,7 +31,7 @@ func (s *step) touch(role string, index int32) {
 	s.Tasks = append(s.Tasks, Task{role, index})
 }
 
-// tasks advances every task by the state of its pod.
+// tasks updates every task according to the state of its pod.
 func (s *step) tasks() {
 	s.each(func(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 		switch t.State {
@@ -50,7 +50,7 @@ func (s *step) tasks() {
 	})
 }
 
-// pod returns the pod of the task's attempt, or nil if it is gone.
+// pod returns the pod of the task's current attempt, or nil if the pod doesn't exist.
 func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	p := s.Pods.ByName[t.AttemptStatus.PodName]
 	if p == nil || t.AttemptStatus.PodUID == nil || string(p.UID) != *t.AttemptStatus.PodUID {
@@ -59,8 +59,8 @@ func (s *step) pod(t *v1.TaskStatus) *corev1.Pod {
 	return p
 }
 
-// mine reports whether a pod was made for just this attempt of this task. So a process that was killed after it created a pod,
-// and before it recorded the UID, finds the pod again.
+// mine reports whether a pod was made for exactly this attempt of this task. If a process created a pod and was killed before it recorded the
+// pod's UID, the next process can find the pod with mine.
 func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 	return s.owned(p) &&
 		p.Annotations[AnnotationTaskUID] == t.InstanceUID &&
@@ -68,8 +68,7 @@ func (s *step) mine(t *v1.TaskStatus, p *corev1.Pod) bool {
 		p.Annotations[v1.AnnotationTaskAttempt] == itoa(t.AttemptStatus.ID)
 }
 
-// AnnotationTaskUID is the annotation of a pod with the InstanceUID of its task: a task that was removed and added
-// again has a new one.
+// AnnotationTaskUID is the annotation of a pod with the InstanceUID of its task. A task that was removed and added again has a new InstanceUID.
 const AnnotationTaskUID = "FC_TASK_UID"
 
 func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
@@ -91,7 +90,7 @@ func (s *step) creationPending(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	}
 }
 
-// observe moves a task whose pod should exist.
+// observe updates a task whose pod should exist according to the state of that pod.
 func (s *step) observe(t *v1.TaskStatus) {
 	p := s.pod(t)
 	if p == nil && t.AttemptStatus.PodUID != nil {
@@ -130,7 +129,7 @@ func (s *step) observe(t *v1.TaskStatus) {
 	}
 }
 
-// gone ends a task whose pod no longer exists, by the pod's last known state.
+// gone completes a task whose pod no longer exists, according to the pod's last known state.
 func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	s.where(t, last)
 	o, ok := s.ended(last)
@@ -147,7 +146,7 @@ func (s *step) gone(t *v1.TaskStatus, last *corev1.Pod) {
 	}
 }
 
-// where copies the machine and the GPUs of a pod to its task.
+// where records the machine and the GPUs of a pod in its task. It also records the addresses of both.
 func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	a := &t.AttemptStatus
 	set := func(field **string, value string) {
@@ -163,10 +162,10 @@ func (s *step) where(t *v1.TaskStatus, p *corev1.Pod) {
 	}
 }
 
-// gpusLater is when GPUs whose facts are incomplete are checked again.
+// gpusLater is the time until GPUs that aren't fully known yet are checked again.
 const gpusLater = 5 * time.Second
 
-// holds records the GPUs that a pod got with its machine.
+// holds records the GPUs that were assigned to a pod together with its machine.
 func (s *step) holds(a *v1.TaskAttemptStatus, p *corev1.Pod) {
 	g, known := s.GPUs(p)
 	switch {
@@ -183,7 +182,7 @@ func (s *step) holds(a *v1.TaskAttemptStatus, p *corev1.Pod) {
 	}
 }
 
-// ran records that the pod's program began.
+// ran records when the pod's program began.
 func (s *step) ran(t *v1.TaskStatus, p *corev1.Pod) {
 	if t.AttemptStatus.RunTime != nil {
 		return
@@ -195,7 +194,7 @@ func (s *step) ran(t *v1.TaskStatus, p *corev1.Pod) {
 		}
 		at = s.Now
 	}
-	// A machine's clock may differ; no attempt runs before it starts.
+	// The clock of the machine may differ. So the time is limited to the period from the start of the attempt until now.
 	when := metav1.NewTime(latest(earliest(at, s.Now), t.AttemptStatus.StartTime.Time))
 	t.AttemptStatus.RunTime = &when
 	if t.RunTime == nil {
@@ -203,7 +202,7 @@ func (s *step) ran(t *v1.TaskStatus, p *corev1.Pod) {
 	}
 }
 
-// complete sets the outcome of a task's attempt, which never changes again. p is nil if the pod is gone.
+// complete sets the outcome of a task's attempt, which never changes after that. p is nil if the pod is gone.
 func (s *step) complete(t *v1.TaskStatus, o Outcome, more string, p *corev1.Pod) {
 	c := &v1.TaskAttemptCompletionStatus{CompletionStatus: completion(o, more)}
 	at := s.Now
@@ -224,7 +223,7 @@ func (s *step) complete(t *v1.TaskStatus, o Outcome, more string, p *corev1.Pod)
 	s.attemptCompleted(t, at)
 }
 
-// cut ends a task's attempt for a reason outside of its pod.
+// cut ends a task's attempt for a reason other than the state of its pod.
 func (s *step) cut(t *v1.TaskStatus, code int32) {
 	if p := s.Pods.ByName[t.AttemptStatus.PodName]; t.State == v1.AttemptCreationPending && p != nil && !terminal(p) {
 		return // the pod in its way must be removed first, since it may be an instance of the task
@@ -245,7 +244,7 @@ func (s *step) moveTask(t *v1.TaskStatus, to v1.State) {
 	}
 }
 
-// retryTask decides what follows a completed attempt of a task.
+// retryTask decides whether another attempt follows a completed attempt of a task.
 func (s *step) retryTask(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	if t.State != v1.AttemptCompleted {
 		return
@@ -282,7 +281,7 @@ func (s *step) retryTask(r *v1.TaskRoleStatus, t *v1.TaskStatus) {
 	s.moveTask(t, v1.AttemptCreationPending)
 }
 
-// forgettable reports whether the attempt of a task is archived and its pod is gone. If not, it requests the missing steps.
+// forgettable reports whether the attempt of a task is archived and its pod is gone. If not, it requests the missing actions.
 func (s *step) forgettable(r *v1.TaskRoleStatus, t *v1.TaskStatus) bool {
 	ok := true
 	if !s.Saved.Task(r.Name, t.Index, t.AttemptStatus.ID) {

@@ -9,11 +9,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// acceptedFor is how long the API's confirmation of a deletion is trusted without an observed deletion.
+// acceptedFor is how long the API's confirmation of a deletion is trusted if the deletion isn't observed.
 const acceptedFor = time.Minute
 
-// View is the knowledge of one process about a Framework's pods beyond its cache, which may be late. It makes sure that a pod counts as
-// gone only if that is certain. The zero value is the state after a restart.
+// View holds the facts about a Framework's pods that one process knows in addition to its cache, because the cache may lag behind. View ensures
+// that a pod is treated as gone only if this is certain. The zero value is the state after a restart.
 type View struct {
 	made    map[string]made
 	known   map[types.UID]bool // seen in the cache, or found to be gone by a query
@@ -28,21 +28,21 @@ type made struct {
 	when time.Time
 }
 
-// Live queries the API itself, if the cache isn't enough.
+// Live queries the API itself if the cache isn't enough.
 type Live struct {
-	// Pod returns a pod by its name, or nil if it doesn't exist.
+	// Pod returns the pod with a name, or nil if the pod doesn't exist.
 	Pod func(name string) (*corev1.Pod, error)
 	// All returns all pods of the Framework.
 	All func() ([]*corev1.Pod, error)
 }
 
-// Made records a pod that the API has made.
+// Made records a pod that this process has created.
 func (v *View) Made(p *corev1.Pod, now time.Time) {
 	set(&v.made, p.Name, made{p, now})
 	delete(v.refused, p.Name)
 }
 
-// Deleted records that the API accepted the deletion of a pod, or, if gone, that the pod didn't exist.
+// Deleted records that the API accepted the deletion of a pod or, if gone is true, that the pod didn't exist.
 func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 	set(&v.deleted, d.UID, now)
 	if d.Force {
@@ -56,7 +56,7 @@ func (v *View) Deleted(d Deletion, gone bool, now time.Time) {
 // Refuse records that the API permanently rejects a pod.
 func (v *View) Refuse(name string, r Refusal) { set(&v.refused, name, r) }
 
-// Forget starts over, after an attempt that left nothing behind.
+// Forget clears the view after an attempt that left no pods.
 func (v *View) Forget() { *v = View{listed: true} }
 
 func set[K comparable, V any](m *map[K]V, k K, value V) {
@@ -66,8 +66,8 @@ func set[K comparable, V any](m *map[K]V, k K, value V) {
 	(*m)[k] = value
 }
 
-// Pods combines the pods of the cache and the pods that this process created. It also queries the API: once if another process began
-// the Framework, and for pods that have been missing from the cache for long.
+// Pods combines the pods in the cache with the pods that this process created. In two cases it also queries the API: once if another process
+// began the Framework, and for pods that have been missing from the cache for a long time.
 func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live, now time.Time) (Pods, error) {
 	out := Pods{ByName: make(map[string]*corev1.Pod, len(cached)), Fresh: map[string]bool{}, Deleted: map[types.UID]bool{}, Forced: v.forced, Refused: v.refused}
 	for _, p := range cached {
@@ -87,8 +87,8 @@ func (v *View) Pods(cached []*corev1.Pod, status *v1.FrameworkStatus, live Live,
 	return out, v.addMade(&out, live, now)
 }
 
-// list lists once the pods of a Framework that another process began: the cache may lack some that this one made last,
-// and if they counted as missing, they would run twice.
+// list lists the pods of a Framework once if another process began the Framework. The cache may not yet have the last pods that the other process
+// made, and if these pods counted as missing, their tasks would run twice.
 func (v *View) list(status *v1.FrameworkStatus, live Live, now time.Time) error {
 	if v.listed {
 		return nil
@@ -108,7 +108,7 @@ func (v *View) list(status *v1.FrameworkStatus, live Live, now time.Time) error 
 	return nil
 }
 
-// addMade adds pods that the cache doesn't have yet.
+// addMade adds the pods that this process created and that the cache doesn't have yet.
 func (v *View) addMade(out *Pods, live Live, now time.Time) error {
 	for name, m := range v.made {
 		if v.known[m.pod.UID] {

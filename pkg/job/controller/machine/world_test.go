@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// rules are the rules of the tests: a pod that fails has one container, whose exit code is sufficient.
+// rules are the failure rules of the tests. A pod has one container, whose exit code determines the outcome.
 type rules struct{}
 
 func (r rules) Failed(p *corev1.Pod) machine.Outcome {
@@ -35,7 +35,7 @@ func (r rules) Failed(p *corev1.Pod) machine.Outcome {
 	return machine.Outcome{Code: -300, Phrase: "PodFailedWithoutFailedContainer"}
 }
 
-// The exit codes of the tests.
+// Exit codes with a meaning in the tests.
 const (
 	exitTransient = 200
 	exitConflict  = 201
@@ -59,7 +59,7 @@ func (rules) Code(code int32) machine.Outcome {
 	return o
 }
 
-// world is an API server, a kubelet, and one controller that may be killed at any point.
+// world simulates an API server, a kubelet, and a controller that may be killed at any point.
 type world struct {
 	t      testing.TB
 	random *rand.Rand
@@ -75,10 +75,10 @@ type world struct {
 	tasks     map[string]bool
 	ran       map[string]types.UID // identity of a task's attempt → pod that ran it
 	took      map[types.UID]bool   // pods that others deleted
-	// seenLast are pods that are gone, as the watch said with their removal; half of them got lost.
+	// seenLast contains the last states of removed pods that the watch delivered. About half of the removed pods are missing in this map.
 	seenLast map[types.UID]*corev1.Pod
 
-	// Of the process.
+	// The state of the controller's process.
 	status   *v1.FrameworkStatus
 	dirty    bool
 	decisive bool
@@ -89,20 +89,20 @@ type world struct {
 	notes   []machine.Note
 	creates int
 	writes  int
-	// crash, if it is set, is called before every write and every action.
+	// crash is called before every write and every action, and reports whether the controller is killed there. It may be nil.
 	crash func() bool
 	lose  func() bool // a write that fails
 	lag   bool        // the cache is late
-	// rescales: the user changes the numbers of tasks.
+	// rescales means that the user changes the numbers of tasks.
 	rescales bool
-	// forgets: the ConfigMap of some tasks is lost when the controller is killed.
+	// forgets means that a ConfigMap with tasks is lost when the controller is killed.
 	forgets bool
 	invalid string
 	after   machine.After
 	gpus    func(*corev1.Pod) (*v1.TaskGPUs, bool)
 }
 
-// owner returns the owner reference that pods get: to the Framework, or to its ConfigMap.
+// owner returns the owner reference for pods, which is either the Framework or its ConfigMap.
 func (w *world) owner() metav1.OwnerReference {
 	yes := true
 	if w.f.OwnsPods() {
@@ -123,7 +123,7 @@ func newWorld(t testing.TB, roles ...v1.TaskRole) *world {
 	return w
 }
 
-// role returns a task role as paictl writes it: the attempt ends if one task fails, or if all tasks succeed.
+// role returns a task role like those that paictl submits. The attempt ends if one task fails or all tasks succeed.
 func role(name string, tasks int32) v1.TaskRole {
 	limit := int64(600)
 	return v1.TaskRole{Name: name, TaskNumber: tasks, Task: v1.Task{PodGracefulDeletionTimeoutSec: &limit},
@@ -141,7 +141,7 @@ func (w *world) check(point bool) {
 	}
 }
 
-// run reconciles until no further round is needed.
+// run calls reconcile until it reports that nothing is left to do.
 func (w *world) run() {
 	w.t.Helper()
 	for range 50 {
@@ -152,7 +152,7 @@ func (w *world) run() {
 	w.t.Fatalf("the controller doesn't come to rest: %+v", w.last)
 }
 
-// reconcile does one round of the controller. It reports whether another round may be needed.
+// reconcile runs the controller once. It reports whether the controller must run again.
 func (w *world) reconcile() (again bool) {
 	defer func() {
 		if e := recover(); e != nil {
@@ -270,7 +270,7 @@ func (w *world) delete(d machine.Deletion) {
 	w.deletePod(p)
 }
 
-// written returns the task that has this pod, in its last persisted state.
+// written returns the task with a pod's UID in the status that was last written, or nil.
 func (w *world) written(uid string) *v1.TaskStatus {
 	for _, r := range w.persisted.AttemptStatus.TaskRoleStatuses {
 		for _, t := range r.TaskStatuses {
@@ -282,7 +282,7 @@ func (w *world) written(uid string) *v1.TaskStatus {
 	return nil
 }
 
-// begun reports whether just this attempt of a task is written down.
+// begun reports whether the status that was last written contains exactly this attempt of a task.
 func (w *world) begun(want *v1.TaskStatus) bool {
 	if w.persisted == nil || w.persisted.AttemptStatus.ID != w.status.AttemptStatus.ID {
 		return false
@@ -301,7 +301,7 @@ func done(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// remove removes a pod from the API. Half of the time the controller gets its last state.
+// remove removes a pod from the API. The controller gets the pod's last state in about half of the cases.
 func (w *world) remove(name string) {
 	if p := w.pods[name]; p != nil && w.random.IntN(2) == 0 {
 		w.seenLast[p.UID] = p
@@ -350,7 +350,7 @@ func (w *world) restart() {
 	} // otherwise the API server answers the list from its own cache, which is late
 }
 
-// forget loses some tasks of the status that a new process has read, and rebuilds it as that does.
+// forget removes random tasks from the status that a new process has read, and rebuilds the status like the controller.
 func (w *world) forget() {
 	for _, r := range w.status.AttemptStatus.TaskRoleStatuses {
 		r.TaskStatuses = slices.DeleteFunc(r.TaskStatuses, func(*v1.TaskStatus) bool { return w.random.IntN(2) == 0 })
@@ -398,8 +398,8 @@ func (w *world) task(role string, index int32) *v1.TaskStatus {
 	return nil
 }
 
-// identity identifies an attempt of a task, which may run once. If tasks are removed and added again, the new tasks have the same
-// numbers but are different tasks.
+// identity identifies an attempt of a task, which may run only once. If tasks are removed and added again, the new tasks are different tasks,
+// although they have the same numbers.
 func (w *world) identity(p *corev1.Pod) string {
 	uid := ""
 	if w.rescales || w.forgets {
@@ -408,7 +408,7 @@ func (w *world) identity(p *corev1.Pod) string {
 	return strings.Join([]string{p.Name, uid, p.Annotations[v1.AnnotationFrameworkAttempt], p.Annotations[v1.AnnotationTaskAttempt]}, "/")
 }
 
-// The kubelet.
+// The following functions act as the kubelet.
 
 func (w *world) starts(name string) {
 	w.t.Helper()
@@ -440,7 +440,7 @@ func (w *world) exits(name string, code int32) {
 	w.pods[name] = p
 }
 
-// kubelet ends pods that are being deleted.
+// reap ends pods that are being deleted, as the kubelet does.
 func (w *world) reap() {
 	for _, name := range w.names() {
 		if p := w.pods[name]; p.DeletionTimestamp != nil {

@@ -1,7 +1,7 @@
 // Package rendezvous lets the tasks of a job wait for each other's addresses.
-// In: the peers of a job, once every task has an address. Out: the same for each requesting task, as soon as they are published.
+// In: the addresses of a job's tasks, once every task has an address. Out: the same addresses for each task that requests them.
 //
-// All state is in memory. The leading controller publishes again the messages that a new process doesn't have.
+// All state is in memory. After a restart, the leading controller publishes the addresses again.
 package rendezvous
 
 import (
@@ -13,34 +13,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrOver is returned to a task of an attempt that has ended.
+// ErrOver is returned to a task whose attempt has ended.
 var ErrOver = errors.New("another attempt of the job has begun")
 
-// Attempt names one attempt of one Framework.
+// Attempt identifies one attempt of one Framework.
 type Attempt struct {
 	Framework string
 	UID       types.UID // the UID of the Framework, because names are reused
 	Number    int32
 }
 
-// Message is the data that the tasks of an attempt receive.
+// Message contains the addresses that the tasks of an attempt receive.
 type Message struct {
 	Data    []byte // gzipped, of pkg/runtime/peers
 	Version uint64 // unique among all messages
 }
 
-// Board holds a message for each job whose tasks all have an address.
+// Board holds the message for each job whose tasks all have an address.
 type Board struct {
 	mu      sync.Mutex
 	jobs    map[string]*job // by the Framework's name
 	version uint64
 }
 
-// New makes a board without messages. Its versions begin with the current time, so that they differ from the versions
-// of a former process, which tasks may have.
+// New returns a board without messages. Its versions begin with the current time, so that they differ from the versions of an earlier process,
+// which tasks may still have.
 func New() *Board { return &Board{jobs: map[string]*job{}, version: uint64(time.Now().UnixNano())} }
 
-// job is the state for one name. It is removed when it has neither a message nor a waiting task.
+// job is the state for a Framework's name. It is removed when it has neither a message nor a waiting task.
 type job struct {
 	of      Attempt
 	message Message
@@ -50,7 +50,8 @@ type job struct {
 
 func (j *job) has(of Attempt) bool { return j.message.Version > 0 && j.of == of }
 
-// Publish gives a message to all tasks of an attempt, including later tasks. It replaces an earlier message.
+// Publish provides a message to all tasks of an attempt that wait for it or request it later. The message replaces an earlier message of the
+// Framework.
 func (b *Board) Publish(of Attempt, data []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,7 +62,7 @@ func (b *Board) Publish(of Attempt, data []byte) {
 	j.changed = make(chan struct{})
 }
 
-// Has reports whether there is a message for an attempt.
+// Has reports whether the board has a message for an attempt.
 func (b *Board) Has(of Attempt) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +70,7 @@ func (b *Board) Has(of Attempt) bool {
 	return j != nil && j.has(of)
 }
 
-// Forget removes the message of a Framework that is gone or has ended.
+// Forget removes the message of a Framework that has ended or no longer exists.
 func (b *Board) Forget(framework string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +80,8 @@ func (b *Board) Forget(framework string) {
 	}
 }
 
-// Wait returns the message for an attempt once its version differs from seen, the version that the task has. For a task without a message seen is 0.
+// Wait waits until the board has a message for the attempt whose version differs from seen, and returns it. seen is the version that the task
+// already has, or 0.
 func (b *Board) Wait(ctx context.Context, of Attempt, seen uint64) (Message, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +107,7 @@ func (b *Board) Wait(ctx context.Context, of Attempt, seen uint64) (Message, err
 	}
 }
 
-// job returns the state for a name, and creates it if it doesn't exist.
+// job returns the state for a Framework's name. It creates the state if it doesn't exist.
 func (b *Board) job(framework string) *job {
 	j := b.jobs[framework]
 	if j == nil {

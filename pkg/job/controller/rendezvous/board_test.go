@@ -66,7 +66,7 @@ func TestATaskThatHasSeenAMessageWaitsForTheNext(t *testing.T) {
 	})
 }
 
-// A new process has new versions: a version that a task has from the earlier process must not hide its message.
+// A new process uses different versions. Otherwise a task that has a version of the earlier process might not get the message of the new process.
 func TestWhatAFormerProcessSaidHidesNothing(t *testing.T) {
 	b := New()
 	b.Publish(first, []byte("x"))

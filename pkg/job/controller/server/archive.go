@@ -9,7 +9,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// receiveArchive imports an exported copy. Existing rows stay. The audit is imported if the client has its token.
+// receiveArchive imports an export of an archive. Existing rows aren't changed. The audit is imported only if the client has the token for the
+// audit.
 func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength < 0 {
 		w.Header().Set("Connection", "close") // the body is not read
@@ -28,7 +29,7 @@ func (s *Server) receiveArchive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveArchive sends a copy of the whole archive as an SQLite file, with the audit if the client has its token.
+// serveArchive sends a copy of the whole archive as an SQLite file. The copy includes the audit only if the client has the token for the audit.
 func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {
 	data, size, err := s.o.Store.Export(r.Context(), s.opensAudit(r))
 	if err != nil {
@@ -38,7 +39,7 @@ func (s *Server) serveArchive(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/vnd.sqlite3")
 	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	if _, err := io.Copy(w, data); err != nil {
-		// The length has been sent, so the client notices that the export is incomplete; the log says so, too.
+		// The length has been sent before, so the client notices that the export is incomplete. This also logs it.
 		s.o.Log.WarnContext(r.Context(), "the export of the archive is incomplete", "error", err.Error())
 	}
 	return nil

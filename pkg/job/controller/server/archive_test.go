@@ -64,7 +64,7 @@ func TestAHistoryIsTakenFromWhoHasTheToken(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, put(bytes.NewReader(text)).StatusCode)
 }
 
-// elsewhere is a store whose database someone else keeps.
+// elsewhere is a store whose database has separate backups.
 type elsewhere struct{ archive.Store }
 
 func (elsewhere) Export(context.Context, bool) (io.ReadCloser, int64, error) {

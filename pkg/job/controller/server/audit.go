@@ -11,10 +11,10 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// maxAuditBody bounds the records that are sent at once.
+// maxAuditBody is the maximum size in bytes of a request with audit records.
 const maxAuditBody = 8 << 20
 
-// opensAudit reports whether a request has the token of the audit.
+// opensAudit reports whether a request contains the token for the audit.
 func (s *Server) opensAudit(r *http.Request) bool {
 	token := ""
 	if s.o.AuditToken != nil {
@@ -23,7 +23,8 @@ func (s *Server) opensAudit(r *http.Request) bool {
 	return token != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get(api.AuditTokenHeader)), []byte(token)) == 1
 }
 
-// guardAudit admits only clients with the token of the audit. The token for jobs, which more people have, isn't enough.
+// guardAudit returns a handler that rejects clients without the token for the audit. The token for jobs isn't enough, because more people have
+// it.
 func (s *Server) guardAudit(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.o.AuditToken == nil || s.o.AuditToken() == "" {
@@ -38,7 +39,7 @@ func (s *Server) guardAudit(h http.Handler) http.Handler {
 	})
 }
 
-// receiveAudit adds records.
+// receiveAudit stores audit records.
 func (s *Server) receiveAudit(w http.ResponseWriter, r *http.Request) error {
 	var records []audit.Record
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAuditBody))
@@ -53,7 +54,7 @@ func (s *Server) receiveAudit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveAudit sends a page of records.
+// serveAudit sends a page of audit records.
 func (s *Server) serveAudit(w http.ResponseWriter, r *http.Request) error {
 	v := r.URL.Query()
 	q := audit.Query{

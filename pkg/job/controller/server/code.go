@@ -16,13 +16,13 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// serveCode sends an archive of code, or confirms that it is kept.
+// serveCode sends an archive of code, or only its headers for a HEAD request.
 func (s *Server) serveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, 0); err != nil {
 		return err
 	}
-	// Users may know the checksum of someone else's code: a request for a user is only served if that user has sent the code.
+	// A user may know the checksum of another user's code. So if the request names a user, that user must own the code.
 	if v := r.URL.Query(); v.Has("user") {
 		owns, err := s.o.Store.OwnsCode(r.Context(), v.Get("user"), sum)
 		if err == nil && !owns {
@@ -52,7 +52,7 @@ func (s *Server) serveTaskCode(w http.ResponseWriter, r *http.Request) error {
 	return s.sendCode(w, r, sum, "job "+job, "host "+host)
 }
 
-// sendCode sends code, and counts the download to keys. Clients may cache it forever: its name is its checksum.
+// sendCode sends code. The download counts towards the limits for keys. Clients may cache the code forever, because its name is its checksum.
 func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, keys ...string) error {
 	if r.Method != http.MethodHead {
 		release, err := place(r, s.downloads, keys...)
@@ -78,17 +78,17 @@ func (s *Server) sendCode(w http.ResponseWriter, r *http.Request, sum string, ke
 	w.Header().Set("Content-Type", "application/gzip")
 	w.Header().Set("ETag", `"`+sum+`"`)
 	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
-	// A task whose connection was interrupted requests the rest.
+	// A task whose connection was interrupted requests only the rest of the code.
 	noting := &notingReader{ReadSeeker: data}
 	http.ServeContent(pacedWriter{w, newPace(r)}, r, "", time.Time{}, noting)
 	if noting.err != nil {
-		// The length has been sent, so the client notices that the code is incomplete; the log says so, too.
+		// The length has been sent before, so the client notices that the code is incomplete. This also logs it.
 		s.o.Log.WarnContext(r.Context(), "the upload of the code is incomplete", "sha256", sum, "error", noting.err.Error())
 	}
 	return nil
 }
 
-// place waits until the limits of transfers admit another one.
+// place waits until the limits allow another transfer of code.
 func place(r *http.Request, of *httpserver.Places, keys ...string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), placeTime)
 	defer cancel()
@@ -98,7 +98,7 @@ func place(r *http.Request, of *httpserver.Places, keys ...string) (release func
 	return release, nil
 }
 
-// notingReader records the error of a failed read.
+// notingReader records an error of the archive while the code is being sent.
 type notingReader struct {
 	io.ReadSeeker
 	err error
@@ -113,8 +113,8 @@ func (n *notingReader) Read(p []byte) (int, error) {
 	return count, err
 }
 
-// receiveCode stores an archive of code, or rejects it before the client sends it. The client names the user: all clients have the
-// same token.
+// receiveCode stores an archive of code. If the name, the size or the limits don't allow the code, receiveCode rejects the code before reading
+// it. The request names the user, because all clients have the same token.
 func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	sum := r.PathValue("sha256")
 	if err := archive.CheckCode(sum, r.ContentLength); err != nil {
@@ -132,8 +132,8 @@ func (s *Server) receiveCode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Store.PutCode(r.Context(), user, sum, r.ContentLength, body); err != nil {
 		return err
 	}
-	// If the code was already stored, the body may not have been read: the client must be able to send all of it before it reads the
-	// response.
+	// If the code was already stored, the body may not have been read yet. It is read to its end, because the client must be able to send all of
+	// it before it reads the response.
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		return fmt.Errorf("receive the code: %w", err)
 	}

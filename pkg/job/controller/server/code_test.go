@@ -73,7 +73,7 @@ func TestCodeIsSentInOneRange(t *testing.T) {
 	}
 }
 
-// pipes is a listener of connections in memory, each from another address.
+// pipes is a listener for connections in memory. Each connection has a different client address.
 type pipes struct {
 	connections chan net.Conn
 	n           int
@@ -104,7 +104,7 @@ type from struct {
 
 func (f *from) RemoteAddr() net.Addr { return f.address }
 
-// whole is code in memory. It is read like code in the archive.
+// whole is a store with one archive of code in memory. The code is read like code in a database.
 type whole struct {
 	archive.Store
 	data   []byte
@@ -121,10 +121,10 @@ func (w whole) Code(context.Context, string) (io.ReadSeekCloser, int64, error) {
 	}{onlyReader{bytes.NewReader(w.data)}, io.NopCloser(nil)}, int64(len(w.data)), nil
 }
 
-// onlyReader can't write itself.
+// onlyReader is a reader that doesn't implement io.WriterTo.
 type onlyReader struct{ io.ReadSeeker }
 
-// serveTasks serves requests of tasks over pipes until the test ends.
+// serveTasks serves requests of tasks over pipes until the end of the test.
 func serveTasks(t *testing.T, o server.Options) *pipes {
 	t.Helper()
 	p := &pipes{connections: make(chan net.Conn)}
@@ -137,7 +137,7 @@ func serveTasks(t *testing.T, o server.Options) *pipes {
 	return p
 }
 
-// heap returns how many bytes are in use.
+// heap returns how many bytes of the heap are in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -145,7 +145,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// 400 readers that read nothing held 421 MiB when a MiB was in memory for each.
+// With 1 MiB in memory for each download, 400 clients that read nothing would take 421 MiB.
 func TestReadersThatReadNothingHoldLittleAndAreCut(t *testing.T) {
 	sum := strings.Repeat("1", 64)
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestAReaderThatIsSlowForLongIsCut(t *testing.T) {
 	}
 }
 
-// A job has a share of the downloads; another one gets its code at once.
+// A job can use only a share of the downloads, so that another job gets its code immediately.
 func TestOneJobDoesntTakeAllDownloads(t *testing.T) {
 	sum := strings.Repeat("1", 64)
 	synctest.Test(t, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestOneJobDoesntTakeAllDownloads(t *testing.T) {
 	})
 }
 
-// The addresses of a large job are sent to many of its tasks at a time.
+// The addresses of a large job are sent to many of its tasks at the same time.
 func TestTasksThatReadNoAddressesHoldLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		board := rendezvous.New()

@@ -16,10 +16,10 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// errUnavailable marks temporary errors.
+// errUnavailable is wrapped by temporary errors.
 var errUnavailable = errors.New("not now")
 
-// statusOf returns the status and the code of an error.
+// statusOf returns the HTTP status and the error code for an error.
 func statusOf(err error) (status int, code string) {
 	var large *http.MaxBytesError
 	switch {
@@ -43,7 +43,7 @@ func statusOf(err error) (status int, code string) {
 	return http.StatusInternalServerError, "Internal"
 }
 
-// writeError sends an error, unless the response has begun: then the client notices that it is incomplete.
+// writeError sends an error as JSON. If the response has already begun, the client only notices that the response is incomplete.
 func writeError(w http.ResponseWriter, err error) {
 	status, code := statusOf(err)
 	message := err.Error()
@@ -56,7 +56,7 @@ func writeError(w http.ResponseWriter, err error) {
 	write(w, status, api.Error{Code: code, Message: message})
 }
 
-// write writes a JSON response. It ignores errors of clients that are gone.
+// write sends a JSON response. It ignores errors of connections, because the client is then gone.
 func write(w http.ResponseWriter, status int, body any) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -68,14 +68,14 @@ func write(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(data, '\n'))
 }
 
-// jsonErrors converts the mux's own errors to JSON: unknown paths and methods.
+// jsonErrors converts the mux's errors for unknown paths and methods to JSON.
 func jsonErrors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&plainErrors{ResponseWriter: w, r: r}, r)
 	})
 }
 
-// plainErrors replaces an error that is plain text.
+// plainErrors is a ResponseWriter that replaces a plain-text error with a JSON error.
 type plainErrors struct {
 	http.ResponseWriter
 	r        *http.Request

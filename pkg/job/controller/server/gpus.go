@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// GPUs reads the measurements of a machine's GPUs. If they aren't measured, its error wraps archive.ErrNotFound.
+// GPUs reads the measurements of a machine's GPUs. If the GPUs aren't measured, its error wraps archive.ErrNotFound.
 type GPUs interface {
 	Of(ctx context.Context, node string) ([]api.GPU, error)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// HeaderTruncated is "true" if only the end of a log was kept.
+// HeaderTruncated is a header that is "true" if only the end of a log is available.
 const HeaderTruncated = "X-Pai-Truncated"
 
 func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
@@ -37,8 +37,8 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// jobQuery reads the parameters of a list. Unknown parameters are rejected: if a filter had a typing mistake, the
-// response would have all jobs.
+// jobQuery parses the parameters of a list. It rejects unknown parameters, because if it ignored a mistyped filter, the response would contain
+// all jobs.
 func jobQuery(v url.Values) (api.JobQuery, error) {
 	q := api.JobQuery{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), Cursor: v.Get("cursor"), Latest: v.Get("latest") == "true"}
 	if err := onlyKnown(v, "user", "vc", "state", "keyword", "since", "before", "latest", "limit", "cursor"); err != nil {
@@ -65,7 +65,7 @@ func jobQuery(v url.Values) (api.JobQuery, error) {
 	return q, err
 }
 
-// instant reads a parameter with a time; zero if it isn't given.
+// instant parses a parameter that is a time. It returns the zero time if the parameter is missing.
 func instant(v url.Values, name string) (time.Time, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -91,7 +91,7 @@ func onlyKnown(v url.Values, names ...string) error {
 	return nil
 }
 
-// number reads a parameter; 0 if it isn't given.
+// number parses a parameter that is a number. It returns 0 if the parameter is missing.
 func number(v url.Values, name string) (int32, error) {
 	text := v.Get(name)
 	if text == "" {
@@ -113,7 +113,7 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// deleteJob needs the same token as reading.
+// deleteJob deletes jobs from the history. It requires the same token as reading.
 func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	n, err := s.o.Store.Delete(r.Context(), name)
@@ -125,7 +125,7 @@ func (s *Server) deleteJob(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serveEvents sends the events in the archive, and the events that are about to be archived.
+// serveEvents sends the events of a job: those in the archive, and those that aren't archived yet.
 func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("framework")
 	var latest []api.Event
@@ -165,7 +165,7 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// A program wrote it: no browser may interpret it as a page.
+	// A user's program wrote the log, so browsers must not interpret it as a web page.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// forwarded marks requests that another replica forwarded, so that they aren't forwarded again.
+	// forwarded is a header of requests that another replica forwarded. They aren't forwarded again.
 	forwarded = "X-Pai-Forwarded"
 	// forwardTime is how long connecting to the leading replica may take.
 	forwardTime = 3 * time.Second
-	// livePage is the default number of rows of a page, and maxLivePage the maximum.
+	// livePage is the default number of rows on a page, and maxLivePage is the maximum.
 	livePage, maxLivePage = 100, 1000
 )
 
 // Jobs lists live jobs and archived jobs.
 type Jobs interface {
 	List(ctx context.Context, f listing.Filter) (*listing.Page, error)
-	// Leads reports whether this replica leads. Leader returns the address of the leading replica, or "" if it isn't known.
+	// Leads reports whether this replica leads. Leader returns the address of the leading replica, or "" if it is unknown.
 	Leads() bool
 	Leader() string
 	// Events returns the events of a Framework that the archive doesn't have yet.
@@ -53,7 +53,7 @@ func (s *Server) serveLive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// liveFilter reads the parameters of a list of live jobs. They are checked before any other request is sent.
+// liveFilter parses the parameters of a list of live jobs. It needs no other requests, so it runs before them.
 func liveFilter(v url.Values) (f listing.Filter, err error) {
 	f = listing.Filter{User: v.Get("user"), VirtualCluster: v.Get("vc"), Keyword: v.Get("keyword"), InName: v.Get("name"), Cursor: v.Get("cursor"), Earlier: v.Get("earlier") == "true"}
 	if err := onlyKnown(v, "live", "user", "vc", "state", "keyword", "name", "since", "earlier", "limit", "cursor"); err != nil {
@@ -89,7 +89,8 @@ func liveFilter(v url.Values) (f listing.Filter, err error) {
 	return f, nil
 }
 
-// forward forwards a request to the leading replica. It sends the client's token: all replicas have the same one.
+// forward forwards a request to the leading replica. The forwarded request contains the client's token, because all replicas accept the same
+// token.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request) error {
 	leader := s.o.Jobs.Leader()
 	if leader == "" || r.Header.Get(forwarded) != "" {

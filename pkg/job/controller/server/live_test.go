@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/listing"
 )
 
-// jobs is a controller.
+// jobs is a fake controller.
 type jobs struct {
 	filter listing.Filter
 	err    error

@@ -14,8 +14,8 @@ type Logs interface {
 	Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error)
 }
 
-// servePage forwards a page of a log. Clients that may read jobs may read their logs. The agents respond only to the controller, so
-// users need no permission for the agents' pods.
+// servePage forwards a page of a log from an agent. A client that may read jobs may read their logs. The agents accept requests only from the
+// controller, so users need no permissions for the pods of the agents.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Logs == nil {
 		return logapi.ErrNoAgent

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// kept is a machine with one log.
+// kept simulates the agents. Only the machine n1 has a log.
 type kept struct{}
 
 // Get implements server.Logs.

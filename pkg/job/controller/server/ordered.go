@@ -9,7 +9,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// serveOrdered lists jobs that are gone in any order.
+// serveOrdered sends a page of jobs whose Frameworks are gone, in any order.
 func (s *Server) serveOrdered(w http.ResponseWriter, r *http.Request) error {
 	q, err := orderedQuery(r.URL.Query())
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Server) serveOrdered(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// orderedQuery parses the parameters of api.OrderedQuery.Values.
+// orderedQuery parses the parameters that api.OrderedQuery.Values returns.
 func orderedQuery(v url.Values) (q api.OrderedQuery, err error) {
 	q = api.OrderedQuery{Users: v["user"], VirtualClusters: v["vc"], Keyword: v.Get("keyword"), InName: v.Get("name"), Priorities: v["priority"], TagsAny: v["tag"], TagsNone: v["notTag"],
 		Order: v.Get("order"), Descending: v.Get("desc") == "true", Count: v.Get("count") == "true", Latest: v.Get("latest") == "true"}

@@ -23,7 +23,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// gone archives a job that has ended and is gone.
+// gone saves a job to the archive that has ended and whose Framework is gone.
 func (h *harness) gone(t *testing.T, user, name string, n int, tags string) *v1.Framework {
 	t.Helper()
 	f := h.save(t, user, name, n)
@@ -63,7 +63,7 @@ func TestJobsThatAreGoneAreListedInAnyOrder(t *testing.T) {
 	}
 }
 
-// The server parses the query that a client sends.
+// The server parses the same query that a client encodes.
 func TestQuestionsForOrderedListsSurviveTheirWay(t *testing.T) {
 	text := rapid.SampledFrom([]string{"a", "b c", "ä&=+%", ","})
 	texts := rapid.SliceOfN(text, 1, 2)
@@ -179,7 +179,7 @@ func TestTheAuditHasATokenOfItsOwn(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, ask(method, "/v1/audit", only, nil).StatusCode, "records are added, and nothing else")
 	}
 
-	// An export has the audit only for clients that may read it, and an import adds it only for clients that may write it.
+	// An export contains the audit only for clients that may read the audit, and an import adds it only for clients that may write it.
 	export := func(headers map[string]string) []byte {
 		text, err := io.ReadAll(ask(http.MethodGet, "/v1/archive", headers, nil).Body)
 		require.NoError(t, err)

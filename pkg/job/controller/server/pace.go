@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// minRate is how many bytes of code are transferred in a second at least.
+	// minRate is how many bytes per second a transfer of code must reach on average.
 	minRate = 32 << 10
-	// stallTime is the longest pause of a transfer.
+	// stallTime is the maximum pause of a transfer.
 	stallTime = 30 * time.Second
-	// piece is how many bytes of code are in memory while they are sent.
+	// piece is how many bytes of code are in memory while code is being sent.
 	piece = 64 << 10
 )
 
-// pace is the deadline for the next bytes of a transfer. A client that pauses, or is slow for long, is disconnected, because
-// others wait for its place.
+// pace computes the deadlines of a transfer. A client that pauses or is too slow is disconnected, because other clients wait for its place.
 type pace struct {
 	begun, end time.Time
 	bytes      int64
@@ -28,7 +27,7 @@ func newPace(r *http.Request) *pace {
 	return &pace{begun: time.Now(), end: end}
 }
 
-// next returns the deadline of the next n bytes.
+// next returns the deadline for the next n bytes.
 func (p *pace) next(n int) time.Time {
 	p.bytes += int64(n)
 	out := p.begun.Add(stallTime + time.Duration(float64(p.bytes)/minRate*float64(time.Second)))
@@ -40,13 +39,13 @@ func (p *pace) next(n int) time.Time {
 	return out
 }
 
-// pacedWriter is a response to a client that must keep the pace.
+// pacedWriter is a response to a client that must keep up the pace.
 type pacedWriter struct {
 	http.ResponseWriter
 	pace *pace
 }
 
-// ReadFrom implements io.ReaderFrom, which net/http uses to copy.
+// ReadFrom implements io.ReaderFrom, which net/http uses to copy data to a response.
 func (p pacedWriter) ReadFrom(r io.Reader) (total int64, err error) {
 	buffer, control := make([]byte, piece), http.NewResponseController(p.ResponseWriter)
 	for {
@@ -70,7 +69,7 @@ func (p pacedWriter) ReadFrom(r io.Reader) (total int64, err error) {
 	}
 }
 
-// pacedReader is a request of a client that must keep the pace.
+// pacedReader is the body of a request from a client that must keep up the pace.
 type pacedReader struct {
 	io.Reader
 	control *http.ResponseController

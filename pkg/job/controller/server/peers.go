@@ -16,21 +16,22 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/peers"
 )
 
-// peersTime is how long a request of a task may wait for a response; then the task sends it again. It is shorter than
-// the limits of proxies in between.
+// peersTime is how long a task's request may wait for a response. After that, the task repeats the request. It is shorter than the timeouts of
+// proxies between them.
 const peersTime = 50 * time.Second
 
-// Peers specifies where the addresses of jobs are stored.
+// Peers provides the addresses of jobs.
 type Peers struct {
 	Board *rendezvous.Board
 	Key   func() []byte // the key of the tokens; empty while it isn't known
 	Leads func() bool   // reports whether this replica publishes them
 }
 
-// errToken is returned if a request doesn't have the right token.
+// errToken is returned if a request doesn't contain the right token.
 var errToken = errors.New("the code and the addresses of a job are for its tasks, which have its tokens")
 
-// job returns the UID of the job whose task sends a request with a token of something.
+// job returns the UID of the job to which the requesting task belongs. The request must contain the job's token for something, which is either
+// addresses or code.
 func (s *Server) job(r *http.Request, something string) (uid, token string, err error) {
 	key := s.o.Peers.Key()
 	if len(key) == 0 {
@@ -44,8 +45,8 @@ func (s *Server) job(r *http.Request, something string) (uid, token string, err 
 	return uid, token, nil
 }
 
-// servePeers sends the addresses of all tasks of a job to a task, once every task has an address. An empty response means that the task
-// has to retry.
+// servePeers sends the addresses of all tasks of a job to one of its tasks, once every task has an address. If the response has no content, the
+// task must repeat the request.
 func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 	framework := r.PathValue("framework")
 	uid, token, err := s.job(r, framework)
@@ -67,7 +68,7 @@ func (s *Server) servePeers(w http.ResponseWriter, r *http.Request) error {
 			return fmt.Errorf("%w: seen isn't the version of a message", archive.ErrBadQuery)
 		}
 	}
-	// The task sees at once that the server has accepted it, and may wait.
+	// The headers are sent immediately, so that the task knows that the server has accepted the request, and can wait.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush() // if the task no longer exists, the request's context has ended

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// gang is the server for tasks of a job f: the real server and the real barrier of the runtime.
+// gang is the server for the tasks of a job f. It is the real server, with the runtime's real barrier as its client.
 type gang struct {
 	*httptest.Server
 	board *rendezvous.Board
@@ -85,7 +85,7 @@ func TestTasksWaitUntilAllHaveAnAddress(t *testing.T) {
 	wg.Wait()
 }
 
-// A retried task receives its old address first, and doesn't request it over and over.
+// A task that was retried first receives its old address. It must not request the addresses over and over.
 func TestATaskWaitsForPeersThatHaveItsOwnAddress(t *testing.T) {
 	g := newGang(t)
 	var asked atomic.Int32
@@ -137,7 +137,7 @@ func TestPeersAreForTheTasksOfTheJob(t *testing.T) {
 	}
 }
 
-// A server that pretends to be the controller can't send tasks to other addresses.
+// A server that imitates the controller can't make tasks use other addresses.
 func TestPeersOfSomeoneElseAreRefused(t *testing.T) {
 	role := peers.Role{Name: "worker", PodIPs: []string{address(0)}, HostIPs: []string{""}}
 	data, err := peers.Encode(&peers.Peers{Attempt: 1, Roles: []peers.Role{role}})

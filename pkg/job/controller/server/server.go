@@ -1,8 +1,8 @@
 // Package server is the HTTP API of the job controller: history, logs of finished tasks, code; and health and metrics.
 // In: an archive. Out: a handler, and a server that uses it.
 //
-// A replica that doesn't lead serves requests as well: if there are several replicas, they share one database. It forwards requests for
-// live jobs to the leading replica.
+// A replica that doesn't lead also serves requests, because all replicas share one database. It forwards requests for live jobs to the leading
+// replica.
 package server
 
 import (
@@ -22,47 +22,47 @@ import (
 )
 
 const (
-	// readTime bounds a response of the API, except for code.
+	// readTime is how long a response may take, except for transfers.
 	readTime = 30 * time.Second
-	// codeTime bounds one upload or download of code: 256 MiB at 150 KiB/s.
+	// codeTime is how long an upload or download of code may take. It is enough for 256 MiB at 150 KiB/s.
 	codeTime = 30 * time.Minute
-	// exportTime bounds an export and an import of the whole archive.
+	// exportTime is how long an export or import of the whole archive may take.
 	exportTime = 2 * time.Hour
-	// pageTime bounds a page of a log: 8 MiB to a slow reader, after a wait for lines.
+	// pageTime is how long a page of a log may take. It is enough to wait for lines and then send 8 MiB to a slow client.
 	pageTime = 5 * time.Minute
-	// uploads is how many may be received at a time, and userUploads how many of one user; each has a MiB in memory.
+	// uploads is the maximum number of uploads at a time, and userUploads that of one user. Each upload takes 1 MiB of memory.
 	uploads, userUploads = 16, 2
-	// downloads is how much code may be sent at a time, and jobDownloads how much of it to one job, or to one address.
+	// downloads is the maximum number of downloads of code at a time. jobDownloads is the maximum for one job and for one address.
 	downloads, jobDownloads = 512, 64
-	// placeTime is how long a transfer of code waits for other transfers. It is shorter than a task's wait for the first byte.
+	// placeTime is how long a transfer of code waits for other transfers to end. It is shorter than a task's wait for the first byte.
 	placeTime = 20 * time.Second
 	// stopTime is how long responses in progress may take when the program ends.
 	stopTime = 10 * time.Second
 )
 
-// Options specify what is served.
+// Options specify what the server serves.
 type Options struct {
 	Store archive.Store
-	// Ready returns why this replica isn't ready, or nil if this replica is ready.
+	// Ready returns an error that says why this replica isn't ready, or nil if it is ready.
 	Ready   func(context.Context) error
 	Metrics prometheus.Gatherer
-	// MetricsAccess is the file with the password for the metrics; empty: everyone may read them.
+	// MetricsAccess is the name of the file with the password for the metrics. If it is empty, all clients may read the metrics.
 	MetricsAccess string
-	// Token returns the token of the API, or "" if it isn't known yet. Pods can reach the API, but don't have the token.
+	// Token returns the token for the API, or "" if the token isn't known yet. All pods can connect to the API, but they don't have the token.
 	Token func() string
-	// AuditToken returns the token of the audit, or "" if it isn't known yet. If AuditToken is nil, requests for the audit are rejected.
+	// AuditToken returns the token for the audit, or "" if the token isn't known yet. If AuditToken is nil, requests for the audit are rejected.
 	AuditToken func() string
-	// Peers are the addresses of jobs.
+	// Peers provides the addresses of jobs' tasks.
 	Peers Peers
-	// Logs reads the logs of the machines; nil if machines don't keep logs.
+	// Logs reads logs from the machines. It is nil if the machines don't keep logs.
 	Logs Logs
-	// Use reads the measurements of a machine's containers; nil if they aren't measured.
+	// Use reads the measurements of a machine's containers. It is nil if containers aren't measured.
 	Use Use
-	// GPUs reads the measurements of a machine's GPUs; nil if they aren't measured.
+	// GPUs reads the measurements of a machine's GPUs. It is nil if GPUs aren't measured.
 	GPUs GPUs
-	// Jobs lists live jobs; nil if they aren't known.
+	// Jobs lists live jobs. It is nil if live jobs aren't available.
 	Jobs Jobs
-	// Imported is called after a history was imported; it may be nil.
+	// Imported is called after a history was imported. It may be nil.
 	Imported func()
 	Log      *slog.Logger
 }
@@ -71,18 +71,18 @@ type Options struct {
 type Server struct {
 	o                  Options
 	uploads, downloads *httpserver.Places
-	// toLeader carries the requests that are forwarded to another replica.
+	// toLeader is the transport for requests that are forwarded to the leading replica.
 	toLeader *http.Transport
 }
 
-// New returns a server.
+// New returns a server with the given options. It doesn't listen yet.
 func New(o Options) *Server {
 	return &Server{
 		o: o, uploads: httpserver.NewPlaces(uploads, userUploads), downloads: httpserver.NewPlaces(downloads, jobDownloads), toLeader: newTransport(),
 	}
 }
 
-// Handler serves paictl, Prometheus and the kubelet.
+// Handler returns the handler for paictl, Prometheus and the kubelet.
 func (s *Server) Handler() http.Handler {
 	api := http.NewServeMux()
 	api.Handle("GET /v1/jobs", within(readTime, s.serveJobs))
@@ -108,7 +108,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", s.guard(jsonErrors(api)))
 	mux.Handle("/v1/audit", s.guardAudit(jsonErrors(records)))
-	// These endpoints have limits, too, because a connection keeps the deadlines of its last response.
+	// These endpoints also use within, because otherwise the deadlines of an earlier response would still apply to the connection.
 	metrics := access.Metrics(s.o.MetricsAccess, promhttp.HandlerFor(s.o.Metrics, promhttp.HandlerOpts{}))
 	mux.Handle("GET /healthz", within(readTime, func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = w.Write([]byte("ok\n")) // a client that is gone
@@ -123,7 +123,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// TaskHandler sends tasks the code and the addresses of their job, which the job's tokens open.
+// TaskHandler returns the handler that sends tasks the code and the addresses of their job. Tasks send the job's tokens for these.
 func (s *Server) TaskHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /v1/peers/{framework}", within(peersTime, s.servePeers))
@@ -131,7 +131,7 @@ func (s *Server) TaskHandler() http.Handler {
 	return jsonErrors(mux)
 }
 
-// within bounds the duration of a response, and how long the connection may read and write.
+// within returns a handler that limits how long a response may take, and how long the connection may be read and written.
 func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), limit)
@@ -147,7 +147,7 @@ func within(limit time.Duration, serve func(w http.ResponseWriter, r *http.Reque
 	})
 }
 
-// readyz reports whether this replica can serve requests and could become the leader.
+// readyz responds with success if this replica can serve requests and could become the leader.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Ready(r.Context()); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -157,18 +157,18 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// The maximum numbers of simultaneous connections: of services that request jobs, and of tasks, which wait for each other.
+// The maximum numbers of simultaneous connections: from services that request jobs, and from tasks, which wait for each other.
 const (
 	jobConnections  = 1000
 	taskConnections = 8000
 )
 
-// ServeJobs serves the services of the platform until the context ends.
+// ServeJobs serves requests of the platform's services until the context ends.
 func (s *Server) ServeJobs(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, s.Handler(), jobConnections)
 }
 
-// ServeTasks serves tasks until the context ends.
+// ServeTasks serves requests of tasks until the context ends.
 func (s *Server) ServeTasks(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, l, s.TaskHandler(), taskConnections)
 }

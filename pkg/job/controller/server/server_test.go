@@ -32,7 +32,7 @@ import (
 
 const token = "open-sesame"
 
-// harness is a server over an archive in a file.
+// harness is a server with an archive in a file.
 type harness struct {
 	store   archive.Store
 	options server.Options
@@ -49,7 +49,7 @@ func newHarness(t *testing.T) *harness {
 	}}
 }
 
-// ask sends a request to the API with its token.
+// ask sends a request with the token to the API.
 func (h *harness) ask(t *testing.T, method, path string, body io.Reader) *http.Response {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, path, body)
@@ -59,7 +59,7 @@ func (h *harness) ask(t *testing.T, method, path string, body io.Reader) *http.R
 	return w.Result()
 }
 
-// get sends a request and decodes the response.
+// get sends a GET request and decodes the JSON response.
 func get[T any](t *testing.T, h *harness, path string) T {
 	t.Helper()
 	resp := h.ask(t, "GET", path, nil)
@@ -70,7 +70,7 @@ func get[T any](t *testing.T, h *harness, path string) T {
 	return out
 }
 
-// failure decodes a response that is an error.
+// failure decodes an error response.
 func failure(t *testing.T, resp *http.Response) api.Error {
 	t.Helper()
 	require.Equal(t, "application/json", resp.Header.Get("Content-Type"))
@@ -79,7 +79,7 @@ func failure(t *testing.T, resp *http.Response) api.Error {
 	return e
 }
 
-// save archives a job that has no status yet.
+// save saves a new job to the archive, whose attempt hasn't run yet.
 func (h *harness) save(t *testing.T, user, name string, n int) *v1.Framework {
 	t.Helper()
 	f := &v1.Framework{}
@@ -209,7 +209,7 @@ func TestWithoutTheTokenNothingIsToldOfJobs(t *testing.T) {
 	assert.Equal(t, "Unavailable", failure(t, w.Result()).Code)
 }
 
-// put uploads code and returns its name.
+// put uploads code and returns its SHA-256 sum.
 func (h *harness) put(t *testing.T, content string) string {
 	t.Helper()
 	sum := sha256.Sum256([]byte(content))
@@ -219,7 +219,7 @@ func (h *harness) put(t *testing.T, content string) string {
 	return name
 }
 
-// codeToken returns the header of a task that has code.
+// codeToken returns the Authorization header of a task whose job has the code.
 func codeToken(sum string) string {
 	return "Bearer " + peers.Token([]byte("key"), peers.OfCode(sum), "uid")
 }
@@ -337,7 +337,7 @@ func uploadsWait(t *testing.T) {
 	assert.Equal(t, http.StatusCreated, put("ann", strings.NewReader("code")).Code, "places are free again")
 }
 
-// uploaded takes every upload.
+// uploaded is a store that accepts every upload.
 type uploaded struct{ archive.Store }
 
 func (uploaded) PutCode(_ context.Context, _, _ string, _ int64, r io.Reader) error {
@@ -345,7 +345,7 @@ func (uploaded) PutCode(_ context.Context, _, _ string, _ int64, r io.Reader) er
 	return err
 }
 
-// slow reports that it is read, and waits.
+// slow is a reader that reports the first read, and then waits.
 type slow struct {
 	begun   chan<- struct{}
 	release <-chan struct{}

@@ -9,10 +9,10 @@ import (
 	"github.com/openpai/paictl/pkg/job/archive"
 )
 
-// maxTagsBody bounds the body of a change of tags.
+// maxTagsBody is the maximum size in bytes of a request that changes tags.
 const maxTagsBody = 1 << 20
 
-// tag changes the tags of a job that only the archive has.
+// tag adds or removes tags of a job that is only in the archive.
 func (s *Server) tag(w http.ResponseWriter, r *http.Request) error {
 	var in api.Tags
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTagsBody))

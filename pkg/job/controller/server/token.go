@@ -8,8 +8,8 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// guard admits only clients with the token. The network between pods is open, and jobs must not read the history and the output of other
-// jobs.
+// guard returns a handler that rejects clients without the token. All pods can connect to the server, and jobs must not read the history and the
+// output of other jobs.
 func (s *Server) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token := s.o.Token()

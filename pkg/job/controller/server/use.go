@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// Use reads the measurements of the containers of jobs on a machine. If they aren't measured, its error wraps logapi.ErrUnmeasured.
+// Use reads the measurements of the containers of jobs on a machine. If containers aren't measured, its error wraps logapi.ErrUnmeasured.
 type Use interface {
 	Use(ctx context.Context, node string) ([]logapi.Use, error)
 }

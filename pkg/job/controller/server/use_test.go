@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// busy is a server.Use in which only the machine n1 is measured.
+// busy is a server.Use that has measurements only for the machine n1.
 type busy struct{}
 
 // Use implements server.Use.

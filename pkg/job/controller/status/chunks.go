@@ -1,6 +1,5 @@
-// Package status keeps the tasks of large jobs: a status of ten thousand tasks doesn't fit into one object, and every
-// change of a task would rewrite it. In: a Framework's status. Out: ConfigMaps with a hundred tasks each, and the
-// status that Fill rebuilds from the ConfigMaps.
+// Package status stores the tasks of large jobs. A status with ten thousand tasks doesn't fit into one object, and each change of a task would rewrite it.
+// In: a Framework's status. Out: ConfigMaps with a hundred tasks each, and the status that Fill rebuilds from the ConfigMaps.
 package status
 
 import (
@@ -20,10 +19,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// PerChunk is how many tasks one ConfigMap holds. Smaller Frameworks have their tasks in the status.
+// PerChunk is how many tasks one ConfigMap holds. A Framework with at most as many tasks has them in its status.
 const PerChunk = 100
 
-// LabelPart marks the ConfigMaps of tasks; its value is PartTasks.
+// LabelPart is the label of ConfigMaps that hold tasks. Its value is PartTasks.
 const (
 	LabelPart = "paictl.openpai.org/part"
 	PartTasks = "tasks"
@@ -36,18 +35,18 @@ const (
 	generationKey = "generation" // in data: how often the chunk was written, in decimal
 )
 
-// Name returns the name of the ConfigMap of a chunk.
+// Name returns the name of the ConfigMap with chunk k.
 func Name(framework string, k int32) string {
 	return framework + "-tasks-" + strconv.Itoa(int(k))
 }
 
-// Task names a task.
+// Task identifies a task of a job.
 type Task struct {
 	Role  string
 	Index int32
 }
 
-// chunk is the content of one ConfigMap.
+// chunk is the content of one ConfigMap with tasks.
 type chunk struct {
 	Roles []chunkRole `json:"roles"`
 }
@@ -57,33 +56,33 @@ type chunkRole struct {
 	Tasks []*v1.TaskStatus `json:"tasks"`
 }
 
-// Layout records the chunk of every task. A task stays in its chunk, so that a rescale never stores a task twice or not at all.
+// Layout records which chunk holds each task. A task never moves to another chunk, so that rescaling can neither lose nor duplicate a task.
 type Layout struct {
 	of     map[Task]int32
 	size   []int
 	parts  []part // as many as size
 	listed int    // how many the Framework's status in the API lists
 	moved  []Task // from the status, when it was read; no chunk has them yet
-	// small is how many tasks of each role were in the status before there were chunks. They are the first tasks of the role.
+	// small is how many tasks of each role were in the status before there were chunks. These are the first tasks of the role.
 	small map[string]int32
 }
 
-// part is a chunk in the version that was last read or written.
+// part is the version of a chunk that was last read or written.
 type part struct {
 	v1.TaskPart
 	version string // its resourceVersion, without which it isn't overwritten; empty if it isn't known
 }
 
-// Chunks returns the number of chunks; 0: all tasks are in the status.
+// Chunks returns the number of chunks. Zero means that all tasks are in the status.
 func (l *Layout) Chunks() int32 { return int32(len(l.size)) }
 
-// Unlisted reports whether there are chunks that the Framework's status in the API doesn't list yet.
+// Unlisted reports whether the Framework's status in the API doesn't list all chunks yet.
 func (l *Layout) Unlisted() bool { return len(l.size) > l.listed }
 
-// Listed records that the status in the API lists all chunks.
+// Listed records that the Framework's status in the API lists all chunks.
 func (l *Layout) Listed() { l.listed = len(l.size) }
 
-// Parts returns the generation and the sum of each chunk. The generation of one that was never written is 0.
+// Parts returns the generation and the checksum of each chunk. The generation of a chunk that was never written is 0.
 func (l *Layout) Parts() []v1.TaskPart {
 	out := make([]v1.TaskPart, len(l.parts))
 	for k, p := range l.parts {
@@ -92,8 +91,8 @@ func (l *Layout) Parts() []v1.TaskPart {
 	return out
 }
 
-// Update adapts the layout to a status, and returns the chunks of the changed tasks. The layout stays empty while the tasks fit into the
-// status.
+// Update adapts the layout to a status, and returns the numbers of the chunks that hold changed tasks. The layout stays empty as long as the
+// tasks fit into the status.
 func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 	total := 0
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
@@ -139,7 +138,7 @@ func (l *Layout) Update(s *v1.FrameworkStatus, changed []Task) []int32 {
 	return out
 }
 
-// keepSmall records which tasks are in the status.
+// keepSmall records which tasks are in the status itself.
 func (l *Layout) keepSmall(s *v1.FrameworkStatus) {
 	l.small = map[string]int32{}
 	for _, r := range s.AttemptStatus.TaskRoleStatuses {
@@ -167,7 +166,7 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 		if r.Name != t.Role {
 			continue
 		}
-		// The tasks of a role are sorted by their index.
+		// The tasks of a role are sorted by index, so a task is normally at its index.
 		if i := int(t.Index); i < len(r.TaskStatuses) && r.TaskStatuses[i].Index == t.Index {
 			return r.TaskStatuses[i]
 		}
@@ -175,7 +174,7 @@ func find(s *v1.FrameworkStatus, t Task) *v1.TaskStatus {
 	return nil
 }
 
-// Encode returns the ConfigMaps of these chunks for their next write. Each ConfigMap has the resourceVersion of its last read, so a
+// Encode returns the ConfigMaps for the given chunks, ready to be written. Each ConfigMap has the resourceVersion that was last read. So a
 // replica that lost its lease can't overwrite the ConfigMaps of its successor.
 func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) ([]*corev1.ConfigMap, error) {
 	content := make(map[int32]*chunk, len(chunks))
@@ -217,13 +216,13 @@ func (l *Layout) Encode(f *v1.Framework, s *v1.FrameworkStatus, chunks []int32) 
 	return out, nil
 }
 
-// Wrote records that a chunk of Encode is in the API, which has set its resourceVersion. Different chunks may be recorded concurrently.
+// Wrote records that a chunk which Encode returned is in the API, and its resourceVersion. It may be called concurrently for different chunks.
 func (l *Layout) Wrote(k int32, cm *corev1.ConfigMap) {
 	l.parts[k] = part{v1.TaskPart{Generation: l.parts[k].Generation + 1, Sum: sum(cm)}, cm.ResourceVersion}
 }
 
-// Overtaken reports whether a chunk in the API belongs to a later attempt than the chunk to be written, or to the same attempt and
-// isn't older: another replica has written it. A chunk without its labels isn't found by readers, and doesn't count.
+// Overtaken reports whether another replica has already written a chunk: by is at least as new as chunk, because it belongs to a later attempt,
+// or to the same attempt and has at least the same generation. A ConfigMap with other labels doesn't count, because readers don't find it.
 func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	for _, label := range []string{v1.LabelFramework, LabelPart} {
 		if by.Labels[label] != chunk.Labels[label] {
@@ -235,7 +234,7 @@ func Overtaken(chunk, by *corev1.ConfigMap) bool {
 	return itsAttempt > attempt || itsAttempt == attempt && itsGeneration >= generation
 }
 
-// age reads a chunk's attempt and generation; an unreadable one counts as the oldest.
+// age returns the attempt and the generation of a chunk. A chunk that can't be parsed counts as the oldest.
 func age(cm *corev1.ConfigMap) (attempt, generation int64) {
 	attempt, err := strconv.ParseInt(cm.Data[attemptKey], 10, 32)
 	if err != nil {
@@ -247,7 +246,7 @@ func age(cm *corev1.ConfigMap) (attempt, generation int64) {
 	return attempt, generation
 }
 
-// sum identifies a chunk's content.
+// sum returns a checksum of a chunk's content.
 func sum(cm *corev1.ConfigMap) string {
 	h := sha256.Sum256(cm.BinaryData[key])
 	return hex.EncodeToString(h[:8])
@@ -281,8 +280,8 @@ func unpack(cm *corev1.ConfigMap) (*chunk, error) {
 	return c, nil
 }
 
-// Header returns the status in the Framework: without tasks if they are in chunks. Those that were in the status stay there until
-// their chunk has been written.
+// Header returns the status to store in the Framework. If the tasks are in chunks, it contains no tasks, except tasks that were in the status
+// before and whose chunk has not been written yet.
 func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	out := *s
 	out.AttemptStatus.TaskChunks, out.AttemptStatus.TaskParts = l.Chunks(), nil
@@ -307,5 +306,5 @@ func (l *Layout) Header(s *v1.FrameworkStatus) *v1.FrameworkStatus {
 	return &out
 }
 
-// Reset empties the layout for another attempt. The tasks of small jobs are in the status again.
+// Reset empties the layout for a new attempt. If the job is small again, its tasks are in the status.
 func (l *Layout) Reset() { *l = Layout{} }

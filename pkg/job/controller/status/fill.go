@@ -12,18 +12,18 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Lost is a chunk whose tasks can't be read.
+// Lost describes a chunk whose tasks can't be read.
 type Lost struct {
 	Chunk int32
-	// Why describes the problem in a few words.
+	// Why says in a few words why the chunk can't be read.
 	Why string
-	// Written reports whether the chunk was ever written, so that its tasks may have begun. If not, a process may have been killed
-	// after it wrote the header of an attempt and before it wrote its chunks.
+	// Written reports whether the chunk was ever written, so that its tasks may have begun. If it wasn't written, a process may have been killed
+	// after it wrote the header of an attempt and before it wrote the chunks.
 	Written bool
 }
 
-// Fill adds the tasks of chunks to a status that was read without them. The tasks of a chunk that is lost are missing:
-// as long as their pods may run, the caller must not treat them like tasks that were never begun.
+// Fill adds the tasks in chunks to a status that was read without them. The tasks of a lost chunk are missing. Their pods may still run, so the
+// caller must not treat these tasks as tasks that never began.
 func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	l := &Layout{}
 	if f.Status == nil {
@@ -61,7 +61,7 @@ func Fill(f *v1.Framework, chunks []*corev1.ConfigMap) (*Layout, []Lost) {
 	return l, lost
 }
 
-// move takes over tasks that are in the status while there are chunks: a process was killed while it wrote the first chunks.
+// move takes over tasks that are in the status although there are chunks. This happens if a process was killed while it wrote the first chunks.
 func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	for _, r := range small {
 		for _, t := range r.Tasks {
@@ -78,10 +78,11 @@ func (l *Layout) move(roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	}
 }
 
-// maxChunks is twice the number that the most tasks of a Framework need: a rescale may leave chunks half full.
+// maxChunks is the maximum number of chunks. It is twice as many as the maximum number of tasks needs, because rescaling may leave chunks half
+// full.
 const maxChunks = 2 * v1.MaxTasks / PerChunk
 
-// rolesOf empties the roles, and returns the tasks that are in the status itself, not in chunks.
+// rolesOf removes the tasks from the roles of a status, and returns both the roles and the removed tasks.
 func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus, small []chunkRole) {
 	roles = map[string]*v1.TaskRoleStatus{}
 	for _, r := range a.TaskRoleStatuses {
@@ -92,8 +93,8 @@ func rolesOf(a *v1.FrameworkAttemptStatus) (roles map[string]*v1.TaskRoleStatus,
 	return roles, small
 }
 
-// read unpacks a chunk, once it is certain that it is this attempt's and not older than the header says.
-// A newer one is right: the process that wrote it was killed before it wrote the header.
+// read decodes a chunk. It returns an error if the chunk belongs to another attempt or is older than the header says. A chunk that is newer than
+// the header is accepted, because the process that wrote the chunk was killed before it wrote the header.
 func (l *Layout) read(f *v1.Framework, k int32, cm *corev1.ConfigMap) (*chunk, error) {
 	if cm == nil {
 		return nil, fmt.Errorf("ConfigMap %s is missing", Name(f.Name, k))
@@ -127,7 +128,7 @@ func (l *Layout) read(f *v1.Framework, k int32, cm *corev1.ConfigMap) (*chunk, e
 	return c, nil
 }
 
-// add adds the tasks of one chunk.
+// add adds the tasks of a chunk to the status.
 func (l *Layout) add(a *v1.FrameworkAttemptStatus, roles map[string]*v1.TaskRoleStatus, k int32, c *chunk) {
 	for _, r := range c.Roles {
 		into := roles[r.Name]

@@ -37,7 +37,7 @@ func grow(r *v1.TaskRoleStatus, n int) (added []status.Task) {
 	return added
 }
 
-// store keeps the written ConfigMaps, as the API does.
+// store keeps written ConfigMaps, like the API.
 type store map[string]*corev1.ConfigMap
 
 func (s store) write(t *testing.T, l *status.Layout, f *v1.Framework, chunks []int32) *v1.FrameworkStatus {
@@ -51,7 +51,7 @@ func (s store) write(t *testing.T, l *status.Layout, f *v1.Framework, chunks []i
 	return l.Header(f.Status).DeepCopy()
 }
 
-// lost returns the lost tasks of a job with this header.
+// lost returns the status that is read with a header, and the chunks that are lost.
 func (s store) lost(f *v1.Framework, header *v1.FrameworkStatus) (*v1.FrameworkStatus, []status.Lost) {
 	f = f.DeepCopy()
 	f.Status = header.DeepCopy()
@@ -178,7 +178,7 @@ func TestAnAttemptWhoseChunksWereNeverWrittenHasLostNothing(t *testing.T) {
 	assert.False(t, lost[0].Written)
 }
 
-// A small job grows past the capacity of its status, and the process is killed between the writes that move its tasks to chunks.
+// A small job grows beyond the capacity of its status. The process is killed between the writes that move its tasks to chunks.
 func TestTasksThatWereNotMovedYetAreRead(t *testing.T) {
 	f := job(90)
 	l, s := &status.Layout{}, store{}

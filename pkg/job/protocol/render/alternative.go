@@ -6,17 +6,18 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// A role without GPUs that takes CPU cells without naming them has an alternative: its share of GPUs, as in a virtual cluster without
-// CPU cells. Storage or a label may exclude the machines with CPU cells. The scheduler chooses between the two.
+// A role without GPUs may get CPU cells that it hasn't requested. Such a role has an alternative: a share of the machines with GPUs, which it
+// would get in a virtual cluster without CPU cells. The alternative helps if a storage or a label excludes the machines with CPU cells. The
+// scheduler chooses between the two.
 
-// alternative is the share of GPUs of one task.
+// alternative is the share of GPUs that one task of a role can take instead of CPU cells.
 type alternative struct {
 	cells int    // 0: the role has no alternative
 	group *group // nil if the role has no affinity group
 }
 
-// chooseAlternatives fills in the alternative of each role. If a gang never fits on CPU cells, it gets its share of GPUs
-// immediately.
+// chooseAlternatives sets the alternative of each role that has one. If CPU cells can never hold a gang, the roles of the gang get a share of
+// GPUs instead of CPU cells.
 func (r *renderer) chooseAlternatives() {
 	r.alternatives, r.outgrown = make([]alternative, len(r.job.Roles)), make([]bool, len(r.job.Roles))
 	if r.Cluster.ReserveGPUMachines {
@@ -40,7 +41,7 @@ func (r *renderer) chooseAlternatives() {
 	}
 }
 
-// gangs returns, by gang, the roles that get CPU cells without naming them. A role whose tasks start one by one is alone.
+// gangs returns the roles that get CPU cells without requesting them, grouped by gang. A role whose tasks start one by one is a group by itself.
 func (r *renderer) gangs() [][]int {
 	byKey := map[string][]int{}
 	var keys []string
@@ -66,7 +67,8 @@ func (r *renderer) gangs() [][]int {
 	return out
 }
 
-// shareOf returns the GPUs of one task of each of some roles, and whether machines hold them and the job may have them.
+// shareOf returns how many GPUs one task of each of the roles would take. fits reports whether the machines can hold the tasks and the job may
+// have so many GPUs.
 func (r *renderer) shareOf(members []int) (share map[int]int, fits bool) {
 	most, unit := r.mostGPUs(), r.unitOf("")
 	share, fits = map[int]int{}, most > 0
@@ -81,7 +83,7 @@ func (r *renderer) shareOf(members []int) (share map[int]int, fits bool) {
 	return share, fits && total <= most
 }
 
-// holdsCPU reports whether there can ever be enough CPU cells for the roles.
+// holdsCPU reports whether the CPU cells that the job may use are enough for the roles, when all these cells are free.
 func (r *renderer) holdsCPU(members []int) bool {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	total := map[string]int{}
@@ -95,7 +97,7 @@ func (r *renderer) holdsCPU(members []int) bool {
 	return true
 }
 
-// together returns how many tasks of a role start at the same time.
+// together returns how many tasks of a role must start at the same time.
 func (r *renderer) together(i int) int {
 	if r.isGang(i) {
 		return r.job.Roles[i].Instances
@@ -103,7 +105,7 @@ func (r *renderer) together(i int) int {
 	return 1
 }
 
-// mostGPUs returns how many GPUs the job may have at a time; without a limit it is more than any job needs.
+// mostGPUs returns how many GPUs the job may have at the same time. If there is no limit, it returns more than any job needs.
 func (r *renderer) mostGPUs() int {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	n := 0
@@ -125,13 +127,14 @@ func (r *renderer) mostGPUs() int {
 	return n
 }
 
-// fitsGPUs reports whether machines with GPUs could hold the tasks of a role that takes CPU cells.
+// fitsGPUs reports whether machines with GPUs could hold the tasks of a role that gets CPU cells.
 func (r *renderer) fitsGPUs(i int) bool {
 	_, fits := r.shareOf([]int{i})
 	return fits
 }
 
-// neither reports that the share of GPUs that a role could take instead of CPU cells is also too large; "" if it has no such choice.
+// neither returns a text which says that a role's share of GPUs, as the alternative to CPU cells, is also too large. It returns "" if the role
+// has no alternative.
 func (r *renderer) neither(i int) string {
 	if r.Cluster.ReserveGPUMachines || !r.implied[i] || r.mostGPUs() == 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(kubetest.Wrap(m).Run()) }
 
-// A real API server checks whether pods and Secrets are valid for Kubernetes, field by field.
+// A real API server validates each field of the pods and Secrets.
 func TestKubernetesAcceptsThePodsAndSecrets(t *testing.T) {
 	cluster := kubetest.Start(t)
 	client := cluster.Client.CoreV1()
@@ -23,7 +23,7 @@ func TestKubernetesAcceptsThePodsAndSecrets(t *testing.T) {
 	const namespace = "render-test"
 	_, err := client.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// No controller makes service accounts here.
+	// The test runs without the controller that creates service accounts.
 	for _, name := range []string{"default", v1.ObjectName("alice", "train")} {
 		_, err := client.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)

@@ -10,12 +10,12 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// useCells reports whether the scheduler of GPUs places the job. A cluster without GPUs has no cells.
+// useCells reports whether the GPU scheduler places the job. Without GPUs and CPU cells, the cluster has no cells to request.
 func (r *renderer) useCells() bool {
 	return r.Cluster.SchedulerName != "" && (r.Cluster.SKUs == nil || len(r.Cluster.SKUs) > 0)
 }
 
-// request is the annotation that requests cells from the scheduler, as OpenPAI writes it.
+// request is the content of the annotation that requests cells from the scheduler, in OpenPAI's format.
 type request struct {
 	VirtualCluster          string `yaml:"virtualCluster"`
 	Priority                int    `yaml:"priority"`
@@ -26,7 +26,7 @@ type request struct {
 	LazyPreemptionEnable    *bool  `yaml:"lazyPreemptionEnable,omitempty"`
 	IgnoreK8sSuggestedNodes *bool  `yaml:"ignoreK8sSuggestedNodes,omitempty"`
 	AffinityGroup           *group `yaml:"affinityGroup"`
-	// OrElse isn't part of OpenPAI: it is an extension of paictl.
+	// OrElse is an extension of paictl that OpenPAI doesn't have.
 	OrElse *orElse `yaml:"orElse,omitempty"`
 }
 
@@ -62,9 +62,9 @@ func (r *renderer) request(i int) string {
 	return string(b)
 }
 
-// makeGroups makes the affinity groups of roles: the named groups, or, if no role names a group, one group for all
-// roles. A group uses one type of cells. Roles that request different types get one group for each type; the runtime
-// still lets their tasks wait for each other. Members of one size are summed up, which keeps jobs of many roles small.
+// makeGroups makes the affinity groups of the roles: the groups that the roles name or, if no role names a group, one group for all roles. All
+// tasks of a group use one type of cells, so roles that request different types get one group for each type. The runtime still makes the tasks of
+// these groups wait for each other. Members with the same size are summed up, which keeps jobs with many roles small.
 func (r *renderer) makeGroups() {
 	byName, alternatives, names := map[string]*group{}, map[string]*group{}, r.gangNames()
 	for i, role := range r.job.Roles {
@@ -87,12 +87,12 @@ func (r *renderer) makeGroups() {
 	}
 }
 
-// isGang reports whether all tasks of a role start together.
+// isGang reports whether all tasks of a role must start together.
 func (r *renderer) isGang(i int) bool {
 	return r.job.Roles[i].Affinity != "" || r.job.Extras.Gang && !r.named
 }
 
-// gangNames returns the names of roles' affinity groups, for the roles that have one.
+// gangNames returns the name of the affinity group of each role, which is only used for roles that have a group.
 func (r *renderer) gangNames() []string {
 	kinds := map[string]bool{}
 	for i, role := range r.job.Roles {
@@ -118,8 +118,8 @@ func (g *group) add(pods, cells int) {
 	g.Members[at].PodNumber += pods
 }
 
-// chooseTypes sets the type of cells for each role; "" means any type of GPU. A role without GPUs that names no type
-// gets CPU cells if its virtual cluster owns some, unless it is to be placed beside GPUs.
+// chooseTypes sets the type of cells for each role. "" means any type of GPU. A role that requests neither GPUs nor a type gets CPU cells if the
+// virtual cluster owns some, unless the role must be placed beside GPUs.
 func (r *renderer) chooseTypes() {
 	r.named = slices.ContainsFunc(r.job.Roles, func(role protocol.Role) bool { return role.Affinity != "" })
 	for i := range r.job.Roles {
@@ -136,8 +136,7 @@ func (r *renderer) chooseTypes() {
 	}
 }
 
-// largest returns the role of the same affinity group that requests the most, because all roles of a group are on one
-// type of cells.
+// largest returns the largest role in the affinity group of a role. All roles of a group use one type of cells, so the largest role decides.
 func (r *renderer) largest(role *protocol.Role) *protocol.Role {
 	if role.Affinity == "" {
 		return role
@@ -151,15 +150,16 @@ func (r *renderer) largest(role *protocol.Role) *protocol.Role {
 	return role
 }
 
-// besideGPUs reports whether a role of the same named affinity group has GPUs: a group is on one type.
+// besideGPUs reports whether another role in the named affinity group of a role needs GPUs or a certain type, because all roles of a group use
+// one type.
 func (r *renderer) besideGPUs(role *protocol.Role) bool {
 	return role.Affinity != "" && slices.ContainsFunc(r.job.Roles, func(other protocol.Role) bool {
 		return other.Affinity == role.Affinity && (other.GPU > 0 || other.SKU != "" || other.PinnedCell != "")
 	})
 }
 
-// processors returns the type of CPU cells that the job may use. If there are several, it prefers types whose machines can hold a task
-// of the role, and among these the type with the most cells. It returns "" if the job may not use any.
+// processors returns the type of CPU cells for a role. Among the types that the job may use, it prefers types whose machines can hold a task of
+// the role, and among these the type with the most cells. It returns "" if the job may not use CPU cells.
 func (r *renderer) processors(role *protocol.Role) string {
 	vc, known := r.Cluster.VirtualClusters[r.job.VirtualCluster]
 	best, fits, most := "", false, 0
@@ -176,8 +176,8 @@ func (r *renderer) processors(role *protocol.Role) string {
 	return best
 }
 
-// countCells fills in how many cells each role's task takes: as many as give it GPUs, processors and
-// memory. Unknown sizes of a SKU don't count.
+// countCells sets how many cells a task of each role takes, so that the cells include enough GPUs, processors and memory. It ignores sizes that
+// aren't known.
 func (r *renderer) countCells() {
 	r.cells, r.bounds = make([]int, len(r.job.Roles)), make([]bounds, len(r.job.Roles))
 	for i := range r.job.Roles {
@@ -191,17 +191,17 @@ func (r *renderer) count(i int) {
 	r.bounds[i] = boundsOf(&r.job.Roles[i], r.cells[i], unit)
 }
 
-// Limits of a task whose file says 0, if nothing is known about its cells.
+// Limits of a task whose job file says 0, if the size of its cells is unknown.
 const (
 	defaultMilliCPU = 2000
 	defaultMemoryMB = 4096
 )
 
-// bounds are the limits of a task.
+// bounds contains the limits of a task for processors, memory and /dev/shm.
 type bounds struct{ milliCPU, memoryMB, shmMB int }
 
-// boundsOf returns the limits of a task. If its file says 0, it may use the share of its cells: a task without a limit could take the memory
-// of the whole machine.
+// boundsOf returns the limits of a task. If the job file says 0, the limit is the share that belongs to the task's cells. Without a limit, a task
+// could take all memory of its machine.
 func boundsOf(role *protocol.Role, cells int, unit SKU) bounds {
 	memory := cmp.Or(role.MemoryMB, cells*unit.MemoryMB, defaultMemoryMB)
 	return bounds{
@@ -221,13 +221,13 @@ func share(wanted, unit int) int {
 	return (wanted + unit - 1) / unit
 }
 
-// onCPUCells reports whether a role's tasks take CPU cells.
+// onCPUCells reports whether the tasks of a role take CPU cells.
 func (r *renderer) onCPUCells(i int) bool {
 	sku, known := r.Cluster.SKUs[r.typeOf(i)]
 	return known && sku.GPU == 0
 }
 
-// typeOf returns the type of a role's cells, or of its pinned cell, if it is known.
+// typeOf returns the type of a role's cells. For a role with a pinned cell, it returns the type of the pinned cell, or "" if that is unknown.
 func (r *renderer) typeOf(i int) string {
 	if pin := r.job.Roles[i].PinnedCell; pin != "" && r.types[i] == "" {
 		return r.Cluster.VirtualClusters[r.job.VirtualCluster].PinnedTypes[pin]
@@ -235,11 +235,11 @@ func (r *renderer) typeOf(i int) string {
 	return r.types[i]
 }
 
-// unit returns the resources of one cell of the type that the role requests. Without a type, it is the smallest cell of the GPUs of
-// the virtual cluster, or, for opportunistic jobs, of all GPUs.
+// unit returns the resources of one cell of the type that a role requests. For a role without a type, it returns the smallest resources of a GPU
+// in the virtual cluster, or in the whole cluster for an opportunistic job.
 func (r *renderer) unit(i int) SKU { return r.unitOf(r.typeOf(i)) }
 
-// unitOf does what unit does, for a type; "" is any GPU.
+// unitOf returns the same as unit, for the name of a type. "" means any type of GPU.
 func (r *renderer) unitOf(name string) SKU {
 	if name != "" {
 		if u, ok := r.Cluster.SKUs[name]; ok {
@@ -266,7 +266,7 @@ func (r *renderer) unitOf(name string) SKU {
 	return *least
 }
 
-// lesser returns the smaller of two numbers; 0 means unknown.
+// lesser returns the smaller of two numbers. It ignores a number of 0, which means unknown.
 func lesser(a, b int) int {
 	if a == 0 || b == 0 {
 		return max(a, b)

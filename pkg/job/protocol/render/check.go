@@ -58,7 +58,7 @@ func (r *renderer) checkUser() {
 	}
 }
 
-// checkHardware compares the request of one role with the existing hardware.
+// checkHardware compares the requests of one role with the hardware of the cluster.
 func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	r.checkRDMA(i, vc, known)
 	r.checkDevices(i)
@@ -102,7 +102,7 @@ func (r *renderer) checkHardware(i int, vc VirtualCluster, known bool) {
 	}
 }
 
-// checkRDMA reports a task that requests an RDMA device if no machine that may run the task publishes such a device.
+// checkRDMA reports a role that requests RDMA if no machine for its tasks publishes an RDMA device.
 func (r *renderer) checkRDMA(i int, vc VirtualCluster, known bool) {
 	role := &r.job.Roles[i]
 	if !role.Infiniband {
@@ -124,8 +124,8 @@ func (r *renderer) checkRDMA(i int, vc VirtualCluster, known bool) {
 		"remove infiniband"+remedy+", or ask the administrator to install a device plugin that publishes "+ResourceRDMA)
 }
 
-// typesFor returns the types of machines that may run a role, if they are known: the type that it requests, the types that its virtual
-// cluster owns, or all. A role without GPUs that gets CPU cells may also run on a share of GPUs.
+// typesFor returns the types of machines that may run a role, or nil if they are unknown. These are the type that the role requests, or the types
+// that its virtual cluster owns, or all types. A role without GPUs that gets CPU cells may also run on a share of GPUs.
 func (r *renderer) typesFor(i int, vc VirtualCluster, known bool) (out []string) {
 	if sku := r.types[i]; sku != "" && (r.job.Roles[i].GPU > 0 || r.job.Roles[i].SKU != "") {
 		if _, exists := r.Cluster.SKUs[sku]; !exists {
@@ -142,7 +142,7 @@ func (r *renderer) typesFor(i int, vc VirtualCluster, known bool) (out []string)
 	return out
 }
 
-// checkDevices reports a task that requests more GPUs of Kubernetes than a machine publishes.
+// checkDevices reports a role whose tasks request more GPUs than any machine publishes, in a cluster without a GPU scheduler.
 func (r *renderer) checkDevices(i int) {
 	role, most := &r.job.Roles[i], r.Cluster.GPUs
 	if r.Cluster.SchedulerName != "" || most == nil || role.GPU <= *most {
@@ -157,7 +157,7 @@ func (r *renderer) checkDevices(i int) {
 	r.fail(at, "job/too-large", fmt.Sprintf("a task of %s needs %s, but no machine has more than %d", role.Name, gpus(role.GPU), *most), "request less per task, and more instances")
 }
 
-// checkSharedMemory reports a /dev/shm that is larger than the task's memory, because /dev/shm is a part of that memory.
+// checkSharedMemory reports a role whose /dev/shm is larger than the memory of its tasks. /dev/shm is a part of that memory.
 func (r *renderer) checkSharedMemory(i int) {
 	role, b := &r.job.Roles[i], r.bounds[i]
 	if b.shmMB > b.memoryMB {
@@ -167,7 +167,7 @@ func (r *renderer) checkSharedMemory(i int) {
 	}
 }
 
-// takesMore warns that each task of a role takes more GPUs than the role requests.
+// takesMore warns that each task of a role occupies more GPUs than the role requests.
 func (r *renderer) takesMore(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
 	var asks, fits []string
@@ -189,7 +189,7 @@ func (r *renderer) takesMore(i int, unit SKU, at strictyaml.Path) {
 		fmt.Sprintf("write %s or less to take %s", strings.Join(fits, " and "), gpus(role.GPU)))
 }
 
-// taken returns the number of GPUs of the tasks that request GPUs.
+// taken returns how many GPUs are occupied by the tasks that request GPUs.
 func (r *renderer) taken() int {
 	n := 0
 	for i := range r.job.Roles {
@@ -216,7 +216,7 @@ func (r *renderer) hasGPUs() bool {
 	return false
 }
 
-// tooLarge reports a task that doesn't fit on any machine.
+// tooLarge reports that a task of a role doesn't fit on any machine.
 func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	role := &r.job.Roles[i]
 	what, remedy := "the machine's share of "+gpus(r.cells[i]), "request less per task, and more instances"
@@ -240,7 +240,7 @@ func (r *renderer) tooLarge(i int, unit SKU, at strictyaml.Path) {
 	r.fail(at, "job/too-large", message, remedy)
 }
 
-// shareReason explains why a role without GPUs takes its share of GPUs.
+// shareReason returns the reason why a role without GPUs takes a share of GPUs.
 func (r *renderer) shareReason(i int) string {
 	role := &r.job.Roles[i]
 	switch {
@@ -258,7 +258,7 @@ func (r *renderer) shareReason(i int) string {
 	return "because the virtual cluster " + r.job.VirtualCluster + " owns no machines without GPUs"
 }
 
-// roomRemedy returns the remedy for a virtual cluster without space for work without GPUs, if the cluster has any.
+// roomRemedy returns the remedy for a virtual cluster without CPU cells, or "" if the whole cluster has no CPU cells.
 func (r *renderer) roomRemedy() string {
 	for _, sku := range r.Cluster.SKUs {
 		if sku.GPU == 0 {
@@ -276,7 +276,7 @@ func ownRemedy(vc VirtualCluster) string {
 	return "it owns " + strings.Join(own, ", ") + "; choose another virtual cluster, or jobPriorityClass: oppo, which may use the GPUs of others"
 }
 
-// wants is the number of cells that a job needs at a time, of one kind of cells.
+// wants is how many cells of one kind, GPUs or CPU cells, a job needs at the same time.
 type wants struct {
 	cells  int
 	share  int // of these, the cells for processors and memory of tasks without GPUs
@@ -284,7 +284,7 @@ type wants struct {
 	byType map[string]int
 }
 
-// wanted sums up the CPU cells or the GPUs that the job needs.
+// wanted returns how many CPU cells or GPUs the job needs at the same time.
 func (r *renderer) wanted(cpu bool) wants {
 	w := wants{byType: map[string]int{}}
 	for i := range r.job.Roles {
@@ -313,7 +313,7 @@ func (r *renderer) wanted(cpu bool) wants {
 	return w
 }
 
-// text describes these cells.
+// text describes the cells in words.
 func (w wants) text(cpu bool) string {
 	switch {
 	case cpu:
@@ -326,7 +326,8 @@ func (w wants) text(cpu bool) string {
 	return gpus(w.cells)
 }
 
-// checkQuota reports jobs that could never start: they need more than the virtual cluster owns, or than one user may have at a time.
+// checkQuota reports a job that could never start, because it needs more than the virtual cluster owns, or more than one user may have at the
+// same time.
 func (r *renderer) checkQuota(vc VirtualCluster) {
 	if !r.guaranteed() || !r.useCells() {
 		return
@@ -368,7 +369,7 @@ func (r *renderer) checkQuota(vc VirtualCluster) {
 	}
 }
 
-// checkLimits compares the GPUs with the quotas of the user and of the group.
+// checkLimits compares the number of GPUs with the quotas of the user and the group.
 func (r *renderer) checkLimits(vc VirtualCluster, w wants, because, remedy string) {
 	at := strictyaml.Path{"taskRoles"}
 	if limit := quota(vc.Users, r.User, vc.PerUser); limit > 0 && w.cells > limit {
@@ -396,9 +397,9 @@ func quota(named map[string]int, name string, each int) int {
 	return each
 }
 
-// checkRequests parses the requests with the scheduler's own parser, so that the scheduler accepts them.
+// checkRequests parses the requests with the scheduler's own parser, so that the scheduler will accept them.
 func (r *renderer) checkRequests() {
-	// The placement on a claim needs no space in annotations. Tasks without GPUs don't have claims.
+	// If the placement is stored in claims, it takes no space in annotations. Only tasks with GPUs have claims.
 	claimed := r.Cluster.Claims
 	for i := range r.job.Roles {
 		claimed = claimed && r.job.Roles[i].GPU > 0

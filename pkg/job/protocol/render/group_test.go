@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// The scheduler lets a pod join a gang only if it asks for the same leaf cell type. Roles without GPUs of one affinity group
-// each choose a type of processors by their own size: the job that is written here never starts as a whole.
+// The scheduler lets a pod join a gang only if the pod requests the same type of leaf cells. If each role without GPUs in an affinity group chose
+// a type by its own size, this job could never start as a whole.
 func TestAllPodsOfAGangMayJoinIt(t *testing.T) {
 	o := options()
 	o.Cluster.SKUs["SMALL"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 8}
@@ -38,7 +38,7 @@ func TestAllPodsOfAGangMayJoinIt(t *testing.T) {
 	for _, n := range s.Nodes() {
 		s.SetNode(n, true)
 	}
-	// The large task comes first, and holds cells of the type that has room for both tasks.
+	// The large task comes first. It gets cells of the type whose machines have room for both tasks.
 	for _, i := range []int{1, 0} {
 		r, err := annotation.ParseRequest(f.Spec.TaskRoles[i].Task.Pod.Annotations[annotation.SpecKey], "pai-jobs/x")
 		require.NoError(t, err)

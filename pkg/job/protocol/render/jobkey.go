@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol"
 )
 
-// newKey makes the key that the tasks of one job use to log in to each other.
+// newKey makes the private key that the tasks of one job use to log in to each other.
 func newKey() (string, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -26,10 +26,10 @@ func newKey() (string, error) {
 	return string(pem.EncodeToMemory(block)), nil
 }
 
-// keyed is the key of a plugin's parameters that holds the job's key.
+// keyed is the name of the plugin parameter that contains the job's private key.
 const keyed = "jobKey"
 
-// parameters returns the parameters of a plugin. For ssh, they include the key of this job, which is only stored in its
+// parameters returns the parameters of a plugin. For the plugin ssh, they include the private key of the job, which is stored only in the job's
 // Secret.
 func (r *renderer) parameters(p protocol.Plugin) json.RawMessage {
 	raw := p.Parameters.Reveal()

@@ -27,21 +27,21 @@ const (
 	volumeToken = "pai-token"
 
 	tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// tokenSeconds is the shortest life that Kubernetes gives our tokens without a warning; the
-	// kubelet renews them.
+	// tokenSeconds is the lifetime of the tokens in seconds. It is the shortest lifetime for which Kubernetes doesn't warn. The kubelet renews
+	// the tokens.
 	tokenSeconds = 3607
 
 	defaultShmMB = 512
 )
 
-// ResourceGPU is the resource that tasks request of Kubernetes if no scheduler of GPUs runs.
+// ResourceGPU is the resource that tasks request from Kubernetes if no GPU scheduler runs.
 const ResourceGPU = "nvidia.com/gpu"
 
-// ResourceRDMA is the resource that extraContainerOptions.infiniband requests.
+// ResourceRDMA is the resource that tasks with extraContainerOptions.infiniband request.
 const ResourceRDMA = "rdma/hca"
 
-// pod returns the template of a role's pods. It has no secret, no host path and no privilege. The
-// controller adds the fields that depend on the task: name, host name, subdomain, FC_ variables.
+// pod returns the pod template of a role. The template contains no secrets, no host paths and no privileges. The controller adds the fields that
+// depend on the task, such as the name, host name, subdomain and FC_ variables.
 func (r *renderer) pod(i int) corev1.PodTemplateSpec {
 	labels := r.labels()
 	labels["type"] = "kube-launcher-task"
@@ -79,7 +79,7 @@ func (r *renderer) podSpec(i int) corev1.PodSpec {
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: &grace,
 		AutomountServiceAccountToken:  &no,
-		// A namespace with thousands of Services would fill the environment.
+		// In a namespace with thousands of Services, the links would fill the environment.
 		EnableServiceLinks: &no,
 		SecurityContext:    &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		HostNetwork:        r.job.Extras.HostNetwork,
@@ -140,11 +140,11 @@ func (r *renderer) affinity() *corev1.Affinity {
 	}}}
 }
 
-// wholeCPUs returns the number of processors, rounded up, for programs that need a whole number.
+// wholeCPUs returns the number of processors rounded up, for programs that require a whole number.
 func wholeCPUs(milli int) int { return (milli + 999) / 1000 }
 
-// requestsOf returns the requests of a role. It sets 0 for resources with a limit that the file doesn't request, because
-// Kubernetes would otherwise request the limit. Disk space is never requested, because some machines don't report theirs.
+// requestsOf returns the resource requests of a role. They are 0 for resources that the file doesn't request but that have a limit, because
+// Kubernetes would otherwise request as much as the limit. Disk space is never requested, because some machines don't report their disk space.
 func requestsOf(role *protocol.Role) corev1.ResourceList {
 	l := corev1.ResourceList{}
 	if role.MilliCPU == 0 {
@@ -162,8 +162,8 @@ func requestsOf(role *protocol.Role) corev1.ResourceList {
 	return l
 }
 
-// hostResources returns processors, memory and disk space. If the disk space is 0, it is left out: then the cluster's
-// default applies, a LimitRange.
+// hostResources returns the limits for processors, memory and disk space. If the job file sets no disk space, the result doesn't include it, so
+// that the default of the cluster's LimitRange applies.
 func hostResources(role *protocol.Role, b bounds) corev1.ResourceList {
 	l := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(b.milliCPU), resource.DecimalSI),
@@ -191,7 +191,7 @@ func (r *renderer) limits(i int) corev1.ResourceList {
 	return l
 }
 
-// env returns the part of the environment that only Kubernetes knows; the runtime adds the rest.
+// env returns the environment variables whose values only Kubernetes knows. The runtime adds the other variables.
 func (r *renderer) env(role *protocol.Role) []corev1.EnvVar {
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
@@ -199,7 +199,7 @@ func (r *renderer) env(role *protocol.Role) []corev1.EnvVar {
 	out := []corev1.EnvVar{field("PAI_POD_IP", "status.podIP"), field("PAI_HOST_IP", "status.hostIP"), field("PAI_NODE_NAME", "spec.nodeName")}
 	switch {
 	case role.GPU == 0:
-		// A CUDA image uses "all" by default.
+		// CUDA images set the variable to "all" by default.
 		out = append(out, corev1.EnvVar{Name: "NVIDIA_VISIBLE_DEVICES", Value: "none"}, corev1.EnvVar{Name: "HIVED_VISIBLE_DEVICES", Value: "none"})
 	case r.useCells():
 		isolation := "metadata.annotations['" + annotation.IsolationKey + "']"
@@ -231,7 +231,7 @@ func (r *renderer) volumes(shm int) []corev1.Volume {
 	out := []corev1.Volume{
 		{Name: volumeHome, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		{Name: volumeShm, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: &size}}},
-		// Readable by all in the container: the image's user is not known, and may not be root.
+		// The file is readable for all users in the container, because the image's user is unknown and may not be root.
 		{Name: volumeSpec, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: v1.SpecSecretName(r.object), DefaultMode: &readable}}},
 		{Name: volumeRules, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: spec.RulesConfigMap}, Optional: &yes,
@@ -248,7 +248,8 @@ func (r *renderer) volumes(shm int) []corev1.Volume {
 	return out
 }
 
-// tokenVolume lets the runtime watch the ConfigMap of the job's addresses: its service account has no other rights.
+// tokenVolume returns a volume with a token. With the token, the runtime can watch the ConfigMap with the addresses of the job's tasks. The
+// service account has no other rights.
 func tokenVolume() corev1.Volume {
 	seconds := int64(tokenSeconds)
 	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{

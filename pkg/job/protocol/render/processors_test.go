@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// withCPUs returns a cluster that has machines without GPUs: default owns 30 of their cells, and small owns no cell.
+// withCPUs returns a cluster with machines without GPUs. The virtual cluster default owns 30 of their CPU cells, and small owns no CPU cells.
 func withCPUs() Options {
 	o := options()
 	o.Cluster.SKUs["CPU"] = SKU{MilliCPU: 1000, MemoryMB: 4 << 10, PerNode: 15}
@@ -55,7 +55,7 @@ func TestTasksWithoutGPUsLieOnCPUCells(t *testing.T) {
 	}
 }
 
-// others returns the requests that roles make if they can't have CPU cells.
+// others returns the alternative requests of the roles, for the case that they can't have CPU cells.
 func others(t *testing.T, f *v1.Framework) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -69,7 +69,7 @@ func others(t *testing.T, f *v1.Framework) map[string]string {
 	return out
 }
 
-// One machine without GPUs must not be the only place for tasks that run elsewhere, too.
+// Tasks that can also run on other machines must not have to wait for the only machine without GPUs.
 func TestTasksWithoutGPUsMayTakeTheirShareOfGPUsInstead(t *testing.T) {
 	const a, oppo = "default 10 alice~train/default", "extras: {hivedScheduler: {jobPriorityClass: oppo}}\n"
 	asks := func(cpu, memory, instances int) string {
@@ -110,7 +110,7 @@ func TestTasksWithoutGPUsMayTakeTheirShareOfGPUsInstead(t *testing.T) {
 	}
 }
 
-// A job that could run on machines with GPUs isn't rejected because of machines without GPUs.
+// A job that could run on machines with GPUs isn't rejected because machines without GPUs can't hold it.
 func TestWhatCPUCellsNeverHoldTakesItsShareOfGPUs(t *testing.T) {
 	for name, c := range map[string]struct{ roles, want string }{
 		"a task that is larger than a machine": {"  a: {instances: 1, dockerImage: img, resourcePerInstance: {cpu: 16, memoryMB: 64, gpu: 0}, commands: [a]}\n", "default 10  alice~train/default set 0 of [{1  4}]"},
@@ -207,8 +207,8 @@ func TestCPUCellsCostNoQuotaOfGPUs(t *testing.T) {
 	mustRender(t, job(t, worker("a", 4, 0), ""), o)
 }
 
-// demo returns the cluster on the three hosts of hack/demo.sh, as paictl sees it: two workers with two processors and eight
-// simulated GPUs each.
+// demo returns the options for the cluster that hack/demo.sh makes on three hosts. Its two workers have two processors and eight simulated GPUs
+// each.
 func demo() Options {
 	return Options{User: "alice", Cluster: Cluster{
 		RuntimeImage: "pai-runtime", SchedulerName: "pai-scheduler",

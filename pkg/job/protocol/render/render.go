@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// portStart and portEnd limit the ports of tasks; the end is excluded.
+	// portStart and portEnd limit the range of ports for tasks. portEnd isn't included.
 	portStart, portEnd = 15000, 40000
 	// stopTimeout is the number of seconds until a pod that is being deleted is deleted by force. It must be longer than any grace period.
 	stopTimeout = 600
-	// stopSlack is the time that the runtime has after the grace period to write its report.
+	// stopSlack is how many seconds the runtime has after the grace period to write its report.
 	stopSlack = 15
-	// maxObject and maxAnnotations are the limits of the API server, less its own additions.
+	// maxObject and maxAnnotations are the API server's limits in bytes, minus room for its own additions.
 	maxObject, maxAnnotations = 1 << 20, 250 << 10
 )
 
-// Render makes the objects of a job. The objects are nil if the findings have errors.
+// Render makes the objects for a job. They are nil if a finding is an error.
 func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
 	r := newRenderer(j, o)
 	r.check()
@@ -50,7 +50,7 @@ func Render(j *protocol.Job, o Options) (*Objects, strictyaml.Findings) {
 	return out, r.findings
 }
 
-// Check compares the requests of a job with the cluster, as Render does before it makes objects.
+// Check compares the requests of a job with the cluster, like Render, but doesn't make objects.
 func Check(j *protocol.Job, o Options) strictyaml.Findings {
 	r := newRenderer(j, o)
 	r.check()
@@ -100,10 +100,10 @@ func (r *renderer) warn(path strictyaml.Path, rule, message, remedy string) {
 	r.findings = append(r.findings, f)
 }
 
-// many reports whether a task can connect to other tasks.
+// many reports whether the job has several tasks, which may connect to each other.
 func (r *renderer) many() bool { return r.job.Tasks() > 1 }
 
-// watches reports whether tasks watch a ConfigMap for each other's addresses.
+// watches reports whether the tasks watch a ConfigMap to get each other's addresses.
 func (r *renderer) watches() bool { return r.many() && r.Cluster.PeersURL == "" }
 
 // runtime returns the value of AnnotationRuntime for the job.
@@ -114,7 +114,7 @@ func (r *renderer) runtime() string {
 	return v1.RuntimeV2
 }
 
-// domain returns the domain suffix of the tasks' names. A job of one task has no Service, and no suffix.
+// domain returns the domain suffix for the host names of tasks. It returns "" for a job with one task, which has no Service.
 func (r *renderer) domain() string {
 	if !r.many() {
 		return ""
@@ -130,9 +130,9 @@ func (r *renderer) labels() map[string]string {
 	return l
 }
 
-// hash distinguishes an interrupted submission from another job of its name. It is the hash of the text without its secrets: with
-// them, readers of the annotation could test guesses. Jobs that only differ in
-// secrets differ in the fingerprint in the Secret.
+// hash returns a hash that distinguishes a job whose submission was interrupted from another job with the same name. It is the hash of the text
+// without secrets, because with a hash of the secrets, readers of the annotation could check guesses. The fingerprint in the Secret distinguishes
+// jobs that differ only in their secrets.
 func hash(masked []byte) string {
 	sum := sha256.Sum256(masked)
 	return hex.EncodeToString(sum[:])
@@ -179,7 +179,7 @@ func (r *renderer) taskRole(i int) v1.TaskRole {
 	timeout := int64(max(stopTimeout, r.job.Extras.GracePeriodSec+stopTimeout/2))
 	task := v1.Task{PodGracefulDeletionTimeoutSec: &timeout, Pod: r.pod(i)}
 	if !r.job.Extras.Gang {
-		// Tasks of a gang fail together and are retried together, by the job's own policy.
+		// The tasks of a gang fail and are retried together, so the retry policy of the job applies to them.
 		task.RetryPolicy = v1.RetryPolicy{FancyRetryPolicy: true, MaxRetryCount: int32(role.RetryCount)}
 	}
 	return v1.TaskRole{
@@ -188,7 +188,7 @@ func (r *renderer) taskRole(i int) v1.TaskRole {
 	}
 }
 
-// spec returns the data for the tasks, secrets included.
+// spec returns the data for the job's tasks, which includes secrets.
 func (r *renderer) spec() *spec.Spec {
 	j := r.job
 	s := &spec.Spec{
@@ -223,8 +223,8 @@ func (r *renderer) specRole(i int) spec.Role {
 	return out
 }
 
-// checkpointDir returns a folder that outlives attempts: the requested one, or one on the first storage
-// that can be written.
+// checkpointDir returns a folder that keeps its files between attempts: the requested folder, or a folder on the first writable storage. It
+// returns "" if there is no such storage.
 func (r *renderer) checkpointDir() string {
 	if dir := r.job.Extras.CheckpointDir; dir != "" {
 		return dir
@@ -237,7 +237,7 @@ func (r *renderer) checkpointDir() string {
 	return ""
 }
 
-// checkSizes reports objects that the API server would reject with a worse message.
+// checkSizes reports objects that are too large, because the API server would reject them with a less helpful message.
 func (r *renderer) checkSizes(o *Objects) {
 	b, err := json.Marshal(o.Framework)
 	switch {
@@ -259,7 +259,7 @@ func (r *renderer) checkSizes(o *Objects) {
 	}
 }
 
-// labelValue matches valid values of a label in Kubernetes.
+// labelValue matches valid values of labels in Kubernetes.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
 func isLabel(s string) bool { return len(s) <= 63 && labelValue.MatchString(s) }

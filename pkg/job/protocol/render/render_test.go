@@ -32,7 +32,7 @@ prerequisites:
 taskRoles:
 `
 
-// job makes a job of roles and of the text that follows them.
+// job parses a job file that consists of head, the given roles, and the given rest.
 func job(t *testing.T, roles, rest string) *protocol.Job {
 	t.Helper()
 	j, findings := protocol.Parse("job.yaml", []byte(head+roles+rest))
@@ -40,7 +40,7 @@ func job(t *testing.T, roles, rest string) *protocol.Job {
 	return j
 }
 
-// worker returns a role of n tasks.
+// worker returns a role with n tasks.
 func worker(name string, n, gpu int) string {
 	return fmt.Sprintf("  %s: {instances: %d, dockerImage: img, resourcePerInstance: {cpu: 4, memoryMB: 1024, gpu: %d}, commands: [a]}\n", name, n, gpu)
 }
@@ -144,7 +144,7 @@ func TestATaskMayWriteToItsDiskWhatItAsksFor(t *testing.T) {
 	}
 }
 
-// requests returns the requests of each role that the scheduler reads on its pods.
+// requests returns, for each role, the request in its pods' annotation as the scheduler reads it.
 func requests(t *testing.T, f *v1.Framework) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -412,8 +412,8 @@ func TestAJobThatKubernetesCouldNotKeepIsRefused(t *testing.T) {
 	assert.Equal(t, "job/size", findings[0].Rule)
 }
 
-// FuzzRender checks that a job that can be read can also be rendered, or is rejected with a reason that has no secrets,
-// and that the scheduler and the runtime can read the result.
+// FuzzRender checks that each valid job can be rendered, or is rejected with findings that contain no secrets. It also checks that the scheduler
+// and the runtime can read the rendered objects.
 func FuzzRender(f *testing.F) {
 	example, err := os.ReadFile("../testdata/published/example.yaml")
 	require.NoError(f, err)

@@ -23,7 +23,7 @@ func (r *renderer) secret(name string, kind corev1.SecretType, key string, data 
 	}
 }
 
-// plainJSON encodes JSON without escaping & and <, which commands often contain.
+// plainJSON encodes a value as JSON without escaping & and <, which are frequent in commands.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -50,15 +50,16 @@ func (r *renderer) specSecret() *corev1.Secret {
 	return s
 }
 
-// login is one entry of a Docker configuration file.
+// login is an entry of a Docker configuration file.
 type login struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
 	Auth     string `json:"auth"`
 }
 
-// registrySecret returns the logins of the images that the job runs. If two images of one registry have different
-// logins, each is stored under the image's name, which the kubelet prefers.
+// registrySecret returns the Secret with the credentials for the images that the job runs, or nil if no image needs credentials. If two images of
+// the same registry have different credentials, they are stored under the names of the images, which the kubelet prefers to the name of the
+// registry.
 func (r *renderer) registrySecret() *corev1.Secret {
 	byRegistry := map[string]map[login]bool{}
 	var used []protocol.Image
@@ -98,7 +99,7 @@ func loginOf(a *protocol.Auth) login {
 	return login{Username: a.Username, Password: password, Auth: base64.StdEncoding.EncodeToString([]byte(a.Username + ":" + password))}
 }
 
-// repository returns an image's name with its registry, without tag and digest.
+// repository returns the name of an image including its registry, without tag and digest.
 func repository(uri string) string {
 	name, _, _ := strings.Cut(uri, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {

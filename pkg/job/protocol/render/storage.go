@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// mounted is a storage of the job, with its name in the pod and the known facts.
+// mounted is a storage of the job, with the name of its volume in the pod and the known facts about the storage.
 type mounted struct {
 	protocol.Storage
 	volume string // name in the pod
@@ -25,11 +25,11 @@ func (m mounted) claim() string {
 	return m.Name
 }
 
-// storages returns the storages that the job names, or the default storages of its user.
+// storages returns the storages that the job names, and the user's default storages if the job requests them.
 func (r *renderer) storages() []mounted {
 	var out []mounted
 	add := func(s protocol.Storage) {
-		// Names of claims may be longer than names of a pod's volumes, and may contain dots.
+		// Volumes have generated names, because names of claims may be too long for a volume and may contain dots.
 		out = append(out, mounted{s, fmt.Sprintf("storage-%d", len(out)), r.Cluster.Storages[s.Name]})
 	}
 	for _, s := range r.job.Extras.Storages {
@@ -57,7 +57,7 @@ func (r *renderer) checkStorages() {
 	}
 }
 
-// choose returns a remedy for a name that doesn't exist.
+// choose returns a remedy for an unknown name: a similar known name, the list of known names after lead, or none if there are no known names.
 func choose(name, lead string, known []string, none string) string {
 	if near := strictyaml.Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

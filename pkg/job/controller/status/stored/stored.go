@@ -1,7 +1,7 @@
-// Package stored reads Frameworks with all their tasks from the API, or from a cache of the API. In: a client of
-// controller-runtime. Out: Frameworks with all tasks.
+// Package stored reads Frameworks with all their tasks from the API, or from a cache of the API.
+// In: a client of controller-runtime. Out: Frameworks with all tasks.
 //
-// It is separate from package status, so that paictl, which uses that package, doesn't depend on controller-runtime.
+// It is separate from package status, because paictl uses that package and doesn't depend on controller-runtime.
 package stored
 
 import (
@@ -15,7 +15,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Load reads a Framework with all its tasks. If the Framework doesn't exist, the error is the API's (apierrors.IsNotFound).
+// Load reads a Framework with all its tasks. If the Framework doesn't exist, the error satisfies apierrors.IsNotFound.
 func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Framework, error) {
 	f := &v1.Framework{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, f); err != nil {
@@ -25,8 +25,8 @@ func Load(ctx context.Context, c client.Reader, namespace, name string) (*v1.Fra
 	return f, err
 }
 
-// Complete adds the tasks to a Framework that was read without them: from a list, or a cache. The Framework must be the caller's own
-// copy. Lost tasks are missing in it, see status.Fill.
+// Complete adds the tasks to a Framework that was read without them from a list or a cache. It changes the Framework, so the Framework must not
+// be shared. Tasks of lost chunks are missing; see status.Fill.
 func Complete(ctx context.Context, c client.Reader, f *v1.Framework) (*status.Layout, []status.Lost, error) {
 	if f.Status == nil || f.Status.AttemptStatus.TaskChunks == 0 {
 		layout, _ := status.Fill(f, nil)
