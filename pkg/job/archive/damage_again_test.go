@@ -17,7 +17,7 @@ import (
 
 // The program is killed, or the disk is full, after the damaged archive was renamed and before the copy is in its place. The next start must
 // continue from there, because the copy is undamaged.
-func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
+func TestAKillBetweenTheRenameAndTheCopyKeepsTheCopy(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -44,7 +44,7 @@ func TestAKillBetweenTheRenameAndTheCopyLosesTheCopy(t *testing.T) {
 
 // The disk is full when the copy is put in place, so that putAside itself returns an error. A folder with the name of the copy makes restore
 // fail, as a full disk does.
-func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
+func TestAFailedRestoreIsRepeated(t *testing.T) {
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
@@ -62,7 +62,7 @@ func TestAFailedRestoreGoesOnEmpty(t *testing.T) {
 }
 
 // The copy is damaged, too, because it is on the same disk.
-func TestADamagedCopyEndsEveryStart(t *testing.T) {
+func TestADamagedCopyDoesNotPreventAStart(t *testing.T) {
 	tier.More(t, "it waits for processes")
 	o := filled(t, 3)
 	s, _ := reopen(t, o)
@@ -84,7 +84,7 @@ func TestADamagedCopyEndsEveryStart(t *testing.T) {
 
 // The copy is damaged, too, but it can be opened because the damage is near its end. Without a full check, a read would find the damage, the
 // program would exit, and the same copy would replace the archive again.
-func TestACopyWithDamageFurtherInIsUsedForEver(t *testing.T) {
+func TestADamagedCopyThatOpensIsNotUsed(t *testing.T) {
 	o := filled(t, 40)
 	s, _ := reopen(t, o)
 	require.NoError(t, s.Copy(t.Context()))
