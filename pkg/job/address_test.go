@@ -58,7 +58,7 @@ func TestInTheClusterTheProgramsAreAskedDirectlyAndATokenThatChangedIsReadAgain(
 	token.Store("second")
 	_, err = client.CoreV1().Secrets(kube.SystemNamespace).Update(t.Context(), secret("second"), metav1.UpdateOptions{})
 	require.NoError(t, err)
-	c.History.http.Transport.(*withToken).read = time.Now().Add(-2 * readAgain) // and not a moment ago
+	c.History.http.Transport.(*withToken).read = time.Now().Add(-2 * readAgain) // simulates that the last read was some time ago
 	ask()
 
 	controller.Close()

@@ -17,7 +17,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// after finds the jobs that a job waits for, and stores their UIDs: a later job of the same name doesn't count.
+// after finds the jobs that a job waits for, and stores their UIDs, so that a later job of the same name doesn't count.
 func (c *Client) after(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	user := o.Framework.Labels[v1.LabelUser]
 	var found []v1.After
@@ -71,7 +71,7 @@ func (c *Client) afterOne(ctx context.Context, user string, a protocol.After, ma
 	return out, nil
 }
 
-// sameAfter reports whether two submissions wait for jobs of the same names.
+// sameAfter reports whether two submissions wait for jobs with the same names.
 func sameAfter(a, b *v1.Framework) bool {
 	names := func(f *v1.Framework) (out []string) {
 		all, _ := f.After()
@@ -84,7 +84,7 @@ func sameAfter(a, b *v1.Framework) bool {
 	return slices.Equal(names(a), names(b))
 }
 
-// renewAfter updates the UIDs of the jobs that a recreated job waits for: they may have changed.
+// renewAfter updates the UIDs of the jobs that a recreated job waits for, because these jobs may have been recreated, too.
 func (c *Client) renewAfter(ctx context.Context, f *v1.Framework, maySee func(*Job) error) error {
 	all, err := f.After()
 	if err != nil || len(all) == 0 {

@@ -18,7 +18,7 @@ func AsksText(a schedulerapi.Asks) string {
 	return HostText(a.MilliCPU, a.MemoryMB)
 }
 
-// ShareText explains how many GPUs tasks occupy without seeing them, and why. It is "" if tasks don't occupy such GPUs.
+// ShareText explains how many GPUs tasks occupy although they can't use them, and why. It returns "" if the tasks don't occupy such GPUs.
 func ShareText(a schedulerapi.Asks) string {
 	if a.ShareOfGPUs == 0 {
 		return ""
@@ -30,7 +30,7 @@ func ShareText(a schedulerapi.Asks) string {
 	return text
 }
 
-// CPUCellsText explains how many CPU cells tasks take, and what they take if no cell is free.
+// CPUCellsText explains how many CPU cells tasks take, and how many GPUs they take instead if no cell is free.
 func CPUCellsText(n int, a schedulerapi.Asks) string {
 	text := plural.Of(n, "CPU cell")
 	if a.OrShareOfGPUs > 0 {
@@ -39,7 +39,7 @@ func CPUCellsText(n int, a schedulerapi.Asks) string {
 	return text
 }
 
-// TakesText returns a message for a job that gets more GPUs than it requests, and "" for other jobs.
+// TakesText returns a message for a job that gets more GPUs than it requests, or "" for any other job.
 func TakesText(j *api.Job) string {
 	if j.Taken() <= j.GPUs {
 		return ""

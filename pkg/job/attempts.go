@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
 
-// TasksIn returns the tasks of an attempt, each as its last attempt left it. ok is false if the job has no such attempt.
+// TasksIn returns the tasks of an attempt of the job, each with its last attempt. ok is false if the job has no such attempt.
 func (d *Detail) TasksIn(attempt int32) (list []Task, ok bool) {
 	at := d.indexOf(attempt)
 	switch {
@@ -22,8 +22,8 @@ func (d *Detail) TasksIn(attempt int32) (list []Task, ok bool) {
 	return lastTasks(d.Attempts[at].Tasks), true
 }
 
-// TaskAttempts returns all attempts of a task within an attempt of the job, latest first. The role is as the user or the Framework calls
-// it.
+// TaskAttempts returns all attempts of a task within an attempt of the job, latest first. role is the user's name of the role, or its name in the
+// Framework.
 func (d *Detail) TaskAttempts(attempt int32, role string, index int32) []Task {
 	at := d.indexOf(attempt)
 	if at < 0 {
@@ -66,10 +66,10 @@ func (d *Detail) indexOf(attempt int32) int {
 	return slices.IndexFunc(d.Attempts, func(a api.Attempt) bool { return a.ID == attempt })
 }
 
-// Report returns the report that the job runtime wrote when the task finished.
+// Report returns the report that the job runtime wrote when the task finished. ok is false if there is no report.
 func (t *Task) Report() (r report.Report, ok bool) { return exitReport(&t.TaskAttempt) }
 
-// Culprit returns the task that completed an attempt. It is nil if the attempt wasn't completed by one of tasks.
+// Culprit returns the task whose end completed an attempt of the job. It returns nil if none of the tasks completed the attempt.
 func Culprit(c *v1.FrameworkAttemptCompletionStatus, tasks []Task) *Task {
 	if c == nil || c.Trigger == nil || c.Trigger.TaskIndex == nil {
 		return nil
@@ -82,7 +82,7 @@ func Culprit(c *v1.FrameworkAttemptCompletionStatus, tasks []Task) *Task {
 	return nil
 }
 
-// lastTasks leaves out attempts of tasks that were followed by another.
+// lastTasks returns the last attempt of each task.
 func lastTasks(all []api.TaskAttempt) []Task {
 	type key struct {
 		role  string
@@ -108,7 +108,7 @@ func lastTasks(all []api.TaskAttempt) []Task {
 	return out
 }
 
-// pastTask returns an attempt of a task as the history has it.
+// pastTask converts an attempt of a task from the history to a Task.
 func pastTask(a api.TaskAttempt) Task {
 	t := Task{TaskAttempt: a, Retries: a.ID, Phase: Deleted, Begun: a.Started, Ran: a.Run, Ended: a.Completed}
 	if code, ok := t.Code(); ok {
@@ -117,8 +117,7 @@ func pastTask(a api.TaskAttempt) Task {
 	return t
 }
 
-// sum returns the last attempt of a task, with the fields that describe all its attempts. attempts has the latest
-// first.
+// sum returns the last attempt of a task, with the fields that describe all attempts of the task. attempts begins with the latest.
 func sum(attempts []Task) Task {
 	out := attempts[0]
 	for i := range attempts {
@@ -147,8 +146,8 @@ func accountable(t *Task) bool {
 	return c != nil && c.CompletionStatus != nil && !slices.Contains(c.Type.Attributes, v1.Transient)
 }
 
-// TaskOfPod finds the task attempt that ran in a pod, within an attempt of the job. It returns nil if it finds no such task. A job has
-// thousands of tasks, and the UID may be invalid, so it searches them only once.
+// TaskOfPod finds the task attempt that ran in a pod, within an attempt of the job. It returns nil if it finds no such task. It searches the tasks
+// only once, because a job may have thousands of tasks and the UID may be invalid.
 func (d *Detail) TaskOfPod(attempt int32, uid string) *Task {
 	at := d.indexOf(attempt)
 	if at < 0 || uid == "" {

@@ -24,7 +24,7 @@ secrets: {word: "******"}
 extras: {hostNetwork: HOST, com.microsoft.pai.runtimeplugin: [{plugin: ssh, taskroles: [zebra], parameters: {userssh: {type: none}}}]}
 `
 
-// gone returns a job whose Framework is gone. It has two attempts; in the first attempt, a task was tried three times.
+// gone returns a job without a Framework. The job has two attempts, and a task was tried three times in the first attempt.
 func gone(t *testing.T, config string) *Detail {
 	t.Helper()
 	at := func(minutes int) time.Time { return noon.Add(time.Duration(minutes) * time.Minute) }
@@ -73,7 +73,7 @@ func TestAttemptsOfATaskAreSummedUp(t *testing.T) {
 	assert.Equal(t, "Ant", Culprit(&v1.FrameworkAttemptCompletionStatus{Trigger: &v1.CompletionTrigger{TaskRoleName: "ant", TaskIndex: &zero}}, tasks).Role)
 }
 
-// The server must not walk through all tasks for each UID that a client makes up.
+// The server must not search all tasks again for each UID that a client makes up.
 func TestThePodOfALargeJobIsFoundInOnePass(t *testing.T) {
 	d := &Detail{Attempts: []api.Attempt{{ID: 0}}, job: &Job{}, earlier: []api.TaskAttempt{{Role: "worker", RoleObject: "worker", Index: 7, ID: 1, PodUID: "first"}}}
 	for i := range int32(1000) {

@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Stop requests that a job stops, and returns the phase that the job had before. A finished job doesn't change.
+// Stop requests that a job stops, and returns the phase that the job had before. It doesn't change a finished job.
 func (c *Client) Stop(ctx context.Context, j *Job) (before Phase, err error) {
 	if !j.Live {
 		return endedPhase(j), nil
@@ -46,12 +46,12 @@ type operation struct {
 
 // ScaleOptions specify how a job is scaled.
 type ScaleOptions struct {
-	// Allow, if not nil, returns an error if the job may no longer use something. Then it may not grow.
+	// Allow, if not nil, returns an error if the job may no longer use one of its resources. Then the number of tasks can't grow.
 	Allow func(Use) error
-	// Room, if not nil, returns an error if that number of additional tasks isn't allowed.
+	// Room, if not nil, returns an error if the job may not have that many additional tasks.
 	Room func(more int) error
-	// Facts, if not nil, reads the resources of the cluster. If the number of a job's tasks grows, they are checked against these resources
-	// like the tasks of a submission.
+	// Facts, if not nil, reads the resources of the cluster. If the number of tasks grows, the job is checked against these resources like a new
+	// submission.
 	Facts func(context.Context) (*Facts, error)
 }
 
@@ -61,8 +61,8 @@ type Scaled struct {
 	Findings strictyaml.Findings
 }
 
-// Scale changes the number of tasks of a role while the job runs. Tasks of a gang know each other from the start, so only jobs
-// without a gang can be scaled.
+// Scale changes the number of tasks of a role while the job runs. It fails for jobs with a gang, because the tasks of a gang know each other from the
+// start.
 func (c *Client) Scale(ctx context.Context, j *Job, role string, tasks int, o ScaleOptions) (out Scaled, err error) {
 	out.Before, err = c.scale(ctx, j, role, tasks, o, &out.Findings)
 	return out, err
@@ -114,7 +114,7 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	path := fmt.Sprintf("/spec/taskRoles/%d/", at)
 	patch := []operation{{"test", path + "name", r.Name}, {"test", path + "taskNumber", before}, {"replace", path + "taskNumber", tasks}}
 	if int(r.FrameworkAttemptCompletionPolicy.MinSucceededTaskCount) == before {
-		// The role required all tasks to succeed, and still does.
+		// The role required that all tasks succeed, and still does.
 		patch = append(patch, operation{"replace", path + "frameworkAttemptCompletionPolicy/minSucceededTaskCount", tasks})
 	}
 	if gpus >= 0 {
@@ -129,8 +129,8 @@ func (c *Client) scale(ctx context.Context, j *Job, role string, tasks int, o Sc
 	return before, nil
 }
 
-// scalable checks the new number of tasks of a role against the limits of a submission. Tasks without a gang need not run at the same time,
-// so a job may have more of them than fit into its virtual cluster.
+// scalable checks the new number of tasks of a role against the limits of a submission. Tasks without a gang need not run at the same time, so a job
+// may have more tasks than its virtual cluster can run at once.
 func scalable(f *v1.Framework, role, tasks int) error {
 	total := tasks
 	for i := range f.Spec.TaskRoles {
@@ -147,9 +147,8 @@ func scalable(f *v1.Framework, role, tasks int) error {
 	return nil
 }
 
-// fitting checks a job with more tasks of a role against the current resources of the cluster. It returns the same warnings as a
-// submission, and an error if a submission would be rejected. It doesn't report mistakes in the job file, which were checked when the job
-// was submitted.
+// fitting checks a job with more tasks of a role against the current resources of the cluster. It returns the same warnings as a submission, and an
+// error if a submission would be rejected. It doesn't report mistakes in the job file, because the submission has checked the file.
 func (c *Client) fitting(ctx context.Context, f *v1.Framework, role, tasks int, read func(context.Context) (*Facts, error)) (strictyaml.Findings, error) {
 	if read == nil || f.Annotations[v1.AnnotationConfig] == "" {
 		return nil, nil
@@ -180,8 +179,8 @@ func (c *Client) fitting(ctx context.Context, f *v1.Framework, role, tasks int, 
 	return found, nil
 }
 
-// resize writes the new number into the Secret that new tasks read. It returns how many GPUs all tasks request then, and how many
-// they occupy. gpus is -1 if paictl didn't make the job. Tasks that run have read the Secret already.
+// resize writes the new number of tasks into the Secret that new tasks read. It returns how many GPUs all tasks then request and how many they
+// occupy, or -1 for gpus if paictl didn't make the job. Running tasks don't read the Secret again.
 func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks int) (gpus, taken int, err error) {
 	if f.Annotations[v1.AnnotationRuntime] == "" {
 		return -1, 0, nil
@@ -212,7 +211,7 @@ func (c *Client) resize(ctx context.Context, f *v1.Framework, role string, tasks
 	return gpus, taken, err
 }
 
-// cellsOf returns how many GPUs a task of a role takes, or 0 if its Framework doesn't say.
+// cellsOf returns how many GPUs a task of a role takes, or 0 if the Framework doesn't contain that number.
 func cellsOf(f *v1.Framework, role string) int {
 	for i := range f.Spec.TaskRoles {
 		r := &f.Spec.TaskRoles[i]

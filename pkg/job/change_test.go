@@ -38,7 +38,7 @@ func TestANameThatIsTakenSaysUntilWhen(t *testing.T) {
 	assert.Contains(t, hint.Of(err), "which keeps its name until paictl job delete ann/train --history")
 }
 
-// New tasks of a job that grows may find less than it found when it was submitted.
+// New tasks of a growing job may find fewer resources than the job found when it was submitted.
 func TestTasksOfAJobThatGrowsAreCheckedAsThoseOfASubmission(t *testing.T) {
 	const text = "protocolVersion: 2\nname: wide\ntype: job\nprerequisites: [{name: i, type: dockerimage, uri: 'busybox:1'}]\n" +
 		"taskRoles: {w: {instances: 2, dockerImage: i, resourcePerInstance: {cpu: 9, memoryMB: 64, gpu: 4}, commands: [echo]}}\nextras: {gangAllocation: false}\n" +

@@ -39,7 +39,7 @@ type Client struct {
 	Namespace string
 	// Now is the clock; tests replace it.
 	Now func() time.Time
-	// Configured returns the virtual clusters if the scheduler doesn't respond. If it is nil, they are read from the
+	// Configured returns the virtual clusters if the scheduler doesn't respond. If Configured is nil, the virtual clusters are read from the
 	// scheduler's configuration.
 	Configured func(context.Context) ([]schedulerapi.VirtualCluster, error)
 }
@@ -53,17 +53,17 @@ func Open(o kube.Options) (*Client, error) {
 	return New(c)
 }
 
-// Options specify how to reach the platform's own programs. An empty URL means through the API server, as from outside of the cluster.
+// Options specify how to reach the platform's programs. An empty URL means that requests go through the API server, as from outside of the cluster.
 // Otherwise it is the URL of the program's Service, as pods reach it.
 type Options struct {
 	HistoryURL   string // the URL of the job controller: http://job-controller.pai-system:9097
 	SchedulerURL string // http://scheduler.pai-system:9096
 }
 
-// New makes a client of a connection.
+// New returns a client for the cluster. It reaches the platform's programs through the API server.
 func New(c *kube.Cluster) (*Client, error) { return NewAt(c, Options{}) }
 
-// NewAt returns a client that reaches the platform's own programs at other addresses.
+// NewAt returns a client for the cluster. It reaches the platform's programs at the URLs of o.
 func NewAt(c *kube.Cluster, o Options) (*Client, error) {
 	f, err := NewFrameworks(c.Config, kube.JobNamespace)
 	if err != nil {
@@ -83,7 +83,7 @@ func NewAt(c *kube.Cluster, o Options) (*Client, error) {
 	}, nil
 }
 
-// objectName matches names of Frameworks.
+// objectName matches the names of Frameworks that paictl makes.
 var objectName = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // Resolve finds a job by its name, by USER~NAME or USER/NAME, or by the name of its Framework.
@@ -117,10 +117,10 @@ func (c *Client) find(ctx context.Context, user, name, object string) (*Job, err
 	return j, nil
 }
 
-// fewChunks is the largest number of ConfigMaps of tasks that are read one by one, as fewPods is for pods.
+// fewChunks is the largest number of ConfigMaps with tasks that are read one by one; compare fewPods.
 const fewChunks = 16
 
-// chunks reads the existing ConfigMaps with the tasks of a large job.
+// chunks reads the existing ConfigMaps that hold the tasks of a large job.
 func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error) {
 	all := c.Client.CoreV1().ConfigMaps(c.Namespace)
 	if n := j.framework.Status.AttemptStatus.TaskChunks; n <= fewChunks {
@@ -141,7 +141,7 @@ func (c *Client) chunks(ctx context.Context, j *Job) ([]*corev1.ConfigMap, error
 	return chunks, nil
 }
 
-// those reads objects by name. It leaves out objects that don't exist.
+// those reads objects by their names. It leaves out objects that don't exist.
 func those[T any](ctx context.Context, names []string, get func(context.Context, string, metav1.GetOptions) (*T, error)) ([]*T, error) {
 	found := make([]*T, len(names))
 	g, ctx := errgroup.WithContext(ctx)
@@ -162,8 +162,7 @@ func those[T any](ctx context.Context, names []string, get func(context.Context,
 	return slices.DeleteFunc(found, func(one *T) bool { return one == nil }), err
 }
 
-// brief searches the API, then the history. A job that neither has is a NotFoundError. It leaves out the tasks of a
-// large live job.
+// brief searches the API, then the history. If neither contains the job, it returns a NotFoundError. It leaves out the tasks of a large live job.
 func (c *Client) brief(ctx context.Context, user, name, object string) (*Job, error) {
 	j := &Job{User: user, Name: name, Object: object}
 	f, err := c.Frameworks.Get(ctx, object)
@@ -193,7 +192,7 @@ func (c *Client) Get(ctx context.Context, j *Job) (*Job, error) {
 	return c.find(ctx, j.User, j.Name, j.Object)
 }
 
-// Kept reads a job from the history. For a live job, that may be an earlier job of the same name.
+// Kept reads a job from the history. For a live job, the result may be an earlier job of the same name.
 func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	if j.archived != nil {
 		return j.archived, nil
@@ -201,11 +200,11 @@ func (c *Client) Kept(ctx context.Context, j *Job) (*api.JobDetail, error) {
 	return c.History.Job(ctx, j.Object)
 }
 
-// fewPods is the largest number of pods that are read one by one. To list the pods of a job, the API server would scan the pods of
-// all jobs.
+// fewPods is the largest number of pods that are read one by one. For a list of the job's pods, the API server would have to scan the pods of all
+// jobs.
 const fewPods = 8
 
-// Pods lists the pods of a job: the pods of its current attempt, and ended pods that are kept for their logs.
+// Pods lists the pods of a job, which are the pods of its current attempt and the ended pods that are kept for their logs.
 func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	if names, few := podsOf(j); few {
 		pods, err := those(ctx, names, c.Client.CoreV1().Pods(c.Namespace).Get)
@@ -227,7 +226,7 @@ func (c *Client) Pods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// podsOf returns the names of the pods that a job may have, if they are few.
+// podsOf returns the names of the pods that a job may have. few is false if there are more than fewPods, or if the job isn't live.
 func podsOf(j *Job) (names []string, few bool) {
 	if !j.Live {
 		return nil, false // pods of a job that was removed by force may still exist
@@ -236,7 +235,7 @@ func podsOf(j *Job) (names []string, few bool) {
 	if s := j.framework.Status; s != nil {
 		for _, r := range s.AttemptStatus.TaskRoleStatuses {
 			for _, t := range r.TaskStatuses {
-				// Include tasks that are being removed.
+				// Include the pods of tasks that are being removed.
 				if name := t.AttemptStatus.PodName; len(names) <= fewPods && !slices.Contains(names, name) {
 					names = append(names, name)
 				}
@@ -246,10 +245,10 @@ func podsOf(j *Job) (names []string, few bool) {
 	return names, len(names) <= fewPods
 }
 
-// service is the job controller's Service, as the API server's proxy addresses it.
+// service is the name of the job controller's Service, in the form that the API server's proxy expects.
 const service = api.Service + ":" + api.PortName
 
-// path escapes one segment of a URL.
+// path joins the segments of a URL's path and escapes each.
 func path(segments ...string) string {
 	for i := range segments {
 		segments[i] = url.PathEscape(segments[i])

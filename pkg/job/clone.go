@@ -13,15 +13,15 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// numbered matches a name that ends in a number, as FreeName makes it.
+// numbered matches a name that ends in a hyphen and a number, like the names that FreeName makes.
 var numbered = regexp.MustCompile(`^(.*)-(\d{1,6})$`)
 
-// FreeName returns a name that is similar to the job's name, and that the owner of the copy hasn't used yet.
+// FreeName returns a name that is similar to the job's name, and that the owner of the clone hasn't used yet.
 func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, error) {
 	base, n := j.Name, 1
 	if m := numbered.FindStringSubmatch(j.Name); m != nil {
 		base = m[1]
-		n, _ = strconv.Atoi(m[2]) // digits, few enough
+		n, _ = strconv.Atoi(m[2]) // at most six digits
 	}
 	for range 1000 {
 		n++
@@ -37,7 +37,7 @@ func (c *Client) FreeName(ctx context.Context, j *Job, owner string) (string, er
 	return "", hint.Errorf("choose one with --as", "found no unused name for a copy of %s", j.Title())
 }
 
-// Clone returns the job file of a job under another name; secrets reports whether the file contains masked secrets.
+// Clone returns the job file of a job with another name. secrets reports whether the file contains masked secrets.
 func Clone(j *Job, as string) (text []byte, secrets bool, err error) {
 	if j.Config == "" {
 		return nil, false, hint.Errorf("only jobs that were submitted by paictl or OpenPAI can be cloned", "%s has no job file", j.Title())

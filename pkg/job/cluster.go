@@ -7,7 +7,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/annotation"
 )
 
-// VirtualCluster returns the virtual cluster that the job runs in, or ran in.
+// VirtualCluster returns the virtual cluster of a live or finished job.
 func (j *Job) VirtualCluster() string {
 	switch {
 	case j.framework != nil:
@@ -18,8 +18,8 @@ func (j *Job) VirtualCluster() string {
 	return ""
 }
 
-// VirtualClusters returns the virtual clusters that the job's pods request cells from. It reads the pods, and not the job file. A
-// request that can't be read counts as a request to the virtual cluster "", which isn't granted to anyone.
+// VirtualClusters returns the virtual clusters that the job's pods request cells from. It reads the pods, not the job file. A request that can't be
+// read counts as a request to the virtual cluster "", which no user is granted.
 func (p *Prepared) VirtualClusters() []string {
 	out := []string{p.Objects.Framework.Labels[v1.LabelVC]}
 	for i := range p.Objects.Framework.Spec.TaskRoles {
@@ -38,8 +38,8 @@ func (p *Prepared) VirtualClusters() []string {
 	return out
 }
 
-// Told returns a text with replacements for the names of jobs that the reader may not know. The scheduler writes such
-// names as USER~JOB/GROUP.
+// Told returns a text in which the names of jobs that the reader may not know are replaced. It finds names in the form that the scheduler writes,
+// USER~JOB/GROUP.
 func (n NameOf) Told(text string) string {
 	if n == nil {
 		return text

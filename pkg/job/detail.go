@@ -16,23 +16,23 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Detail is all that is known of one job.
+// Detail holds everything that is known about one job.
 type Detail struct {
 	Row
-	// Message is the controller's message, if it adds something to the state.
+	// Message is the controller's message, if the message says more than the state.
 	Message string `json:"message,omitempty"`
 	Roles   []Role `json:"roles"`
 	// Tasks are the tasks of the latest attempt.
 	Tasks []Task `json:"taskList"`
-	// Attempts are all that are known, latest first.
+	// Attempts are all known attempts, latest first.
 	Attempts []api.Attempt `json:"attempts"`
-	// After are the jobs that it starts after.
+	// After are the jobs that must end before this job starts.
 	After []v1.After `json:"after,omitempty"`
-	// AvoidedNodes are the nodes that failed the job. Avoids returns the nodes that its new pods avoid.
+	// AvoidedNodes are the nodes that failed the job. The function Avoids reports whether new pods avoid such a node.
 	AvoidedNodes []v1.AvoidedNode `json:"avoidedNodes,omitempty"`
-	// ClonedFrom is the original of a cloned job. Its fields are empty if the reader doesn't see that job.
+	// ClonedFrom is the original of a cloned job. Its fields are empty if the reader may not see the original.
 	ClonedFrom *v1.ClonedFrom `json:"clonedFrom,omitempty"`
-	// Config is the job file, secrets masked.
+	// Config is the job file with masked secrets.
 	Config string `json:"config,omitempty"`
 	// Note names the sources that could not be queried.
 	Note string `json:"note,omitempty"`
@@ -40,7 +40,7 @@ type Detail struct {
 	begun, total int // tasks; see Progress
 
 	job *Job
-	// earlier are attempts of tasks of the latest attempt of the job, as the history has them.
+	// earlier are attempts from the history: the attempts of tasks within the job's latest attempt.
 	earlier []api.TaskAttempt
 	pods    []corev1.Pod
 	group   string // the gang that waits in the queue, or ""
@@ -48,7 +48,7 @@ type Detail struct {
 	queueErr, historyErr error
 }
 
-// Role is one task role.
+// Role describes a task role of the job.
 type Role struct {
 	Name         string `json:"name"`
 	Object       string `json:"object"`
@@ -60,17 +60,17 @@ type Role struct {
 	written string // in the job file
 }
 
-// Task is one task of the latest attempt.
+// Task describes a task of the latest attempt.
 type Task struct {
 	api.TaskAttempt
 	Phase   Phase      `json:"phase"`
 	RetryAt *time.Time `json:"retryAt,omitempty"`
 	IP      string     `json:"ip,omitempty"`
-	// Retries counts the attempts before this one.
+	// Retries is the number of attempts before this attempt.
 	Retries int32 `json:"retries,omitempty"`
 
-	// Only OpenPAI's API shows these. Accountable are the retries that counted, Begun is when the first attempt was made, Ran when a program
-	// of an attempt began, and Ended when the last attempt ended.
+	// Only OpenPAI's API shows the following fields. Accountable is the number of retries that counted. Begun is when the first attempt was made, Ran
+	// when the program first ran, and Ended when the last attempt ended.
 	Accountable int32      `json:"-"`
 	Begun       time.Time  `json:"-"`
 	Ran         *time.Time `json:"-"`
@@ -94,7 +94,7 @@ func (d *Detail) Progress() (begun, total int) {
 	return begun, len(d.Tasks)
 }
 
-// Code returns the exit code of a task that has ended; ok is false before.
+// Code returns the exit code of a task. ok is false if the task hasn't ended.
 func (t *Task) Code() (code int32, ok bool) {
 	if t.Completion == nil || t.Completion.CompletionStatus == nil {
 		return 0, false
@@ -102,13 +102,13 @@ func (t *Task) Code() (code int32, ok bool) {
 	return t.Completion.Code, true
 }
 
-// GPUFault returns the GPU fault that the machine reported for a failed task, or "".
+// GPUFault returns the GPU fault that the machine reported for a failed task, or "" if it reported none.
 func (t *Task) GPUFault() string {
 	r, _ := exitReport(&t.TaskAttempt)
 	return clip(r.GPUFault)
 }
 
-// Detail reads all about a job.
+// Detail reads everything that is known about a job.
 func (c *Client) Detail(ctx context.Context, j *Job) (*Detail, error) {
 	if !j.Live {
 		return archivedDetail(j), nil
@@ -170,7 +170,7 @@ func archivedDetail(j *Job) *Detail {
 	return d
 }
 
-// EndPhase returns the phase of a finished job or task, by its exit code.
+// EndPhase returns the phase of a finished job or task with an exit code.
 func EndPhase(code int32) Phase {
 	switch code {
 	case 0:
@@ -181,7 +181,7 @@ func EndPhase(code int32) Phase {
 	return Failed
 }
 
-// liveDetail combines a Framework and its pods.
+// liveDetail makes the Detail of a live job from its Framework, its pods and the queue.
 func liveDetail(j *Job, pods []corev1.Pod, queue Queue) *Detail {
 	f := j.framework
 	d := &Detail{Row: listing.NewRow(api.Summary(f), StateOf(f, pods, queue), true), Config: f.Annotations[v1.AnnotationConfig], job: j, pods: pods, Tasks: []Task{}}
@@ -270,7 +270,7 @@ func taskPhase(f *v1.Framework, t *v1.TaskStatus, pod *corev1.Pod, queued bool) 
 		}
 		return Running
 	case v1.AttemptCreationPending, v1.AttemptCreationRequested, v1.AttemptPreparing:
-		// A pod is ahead of the status, by seconds if the controller has many statuses to write.
+		// The pod is ahead of the status in the Framework, by seconds if the controller has many statuses to write.
 		switch {
 		case pod != nil && pod.DeletionTimestamp == nil && pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed:
 			return Starting
@@ -286,7 +286,7 @@ func TaskName(role string, index int32) string {
 	return role + "[" + strconv.Itoa(int(index)) + "]"
 }
 
-// ParseTask reads role[index], role/index or role-index. ok is false if the text doesn't name a task.
+// ParseTask parses the name of a task: role[index], role/index or role-index. ok is false if the text isn't such a name.
 func ParseTask(s string) (role string, index int32, ok bool) {
 	s = strings.TrimSuffix(s, "]")
 	at := strings.LastIndexAny(s, "[/-")

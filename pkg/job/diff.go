@@ -31,7 +31,7 @@ func Diff(before, after *Job) (string, error) {
 	return text, nil
 }
 
-// diffLines splits a job file; each line ends with a line break.
+// diffLines splits a job file into lines, which keep their line breaks.
 func diffLines(text string) []string {
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n")+"\n", "\n")
 	return lines[:len(lines)-1]

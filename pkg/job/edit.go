@@ -12,18 +12,18 @@ import (
 	"github.com/openpai/paictl/pkg/hint"
 )
 
-// SetParameter gives a parameter of a job file another value. The rest of the text doesn't change, so the line numbers
-// of findings refer to the file.
+// SetParameter changes the value of a parameter in a job file. The rest of the text doesn't change, so the line numbers of findings still refer to
+// the file.
 func SetParameter(file string, data []byte, name, value string) ([]byte, error) {
 	return setScalar(file, data, value, "parameters", name)
 }
 
-// SetName gives the job another name.
+// SetName changes the name of the job in a job file.
 func SetName(file string, data []byte, name string) ([]byte, error) {
 	return setScalar(file, data, name, "name")
 }
 
-// setScalar replaces a value that is on a single line.
+// setScalar replaces the scalar at path in a job file. The old value must be on a single line.
 func setScalar(file string, data []byte, value string, path ...string) ([]byte, error) {
 	n, err := topOf(file, data)
 	if err != nil {
@@ -56,7 +56,7 @@ func setScalar(file string, data []byte, value string, path ...string) ([]byte, 
 	return nil, hint.Errorf("change it in the file", "%s:%d: %s can't be replaced in place", file, n.Line, field)
 }
 
-// top is the outermost value of a file.
+// top receives the outermost value of a YAML file.
 type top struct{ node *yaml.Node }
 
 // DecodeNode implements strictyaml.NodeDecoder.
@@ -79,7 +79,7 @@ func lookup(n *yaml.Node, key string) (value *yaml.Node, keys []string) {
 	return nil, keys
 }
 
-// valueAt reads the value at path from the new text, so that the caller can check it. It returns "" if there is no single value.
+// valueAt reads the value at path from the new text, so that the caller can check it. It returns "" if the text has no scalar at path.
 func valueAt(text string, path []string) string {
 	n, err := topOf("", []byte(text))
 	if err != nil {
@@ -106,7 +106,7 @@ func byteOf(line string, column int) int {
 	return len(line)
 }
 
-// scalarLength returns how many bytes of the line a value takes.
+// scalarLength returns how many bytes a value takes at the beginning of rest.
 func scalarLength(rest string, n *yaml.Node) int {
 	switch {
 	case n.Style&yaml.SingleQuotedStyle != 0:

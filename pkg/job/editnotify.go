@@ -16,8 +16,8 @@ const (
 	notifyKey = "jobStatusChangeNotification"
 )
 
-// SetNotify sets extras.jobStatusChangeNotification of a job file: the changes of state that cause a notice to its owner. The rest of the
-// text doesn't change.
+// SetNotify sets extras.jobStatusChangeNotification in a job file, which lists the changes of state that the job's owner gets a notice about. The
+// rest of the text doesn't change.
 func SetNotify(file string, data []byte, states []v1.NotifyState) ([]byte, error) {
 	root, err := topOf(file, data)
 	if err != nil {
@@ -38,7 +38,8 @@ func SetNotify(file string, data []byte, states []v1.NotifyState) ([]byte, error
 	return []byte(out), nil
 }
 
-// withNotify writes the value into a text whose outermost value is a mapping in lines.
+// withNotify writes the value into a text whose outermost value is a mapping with one line per key. It returns the text unchanged if extras has
+// another form.
 func withNotify(text string, root *yaml.Node, value string) string {
 	lines := strings.SplitAfter(strings.TrimRight(text, " \t\r\n")+"\n", "\n")
 	extrasAt, extras := entryOf(root, extrasKey)
@@ -87,7 +88,7 @@ func withoutValue(line string, key, value *yaml.Node) string {
 	return strings.TrimRight(line[:from], " \t") + line[end:]
 }
 
-// entryOf returns the key and the value of an entry of a mapping.
+// entryOf returns the key and the value of an entry in a mapping, or nil if the mapping has no such entry.
 func entryOf(n *yaml.Node, name string) (key, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
@@ -97,7 +98,7 @@ func entryOf(n *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// lastLine returns the last line of a value whose scalars have one line each.
+// lastLine returns the last line of a value. Each scalar in the value must be on a single line.
 func lastLine(n *yaml.Node) int {
 	last := n.Line
 	for _, c := range n.Content {
@@ -106,7 +107,7 @@ func lastLine(n *yaml.Node) int {
 	return last
 }
 
-// setsNotify reports whether a text is the data with the value, and with no other change.
+// setsNotify reports whether text differs from data only in the notification setting, which is value in text.
 func setsNotify(text string, data []byte, value string) bool {
 	var now, was, want map[string]any
 	if yaml.Unmarshal([]byte(text), &now) != nil || yaml.Unmarshal(data, &was) != nil || yaml.Unmarshal([]byte(value), &want) != nil || now == nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// ConflictError means that another job has the name.
+// ConflictError means that another job already has the name.
 type ConflictError struct {
 	User, Name string
-	// Phase is the phase of that job.
+	// Phase is the phase of the other job.
 	Phase Phase
 	text  string
 }
 
-// Error names the job and its state.
+// Error returns a message that names the other job and its state.
 func (e *ConflictError) Error() string { return e.text }
 
 // EndedError means that a request needs a job that has not finished.
 type EndedError struct{ User, Name string }
 
-// Error names the job.
+// Error returns a message that names the job.
 func (e *EndedError) Error() string { return e.User + "/" + e.Name + " has ended" }
 
 func ended(j *Job, remedy string) error { return hint.Wrap(&EndedError{j.User, j.Name}, remedy) }
@@ -39,17 +39,17 @@ func (e *LimitError) Error() string { return e.Err.Error() }
 // Unwrap returns the API server's error.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// UnavailableError means that a result isn't available now, but may be available later.
+// UnavailableError means that a result isn't available at the moment, but may be available later.
 type UnavailableError struct{ Err error }
 
-// Error explains why.
+// Error returns the message of the underlying error.
 func (e *UnavailableError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the underlying error.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// IsUnavailable reports whether an error is temporary: the API server, the job controller or the scheduler doesn't
-// respond, or responds too late.
+// IsUnavailable reports whether an error is temporary, because the API server, the job controller or the scheduler doesn't respond, or responds too
+// late.
 func IsUnavailable(err error) bool {
 	if _, ok := errors.AsType[*UnavailableError](err); ok {
 		return true

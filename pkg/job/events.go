@@ -17,8 +17,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Events returns the events of a job and its pods, the latest last. The job controller has all events. If it doesn't respond, Events
-// reads them from the cluster, which has only recent events, and note explains why the earlier events are missing.
+// Events returns the events of a job and its pods, the latest last. It reads them from the job controller, which keeps all events. If the job
+// controller doesn't respond, Events reads them from the cluster, which keeps only recent events, and note explains why earlier events are missing.
 func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, err error) {
 	list, err = c.collected(ctx, j)
 	switch {
@@ -35,7 +35,7 @@ func (c *Client) Events(ctx context.Context, j *Job) (list []api.Event, note, er
 	return list, note, nil
 }
 
-// collected returns the events that the controller has. Events of an earlier job of the same name are left out.
+// collected returns the events that the job controller keeps. It leaves out the events of an earlier job of the same name.
 func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	all, err := c.History.Events(ctx, j.Object)
 	if !j.Live {
@@ -47,11 +47,10 @@ func (c *Client) collected(ctx context.Context, j *Job) ([]api.Event, error) {
 	return slices.DeleteFunc(all, func(e api.Event) bool { return e.Time.Before(j.framework.CreationTimestamp.Time) }), err
 }
 
-// manyNames is the number of pods at which the events of all pods are read with one request, instead of one request per pod.
+// manyNames is the number of pods from which on one request reads the events of all pods. For fewer pods, there is one request per pod.
 const manyNames = 40
 
-// podNames returns the names of the pods of a live job, which are the same in all attempts. If there are more than most names,
-// it returns one more than most.
+// podNames returns the names of the pods of a live job, which are the same in all attempts. It stops after most+1 names.
 func podNames(j *Job, most int) []string {
 	names := []string{}
 	for i := range j.framework.Spec.TaskRoles {
@@ -92,8 +91,8 @@ func (c *Client) eventsOf(ctx context.Context, j *Job, names []string) ([]api.Ev
 	return slices.Concat(lists...), nil
 }
 
-// selected reads the events that match a field selector, page by page, and keeps the job's. Events of
-// an earlier job of the same name are left out.
+// selected reads the events that match a field selector, page by page, and returns those of the job. It leaves out the events of an earlier job of
+// the same name.
 func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.Event, error) {
 	var out []api.Event
 	for o := (metav1.ListOptions{FieldSelector: selector, Limit: pageSize}); ; {
@@ -115,7 +114,7 @@ func (c *Client) selected(ctx context.Context, j *Job, selector string) ([]api.E
 	}
 }
 
-// NewEvent converts a Kubernetes event to the form of the archive.
+// NewEvent converts a Kubernetes event to the archive's form.
 func NewEvent(e *corev1.Event) api.Event {
 	last := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.CreationTimestamp.Time} {

@@ -7,8 +7,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// ResolveExact finds a user's job by its name alone. Unlike Resolve, it doesn't accept the name of a Framework. It doesn't return a job
-// with another user or name either: names of Frameworks are checksums, and collisions can be made on purpose.
+// ResolveExact finds a user's job by its name. Unlike Resolve, it doesn't accept the name of a Framework. It compares the user and the name of the
+// job that it finds, because the names of Frameworks are checksums, and collisions can be made on purpose.
 func (c *Client) ResolveExact(ctx context.Context, user, name string) (*Job, error) {
 	if user == "" || protocol.CheckName(name) != nil {
 		return nil, notFound(user, name, nil)

@@ -11,13 +11,12 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// isNoCRD reports whether the API doesn't know Frameworks at all.
+// isNoCRD reports whether an error says that the API server doesn't know the resource Framework.
 func isNoCRD(err error) bool {
 	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "could not find the requested resource")
 }
 
-// Explain adds advice for the user to an error of the API. It returns other errors and nil
-// as they are.
+// Explain adds advice for the user to an error of the API. It returns any other error, and nil, unchanged.
 func (c *Client) Explain(err error) error {
 	switch {
 	case err == nil || hint.Of(err) != "":
@@ -28,16 +27,16 @@ func (c *Client) Explain(err error) error {
 		return hint.Errorf("start it: paictl service start -n job-controller", "this cluster doesn't run jobs: the job controller isn't started")
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota"):
 		return hint.Wrap(&LimitError{err}, "wait until other jobs finish, or stop some (paictl job stop), or ask an administrator for more")
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "): // not what an admission refuses
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot "): // admission plugins use other texts
 		return hint.Wrap(err, remedyRight)
 	}
 	return c.Cluster.Explain(err)
 }
 
-// NotFoundError means that a user has no job of a name.
+// NotFoundError means that a user has no job with a name.
 type NotFoundError struct {
 	User, Name string
-	// Unsure is the error of the history if it could not be read: the job may have ended long ago.
+	// Unsure is the error of the history if the history could not be read. Then the job may have ended long ago.
 	Unsure error
 }
 
@@ -48,10 +47,10 @@ func notFound(user, name string, unsure error) error {
 	return hint.Wrap(&NotFoundError{user, name, unsure}, "see the names with: paictl job list; jobs of all users with: paictl job list --all-users")
 }
 
-// NotFound returns the error that a user has no job of a name.
+// NotFound returns a NotFoundError for a user and the name of a job.
 func NotFound(user, name string) error { return notFound(user, name, nil) }
 
-// Error names the job.
+// Error returns a message that names the job.
 func (e *NotFoundError) Error() string {
 	text := fmt.Sprintf("user %s has no job %q", e.User, e.Name)
 	if e.User == "" {
@@ -63,10 +62,10 @@ func (e *NotFoundError) Error() string {
 	return text
 }
 
-// Unwrap returns why the history couldn't be read.
+// Unwrap returns the error of the history, or nil.
 func (e *NotFoundError) Unwrap() error { return e.Unsure }
 
-// IsNotFound reports whether an error says that there is no such job.
+// IsNotFound reports whether an error is a NotFoundError.
 func IsNotFound(err error) bool {
 	_, ok := errors.AsType[*NotFoundError](err)
 	return ok

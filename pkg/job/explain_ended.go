@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/report"
 )
 
-// ended explains a finished job.
+// ended explains the end of a finished job.
 func (e *evidence) ended(w *Why) {
 	ran := ""
 	if e.Started != nil && e.Completed != nil {
@@ -87,7 +87,7 @@ func (e *evidence) lastAttempt() *api.Attempt {
 	return &e.Attempts[0]
 }
 
-// failure names the task that failed, and explains its code.
+// failure names the task that failed, and explains its exit code.
 func (e *evidence) failure(w *Why, a *api.Attempt) {
 	if a == nil || a.Completion == nil || a.Completion.CompletionStatus == nil {
 		w.Sentence = "It failed; nothing more is known."
@@ -97,7 +97,7 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	rule := e.rules.ByCode(int(c.Code))
 	reason := strings.TrimRight(rule.Reason, ".")
 	if _, told, ok := strings.Cut(c.Diagnostics, ". "); ok && c.Code == machine.CodeDependency {
-		reason = strings.TrimRight(told, ".") // it names the job
+		reason = strings.TrimRight(told, ".") // this text contains the name of the job
 	}
 	task := e.culprit(a)
 	if rule.Code != int(c.Code) {
@@ -121,7 +121,7 @@ func (e *evidence) failure(w *Why, a *api.Attempt) {
 	e.failureFacts(w, a, task)
 }
 
-// aboveLimit explains a task that requests more than the administrator allows for a task.
+// aboveLimit explains the end of a task that requested more than the administrator allows for a task.
 func aboveLimit(w *Why, resource, most, asked string, code int32) {
 	amount, field := " of "+resource, ""
 	switch corev1.ResourceName(resource) {
@@ -153,7 +153,8 @@ func ranFor(t *api.TaskAttempt) string {
 	return " after " + Duration(t.Completed.Sub(*t.Run))
 }
 
-// lowerFirst lowers the first letter of a sentence, to include it in another sentence, unless it begins with a name.
+// lowerFirst changes the first letter of a sentence to lower case, so that the sentence can be part of another. It doesn't change a sentence that
+// begins with a name.
 func lowerFirst(s string) string {
 	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
 		return strings.ToLower(s[:1]) + s[1:]
@@ -161,7 +162,7 @@ func lowerFirst(s string) string {
 	return s
 }
 
-// culprit returns the task that completed an attempt.
+// culprit returns the task whose end completed an attempt, or nil.
 func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
 	if t := Culprit(a.Completion, lastTasks(a.Tasks)); t != nil {
 		return &t.TaskAttempt
@@ -169,7 +170,7 @@ func (e *evidence) culprit(a *api.Attempt) *api.TaskAttempt {
 	return nil
 }
 
-// failureFacts adds the facts that the task itself reported.
+// failureFacts adds facts from the report of the task.
 func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 	r, found := exitReport(task)
 	if found {
@@ -191,8 +192,7 @@ func (e *evidence) failureFacts(w *Why, a *api.Attempt, task *api.TaskAttempt) {
 	}
 }
 
-// ending describes the completion condition that was met in the words of the job file. The status has
-// FrameworkController's.
+// ending describes which completion condition was met, in the words of the job file. The status contains FrameworkController's words.
 func ending(t *v1.CompletionTrigger) string {
 	task := "a task"
 	if t.TaskIndex != nil {
@@ -209,7 +209,7 @@ func ending(t *v1.CompletionTrigger) string {
 	return t.Message
 }
 
-// exitReport returns the report that the job runtime wrote into a task's termination message.
+// exitReport returns the report that the job runtime wrote into a task's termination message, and whether there is such a report.
 func exitReport(t *api.TaskAttempt) (report.Report, bool) {
 	if t == nil || t.Completion == nil || t.Completion.Pod == nil {
 		return report.Report{}, false

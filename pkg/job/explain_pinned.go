@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// volumes reads which machines have the storages of pods, by claim. It leaves out storages that all machines have
+// volumes reads which machines have the storages of pods, and returns selectors of machines by claim. It leaves out storages that all machines have
 // and storages that the user may not read.
 func (c *Client) volumes(ctx context.Context, pods []corev1.Pod) (map[string]*corev1.NodeSelector, error) {
 	claims := map[string]bool{}
@@ -58,8 +58,8 @@ func claimsOf(p *corev1.Pod) []string {
 	return out
 }
 
-// kept explains a gang whose cells are free on machines that one of its pods can't go to: the scheduler of
-// GPUs doesn't know storages, taints and processors. The sentence is empty if all pods can go there.
+// kept explains why a gang doesn't start although cells are free on some machines: its pods can't run there, because of storages, taints or
+// processors, which the GPU scheduler doesn't consider. The text is empty if all pods can run there.
 func (e *evidence) kept(x *cell.Explanation) (text, remedy string) {
 	nodes, free, pods := x.Nodes, freeCells(x), e.unplacedRoles()
 	for _, p := range pods {
@@ -75,7 +75,7 @@ func (e *evidence) kept(x *cell.Explanation) (text, remedy string) {
 	return "", ""
 }
 
-// freeCells names the places where a gang's cells are free.
+// freeCells describes which cells are free for a gang, and on which machines.
 func freeCells(x *cell.Explanation) string {
 	text := "GPUs for it are free"
 	if x.CPUCells > 0 {
@@ -87,7 +87,7 @@ func freeCells(x *cell.Explanation) string {
 	return text
 }
 
-// keptFrom explains why a gang can't use any of the cells that are free for it.
+// keptFrom explains why a gang can't use the cells that are free for it.
 func (e *evidence) keptFrom(w *Why) {
 	var text, remedy string
 	for _, x := range []*cell.Explanation{e.gang.Explanation, e.gang.Alternative} {
@@ -108,7 +108,7 @@ func (e *evidence) keptFrom(w *Why) {
 	}
 }
 
-// unschedulable describes what Kubernetes' own scheduler finds on machines whose cells are free.
+// unschedulable adds Kubernetes' reason for not using machines with free cells.
 func (e *evidence) unschedulable(w *Why, x *cell.Explanation) {
 	p, said := e.kubernetesSays()
 	if said == "" {
@@ -118,11 +118,11 @@ func (e *evidence) unschedulable(w *Why, x *cell.Explanation) {
 	w.Remedy = remedyUnschedulable(said)
 }
 
-// cellsOn returns the kinds of cells of some machines that the gang may take; "" if they have no such cells.
+// cellsOn names the kinds of cells that the gang may take on the machines that may accepts. It returns "" if these machines have no such cells.
 func (e *evidence) cellsOn(may func(*corev1.Node) bool) string {
 	takesCPU := e.gang != nil && e.gang.Asks.CPUCells > 0
 	takesGPUs := !takesCPU || e.gang.Asks.OrShareOfGPUs > 0
-	cpu, gpus := e.cells == nil, e.cells == nil // what isn't known isn't denied
+	cpu, gpus := e.cells == nil, e.cells == nil // assume both kinds if they aren't known
 	for name, n := range e.nodes {
 		if has, ok := e.cells[name]; ok && may(n) {
 			cpu, gpus = cpu || has == onCPUs, gpus || has == onGPUs
@@ -139,7 +139,7 @@ func (e *evidence) cellsOn(may func(*corev1.Node) bool) string {
 	return ""
 }
 
-// kind is the kind of the cells of a machine.
+// kind is the kind of a machine's cells.
 type kind int
 
 const (
@@ -147,7 +147,7 @@ const (
 	onCPUs
 )
 
-// readCells reads which cells machines have, if it matters for the explanation; nil: it isn't known.
+// readCells reads the kind of each machine's cells, if the explanation needs it. It returns nil if the kinds aren't known or needed.
 func (c *Client) readCells(ctx context.Context, e *evidence) map[string]kind {
 	if e.gang == nil || e.gang.Explanation == nil || len(e.volumes)+len(e.AvoidedNodes) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (c *Client) readCells(ctx context.Context, e *evidence) map[string]kind {
 	return out
 }
 
-// storageRemedy returns the remedy for a pod whose storage isn't on the machines with free cells.
+// storageRemedy returns the advice for a pod whose storage isn't on the machines with free cells.
 func (e *evidence) storageRemedy(s *corev1.NodeSelector) string {
 	const without = " it doesn't use that storage: extras.storages of the job file"
 	on := func(n *corev1.Node) bool { return selects(s, n) }
@@ -195,8 +195,8 @@ func (e *evidence) pinned(w *Why) {
 	}
 }
 
-// kubernetesSays returns why Kubernetes' own scheduler found no machine for a pod. It leaves out messages that only repeat the
-// GPU scheduler.
+// kubernetesSays returns a pod that Kubernetes' scheduler found no machine for, and the reason. It leaves out messages that only repeat the message
+// of the GPU scheduler.
 func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	for i := range e.pods {
 		p := &e.pods[i]
@@ -217,7 +217,7 @@ func (e *evidence) kubernetesSays() (*corev1.Pod, string) {
 	return nil, ""
 }
 
-// repeats reports whether Kubernetes' message only repeats the message of the GPU scheduler.
+// repeats reports whether Kubernetes' message contains the message of the GPU scheduler.
 func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	if e.gang == nil {
 		return false
@@ -231,7 +231,7 @@ func (e *evidence) repeats(p *corev1.Pod, said string) bool {
 	return false
 }
 
-// unplacedRoles returns one pod without a machine for each role, because all pods of a role have the same constraints.
+// unplacedRoles returns one pod without a machine for each role. One pod is enough because all pods of a role have the same constraints.
 func (e *evidence) unplacedRoles() []*corev1.Pod {
 	var out []*corev1.Pod
 	seen := map[string]bool{}
@@ -244,8 +244,8 @@ func (e *evidence) unplacedRoles() []*corev1.Pod {
 	return out
 }
 
-// barred explains why none of the pods can run on any of the machines. It returns "" if one of them can run on one of these,
-// or if it can't read a machine.
+// barred explains why none of the pods can run on any of the machines. It returns "" if at least one pod can run on at least one machine, or if a
+// machine can't be read.
 func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy string) {
 	for _, name := range nodes {
 		n := e.nodes[name]
@@ -265,7 +265,7 @@ func (e *evidence) barred(pods []*corev1.Pod, nodes []string) (why, remedy strin
 	return why, remedy
 }
 
-// bar describes what keeps a pod from a machine that has its GPUs.
+// bar describes why a pod can't run on a machine although the GPUs for it are free there. It returns "" if the pod can run there.
 func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	for _, claim := range claimsOf(p) {
 		if s := e.volumes[claim]; s != nil && !selects(s, n) {
@@ -295,7 +295,7 @@ func (e *evidence) bar(p *corev1.Pod, n *corev1.Node) (why, remedy string) {
 	return "", ""
 }
 
-// otherMachine describes what a job that avoids machines waits for.
+// otherMachine describes when a job that avoids machines will start.
 func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
 	if cells := e.cellsOn(func(n *corev1.Node) bool { return selects(may, n) }); cells != "" {
 		return "it starts when " + cells + " of another machine are free"
@@ -303,7 +303,7 @@ func (e *evidence) otherMachine(may *corev1.NodeSelector) string {
 	return "no other machine has cells for it"
 }
 
-// tainted explains a taint.
+// tainted describes how a taint of a machine affects pods, and returns advice for the user.
 func tainted(node string, t *corev1.Taint) (why, remedy string) {
 	switch t.Key {
 	case corev1.TaintNodeUnschedulable:
@@ -323,7 +323,7 @@ func tolerates(o *corev1.Toleration, t *corev1.Taint) bool {
 		(o.Operator == corev1.TolerationOpExists || o.Value == t.Value)
 }
 
-// storedOn describes the machines that have a storage.
+// storedOn describes which machines have a storage.
 func (e *evidence) storedOn(claim string) string {
 	var on []string
 	for _, name := range slices.Sorted(maps.Keys(e.nodes)) {
@@ -337,7 +337,7 @@ func (e *evidence) storedOn(claim string) string {
 	return "is on " + some(on)
 }
 
-// some joins names. Of more than four, it shows three and the number of the others.
+// some joins the names of machines. If there are more than four, it returns three names and the number of the other machines.
 func some(names []string) string {
 	if n := len(names); n > 4 {
 		return fmt.Sprintf("%s and %s", strings.Join(names[:3], ", "), plural.Of(n-3, "more machine"))
@@ -348,13 +348,13 @@ func some(names []string) string {
 	return strings.Join(names, "")
 }
 
-// selects reports whether a selector selects a node: one of its terms matches.
+// selects reports whether at least one term of a selector matches a node.
 func selects(s *corev1.NodeSelector, n *corev1.Node) bool {
 	terms, err := nodeaffinity.NewNodeSelector(s)
 	return err == nil && terms.Match(n)
 }
 
-// withoutPreemption leaves out the part about kube-scheduler's own preemption, which jobs don't use.
+// withoutPreemption removes the part of a message about kube-scheduler's own preemption, which jobs don't use.
 func withoutPreemption(message string) string {
 	text, _, _ := strings.Cut(message, " preemption: ")
 	return text

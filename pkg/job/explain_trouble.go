@@ -14,13 +14,13 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// appContainer is the container with the user's program; the others are the platform's.
+// appContainer is the name of the container that runs the user's program. The other containers belong to the platform.
 const appContainer = "app"
 
-// troubleAge is how long an event is relevant.
+// troubleAge is how long an event stays relevant.
 const troubleAge = 10 * time.Minute
 
-// trouble explains a job whose pods have machines but can't start there.
+// trouble explains a job whose pods have machines but can't start there. It reports whether there are such pods.
 func (e *evidence) trouble(w *Why) bool {
 	var first string
 	var others []string
@@ -46,7 +46,7 @@ func (e *evidence) trouble(w *Why) bool {
 
 func sentenceEnd(s string) string { return strings.TrimRight(strings.TrimSpace(s), ".") + "." }
 
-// podTrouble returns the reason that a pod doesn't start, or "".
+// podTrouble returns the reason that a pod doesn't start, and remedies, or "" if there is no problem.
 func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if w := s.State.Waiting; w != nil {
@@ -74,7 +74,8 @@ func (e *evidence) podTrouble(p *corev1.Pod) (text string, remedy []string) {
 	return "", nil
 }
 
-// detailOf returns the kubelet's message of a failed pull: later its message says only that it waits.
+// detailOf returns the kubelet's message about a failed pull. It searches the events, because later messages say only that the kubelet waits before
+// it retries.
 func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 	if message != "" && !strings.HasPrefix(message, "Back-off") || strings.Contains(message, "ErrImagePull:") {
 		return message
@@ -87,8 +88,8 @@ func (e *evidence) detailOf(p *corev1.Pod, message string) string {
 	return message
 }
 
-// platformImage returns the platform's image that a container waits for, or "". It is the image of an init
-// container, or of a volume that the message names.
+// platformImage returns the platform's image that a container waits for, or "". It is the image of an init container, or the image of a volume that
+// the message mentions.
 func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string {
 	if s.Name != appContainer {
 		return s.Image
@@ -101,7 +102,7 @@ func platformImage(p *corev1.Pod, s *corev1.ContainerStatus, said string) string
 	return ""
 }
 
-// containerTrouble explains why a container can't start. ours is the image if it is one of the platform's.
+// containerTrouble explains why a container can't start. ours is the image that it waits for if that is one of the platform's images, or "".
 func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting, detail, ours string) (text string, remedy []string) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable":
@@ -127,7 +128,7 @@ func containerTrouble(s *corev1.ContainerStatus, w *corev1.ContainerStateWaiting
 	return "", nil
 }
 
-// pullTrouble explains a registry's refusal.
+// pullTrouble explains why an image can't be pulled, based on the registry's message.
 func pullTrouble(message string) (text string, remedy []string) {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(message), w) })
@@ -155,7 +156,7 @@ func tail(message string) string {
 	return message
 }
 
-// eventTrouble explains an event of a pod that waits on its machine.
+// eventTrouble explains an event of a pod that can't start on its machine.
 func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	switch ev.Reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
@@ -168,7 +169,7 @@ func eventTrouble(ev *api.Event) (text string, remedy []string) {
 	return "", nil
 }
 
-// mountFailure removes the command line of mount from a message, which comes before the output.
+// mountFailure removes the command line of mount, which precedes the output of mount, from a message.
 func mountFailure(message string) string {
 	message = strings.TrimPrefix(message, "Unable to attach or mount volumes: ")
 	if head, rest, ok := strings.Cut(message, "Mounting command:"); ok {
@@ -179,7 +180,7 @@ func mountFailure(message string) string {
 	return message
 }
 
-// mountRemedies are the remedies if mount prints one of the words. The first that fits counts.
+// mountRemedies maps words in the output of mount to remedies. The first entry that matches counts.
 var mountRemedies = []struct {
 	words  []string
 	remedy string
@@ -205,14 +206,14 @@ var mountRemedies = []struct {
 func configRemedy(message string) []string {
 	switch {
 	case strings.Contains(message, "secret") && strings.Contains(message, "not found"):
-		if strings.Contains(message, "Volume.") && !strings.Contains(message, `volume "pai-`) { // the volume of a storage, not of the job
+		if strings.Contains(message, "Volume.") && !strings.Contains(message, `volume "pai-`) { // the volume belongs to a storage, not to the job
 			return []string{"tell the administrator: the Secret with the login of the storage doesn't exist"}
 		}
 		return []string{"a Secret that the job needs was removed: stop the job and submit it again"}
 	case strings.Contains(message, "persistentvolumeclaim"):
 		return []string{"the storage no longer exists: see extras.storages of the job file, and ask the administrator"}
 	}
-	if strings.Contains(message, "ount") { // of MountVolume, mount failed, Unable to attach or mount
+	if strings.Contains(message, "ount") { // MountVolume, mount failed, Unable to attach or mount
 		for _, m := range mountRemedies {
 			if slices.ContainsFunc(m.words, func(w string) bool { return strings.Contains(strings.ToLower(message), strings.ToLower(w)) }) {
 				return []string{m.remedy}
@@ -222,7 +223,7 @@ func configRemedy(message string) []string {
 	return []string{"this is retried; if it doesn't help, tell the administrator"}
 }
 
-// unschedulable returns why Kubernetes' scheduler found no machine for a pod, or "".
+// unschedulable returns why Kubernetes' scheduler found no machine for a pod, or "" if the pod has no such condition.
 func unschedulable(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
@@ -246,8 +247,8 @@ func remedyUnschedulable(why string) []string {
 	return nil
 }
 
-// clip shortens a text to one line of readable length. It keeps the beginning, which names the failure, and more of the
-// end, which explains it.
+// clip shortens a text to one line of readable length. It keeps a part of the beginning, which names the failure, and a longer part of the end, which
+// explains the failure.
 func clip(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > 300 {
@@ -256,7 +257,7 @@ func clip(s string) string {
 	return s
 }
 
-// startingWhat describes what a task waits for after it got its machine.
+// startingWhat describes what a task on a machine waits for before its program runs.
 func (e *evidence) startingWhat(t *Task) string {
 	for i := range e.pods {
 		p := &e.pods[i]
@@ -277,7 +278,7 @@ func (e *evidence) startingWhat(t *Task) string {
 	return "its machine"
 }
 
-// image returns the image of the user's container.
+// image returns the image of the container that runs the user's program, or "".
 func image(p *corev1.Pod) string {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].Name == appContainer {

@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// The messages come from kubelets, from mount and its programs for NFS and SMB, and of CSI drivers.
+// The messages come from kubelets, from mount and its programs for NFS and SMB, and from CSI drivers.
 func TestAVolumeThatCannotBeMountedHasTheRemedyOfItsCause(t *testing.T) {
 	failed := func(kind, output string) string {
 		return `MountVolume.SetUp failed for volume "team" : mount failed: exit status 32 Mounting command: mount Mounting arguments: -t ` + kind +

@@ -22,10 +22,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// patienceWithController is how long a new job may be unknown to the controller.
+// patienceWithController is how long the controller may take to see a new job.
 const patienceWithController = 10 * time.Second
 
-// explain finds the sentence: the first cause that keeps the job from making progress.
+// explain returns an explanation with the first cause that keeps the job from making progress.
 func (e *evidence) explain() *Why {
 	w := &Why{Job: e.User + "/" + e.Name, State: e.At().Text(e.now)}
 	switch Phase(e.State) {
@@ -61,7 +61,7 @@ func (e *evidence) explain() *Why {
 	return w
 }
 
-// before describes how the previous attempt ended.
+// before adds a fact about how the previous attempt ended.
 func (e *evidence) before(w *Why) {
 	if len(e.Attempts) < 2 {
 		return
@@ -86,12 +86,12 @@ func (e *evidence) before(w *Why) {
 	if restarted {
 		return
 	}
-	// The controller puts Kubernetes' message after the reason, which the sentence already has.
+	// The controller puts Kubernetes' message after the reason, which is already part of the sentence.
 	said := strings.TrimPrefix(a.Completion.Diagnostics, e.rules.ByCode(int(a.Completion.Code)).Reason)
 	w.fact("its message", clip(strings.TrimSpace(said)))
 }
 
-// unseen explains a job that has no status.
+// unseen explains a job that has no status yet.
 func (e *evidence) unseen(w *Why) {
 	switch age := e.now.Sub(e.Submitted); {
 	case e.controllerErr != nil:
@@ -105,7 +105,7 @@ func (e *evidence) unseen(w *Why) {
 	}
 }
 
-// onItsWay explains a job without problems.
+// onItsWay describes the progress of a job that has no problem.
 func (e *evidence) onItsWay(w *Why) {
 	phase, tasks := Phase(e.State), e.byPhase()
 	switch phase {
@@ -137,7 +137,7 @@ func (e *evidence) onItsWay(w *Why) {
 	}
 }
 
-// unplaced explains pods without a machine.
+// unplaced explains pods that have no machine.
 func (e *evidence) unplaced(w *Why) {
 	if e.gang != nil {
 		e.queued(w)
@@ -171,7 +171,7 @@ func (e *evidence) unplaced(w *Why) {
 	}
 }
 
-// queued shows the scheduler's explanation.
+// queued adds the scheduler's explanation of a gang in the queue.
 func (e *evidence) queued(w *Why) {
 	g := e.gang
 	w.Sentence = sentence(g.Sentence)
@@ -188,7 +188,7 @@ func (e *evidence) queued(w *Why) {
 		return
 	}
 	asks := g.Asks
-	if asks == (schedulerapi.Asks{}) { // a scheduler that is older than paictl reports no more
+	if asks == (schedulerapi.Asks{}) { // an older scheduler doesn't report this
 		asks.GPUs = x.GPUs
 	}
 	w.fact("asks for", fmt.Sprintf("%s in %s", AsksText(asks), plural.Of(max(x.Pods, len(g.Pods)), "pod")))
@@ -234,11 +234,11 @@ func (e *evidence) queued(w *Why) {
 	}
 }
 
-// limited reports whether pods may run on some machines only, for a reason that the scheduler of GPUs doesn't know before it has
-// found cells.
+// limited reports whether pods can run only on some machines because of their storages, or because the job avoids machines. The GPU scheduler doesn't
+// know these limits until it has found cells.
 func (e *evidence) limited() bool { return len(e.volumes)+len(e.AvoidedNodes) > 0 }
 
-// promiseLess removes the promise that a smaller job would start now, if its pods can't run on all machines.
+// promiseLess removes the statement that a smaller job would start now, if the job's pods can't run on all machines.
 func (e *evidence) promiseLess(w *Why) {
 	if !e.limited() {
 		return
@@ -250,7 +250,7 @@ func (e *evidence) promiseLess(w *Why) {
 	}
 }
 
-// holders returns the jobs that hold cells which the gang waits for, with the number of cells of each job.
+// holders describes the jobs that hold cells that the gang waits for, and the number of cells that each job holds.
 func (e *evidence) holders(w *Why, all []cell.Holder, unit string) []string {
 	has := map[string]int{}
 	for _, h := range all {
@@ -281,7 +281,7 @@ func JobOfGroup(group string) string {
 	return group
 }
 
-// sickGPUs names GPUs of running tasks that their machine reports as sick: a program that uses one may hang forever.
+// sickGPUs adds facts about the GPUs of running tasks that a machine reports as sick. A program that uses such a GPU may hang forever.
 func (e *evidence) sickGPUs(w *Why) {
 	for i := range e.pods {
 		p := &e.pods[i]
@@ -343,7 +343,7 @@ func notReady(n *corev1.Node) (since time.Time, lost bool) {
 	return time.Time{}, false
 }
 
-// stopping explains a job that is being stopped.
+// stopping explains which tasks of a job that is being stopped haven't ended yet.
 func (e *evidence) stopping(w *Why) {
 	var left []*Task
 	for i := range e.Tasks {
@@ -378,7 +378,7 @@ func (e *evidence) byPhase() map[Phase][]*Task {
 	return out
 }
 
-// list names tasks. If there are many, it names only the first three.
+// list joins the names of tasks. If there are many tasks, it names only the first three.
 func (e *evidence) list(tasks []*Task) string {
 	var names []string
 	for _, t := range tasks {
@@ -393,7 +393,7 @@ func (e *evidence) list(tasks []*Task) string {
 	return strings.Join(names, "")
 }
 
-// nameOf returns the task of a pod.
+// nameOf returns the displayed name of the task that runs in a pod.
 func (e *evidence) nameOf(p *corev1.Pod) string {
 	for i := range e.Tasks {
 		if e.Tasks[i].Pod == p.Name {
@@ -410,7 +410,7 @@ func verb(n int, one, many string) string {
 	return many
 }
 
-// sentence ends a text with a full stop, and begins it with a capital, unless it begins with a name.
+// sentence adds a full stop to a text, and capitalizes its first letter unless the text begins with a name.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -426,8 +426,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// runsSince returns when the latest attempt began to run. Earlier attempts and the time in queues don't count as
-// running.
+// runsSince returns when the latest attempt began to run, or nil. It doesn't count earlier attempts and the time in queues.
 func (e *evidence) runsSince() *time.Time {
 	if a := e.lastAttempt(); a != nil && a.Run != nil {
 		return a.Run

@@ -22,26 +22,25 @@ import (
 	schedulerconfig "github.com/openpai/paictl/pkg/scheduler/config"
 )
 
-// labelWorker marks the nodes that run jobs.
+// labelWorker is the label of nodes that run jobs.
 const labelWorker = "pai-worker"
 
-// Labels of claims. share is OpenPAI's label. The other marks the default storages, for jobs that request their user's
-// default storages.
+// Labels of claims: labelShare is OpenPAI's label; labelDefault marks the storages that a job mounts if it requests its user's default storages.
 const (
 	labelShare   = "share"
 	labelDefault = "paictl.openpai.org/default-storage"
 )
 
-// Facts are facts about a cluster that a submission needs.
+// Facts describe the cluster for the checks of a submission.
 type Facts struct {
 	Configuration api.Configuration
 	Cluster       render.Cluster
 
-	unknown []string // what could not be read, and why
+	unknown []string // the facts that could not be read, and the reasons
 }
 
-// Complete returns an UnavailableError if some facts could not be read. Checks with incomplete facts are weaker: any name of a virtual
-// cluster is accepted, for example.
+// Complete returns an UnavailableError if some facts could not be read. Checks with incomplete facts are weaker. For example, they accept any name of
+// a virtual cluster.
 func (f *Facts) Complete() error {
 	if len(f.unknown) == 0 {
 		return nil
@@ -52,7 +51,8 @@ func (f *Facts) Complete() error {
 // ErrNoConfiguration is returned if the job controller isn't started.
 var ErrNoConfiguration = errors.New("this cluster doesn't run jobs: the job controller isn't started")
 
-// Facts reads the configuration and resources of the cluster. Facts that the user may not read, or that don't exist, aren't checked.
+// Facts reads the configuration and the resources of the cluster. It leaves out resources that don't exist or that the user may not read, and checks
+// then ignore them.
 func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	f := &Facts{}
 	g, ctx := errgroup.WithContext(ctx)
@@ -98,7 +98,7 @@ func (c *Client) Facts(ctx context.Context) (*Facts, error) {
 	return f, nil
 }
 
-// storages returns the claims that jobs may mount.
+// storages returns the claims that jobs may mount, by name. It returns nil if the user may not list claims.
 func (c *Client) storages(ctx context.Context) (map[string]render.Storage, error) {
 	list, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {
@@ -127,8 +127,8 @@ func readOnly(modes []corev1.PersistentVolumeAccessMode) bool {
 	return len(modes) > 0
 }
 
-// hardware reads into out the nodes that run jobs, the cells of virtual clusters, and the share of a machine that comes with each
-// of its GPUs. unknown names the parts that could not be read.
+// hardware stores three facts in out: the nodes that run jobs, the cells of virtual clusters, and the share of a machine that goes with one of its
+// GPUs. unknown says which of these could not be read.
 func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown string, err error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -157,7 +157,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	}
 	config, found := schedulerconfig.Parse(schedulerconfig.ConfigMapKey, []byte(m.Data[schedulerconfig.ConfigMapKey]))
 	if len(found.Errors()) > 0 {
-		// The scheduler keeps its previous configuration, which can't be read from outside.
+		// The scheduler continues with its previous configuration, which other programs can't read.
 		return "the scheduler's configuration has a mistake", nil
 	}
 	core, err := cell.New(config)
@@ -172,7 +172,7 @@ func (c *Client) hardware(ctx context.Context, out *render.Cluster) (unknown str
 	return unknown, nil
 }
 
-// mostOf returns the largest number of devices of a kind that a node with the labels publishes.
+// mostOf returns the largest number of devices of a kind on a node with the labels.
 func mostOf(nodes []corev1.Node, marks map[string]string, device corev1.ResourceName) (most int) {
 	for i := range nodes {
 		if devices := nodes[i].Status.Capacity[device]; labels.SelectorFromSet(marks).Matches(labels.Set(nodes[i].Labels)) {
@@ -182,8 +182,8 @@ func mostOf(nodes []corev1.Node, marks map[string]string, device corev1.Resource
 	return most
 }
 
-// platform returns the requests of the programs that run on every machine, in thousandths of a processor
-// and MB. A task that relies on their part would wait forever. Both results are 0 if the DaemonSets can't be read.
+// platform returns how much the programs that run on every machine request, in thousandths of a processor and in MB. A task that needs this part of a
+// machine would wait forever. Both results are 0 if the DaemonSets can't be read.
 func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	list, err := c.Client.AppsV1().DaemonSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Client) platform(ctx context.Context) (milliCPU, memoryMB int) {
 	return milliCPU, memoryMB
 }
 
-// owned counts the GPUs and the CPU cells of virtual clusters, by type.
+// owned counts the GPUs and the CPU cells of each virtual cluster by type.
 func owned(config *cell.Config, virtual map[string][]cell.CellStatus) map[string]render.VirtualCluster {
 	out := map[string]render.VirtualCluster{}
 	for i := range config.VirtualClusters {
@@ -209,7 +209,7 @@ func owned(config *cell.Config, virtual map[string][]cell.CellStatus) map[string
 		for _, root := range roots {
 			cells[root.LeafCellType] += leaves(&root)
 		}
-		// Pinned cells come last, in order of their names.
+		// The pinned cells come last, in the order of their names.
 		for i, id := range slices.Sorted(slices.Values(v.Pinned)) {
 			if at := len(roots) - len(v.Pinned) + i; at >= 0 {
 				pinned[id] = roots[at].LeafCellType
@@ -232,7 +232,7 @@ func leaves(c *cell.CellStatus) int {
 	return n
 }
 
-// machinesByLeaf returns the nodes with GPUs of a type, or with CPU cells, and how many each has.
+// machinesByLeaf returns the number of cells of each node, by the type of GPU or CPU cell and by the name of the node.
 func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 	out := map[string]map[string]int{}
 	var walk func(c *cell.CellStatus, gpu string)
@@ -254,8 +254,8 @@ func machinesByLeaf(roots []cell.CellStatus) map[string]map[string]int {
 	return out
 }
 
-// shares returns, for each type of GPU, the share per GPU of the smallest machine, less the platform's part. For machines without
-// GPUs it is the size of a CPU cell. A share is never 0, because 0 means unknown.
+// shares returns the share of a machine that goes with one GPU, by the type of GPU. It is the share on the smallest machine, without the platform's
+// part. For machines without GPUs, it is the size of a CPU cell. A share is never 0, because 0 means unknown.
 func shares(nodes []corev1.Node, machines map[string]map[string]int, processors []string, milliCPU, memoryMB int) map[string]render.SKU {
 	out := map[string]render.SKU{}
 	for leaf, names := range machines {
@@ -273,7 +273,7 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 			share.NoRDMA = share.NoRDMA && mostOf(nodes[i:i+1], nil, render.ResourceRDMA) == 0
 			parts := cells
 			if cpu {
-				// Processors that aren't cells keep their memory, too.
+				// Processors that aren't cells also keep their part of the memory.
 				parts = max(cells, int(nodes[i].Status.Capacity.Cpu().Value()))
 			}
 			share.MilliCPU = min(share.MilliCPU, max(1, (int(has.Cpu().MilliValue())-milliCPU)/cells))
@@ -283,7 +283,7 @@ func shares(nodes []corev1.Node, machines map[string]map[string]int, processors 
 			continue
 		}
 		if cpu {
-			share.MilliCPU = min(share.MilliCPU, wholeProcessor) // the rest is for the platform
+			share.MilliCPU = min(share.MilliCPU, wholeProcessor) // the remaining part is for the platform
 		}
 		out[leaf] = share
 	}

@@ -11,19 +11,18 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// How often Follow reads a job again if no change arrives. A watch reports changes of the Framework.
-// Pods and queue are polled, since they matter only until the job runs.
+// How often Follow reads a job again if it sees no change. A watch reports changes of the Framework. Pods and the queue are polled, because they
+// matter only until the job runs.
 const (
 	lookWaiting = 2 * time.Second
 	lookRunning = 30 * time.Second
-	lookAtMost  = 200 * time.Millisecond // between two reads, even if there are more changes
+	lookAtMost  = 200 * time.Millisecond // the minimum time between two reads
 	retryFirst  = time.Second
 	retryMost   = 15 * time.Second
 )
 
-// Follow calls seen with the state of a job, now and after each possible change, until seen returns
-// false. It survives the loss of the connection: it calls problem with the error when the connection is lost, and
-// with nil when it is back.
+// Follow calls seen with the state of a job, now and after each possible change, until seen returns false. Follow continues if the connection is
+// lost: it calls problem with the error, and with nil when the connection is back.
 func (c *Client) Follow(ctx context.Context, j *Job, seen func(*Detail) (more bool), problem func(error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -62,7 +61,7 @@ func (c *Client) Follow(ctx context.Context, j *Job, seen func(*Detail) (more bo
 	}
 }
 
-// sleep waits for a change, or for a time.
+// sleep waits until the Framework changes, or until the time d has passed.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -73,7 +72,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 		return nil
 	case <-wake:
 	}
-	// Changes that arrive together cause one read.
+	// Changes that arrive together cause only one read.
 	timer.Reset(lookAtMost)
 	select {
 	case <-ctx.Done():
@@ -83,7 +82,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) error {
 	}
 }
 
-// alarm writes into wake whenever the Framework changes.
+// alarm sends to wake whenever the Framework changes.
 func (c *Client) alarm(ctx context.Context, object string, wake chan<- struct{}) {
 	for ctx.Err() == nil {
 		err := c.Frameworks.Watch(ctx, object, func(*v1.Framework) {
@@ -102,12 +101,12 @@ func (c *Client) alarm(ctx context.Context, object string, wake chan<- struct{})
 	}
 }
 
-// final reports whether an error is permanent, so that retries don't help.
+// final reports whether an error is permanent, so that another try can't succeed.
 func final(err error) bool {
 	return IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || isNoCRD(err)
 }
 
-// look reads enough to know the state of a job.
+// look reads as much as is necessary to know the state of a job.
 func (c *Client) look(ctx context.Context, j *Job) (*Detail, error) {
 	now, err := c.brief(ctx, j.User, j.Name, j.Object)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 	"github.com/openpai/paictl/pkg/kube/watch"
 )
 
-// groupVersion is the version of Frameworks.
+// groupVersion is the API version of Frameworks.
 var groupVersion = schema.GroupVersion{Group: "frameworkcontroller.microsoft.com", Version: "v1"}
 
-// pageSize is how many Frameworks are read at once.
+// pageSize is the number of Frameworks that one request reads.
 const pageSize = 500
 
-// Frameworks are the jobs of a namespace in the API.
+// Frameworks reads and writes the Frameworks of a namespace.
 type Frameworks struct {
 	rest      rest.Interface
 	namespace string
 }
 
-// NewFrameworks connects to the jobs of a namespace. It sends no request yet.
+// NewFrameworks returns the Frameworks of a namespace. It doesn't send a request.
 func NewFrameworks(config *rest.Config, namespace string) (*Frameworks, error) {
 	own := rest.CopyConfig(config)
 	own.GroupVersion, own.APIPath = &groupVersion, "/apis"
@@ -57,7 +57,7 @@ func (f *Frameworks) on(r *rest.Request, name string) *rest.Request {
 	return r
 }
 
-// answer sends a request and decodes the object of the response.
+// answer sends a request and decodes the response into an object.
 func answer[T any](ctx context.Context, r *rest.Request) (*T, error) {
 	result := r.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -74,7 +74,7 @@ func answer[T any](ctx context.Context, r *rest.Request) (*T, error) {
 	return out, nil
 }
 
-// Get reads a Framework.
+// Get reads the Framework with a name.
 func (f *Frameworks) Get(ctx context.Context, name string) (*v1.Framework, error) {
 	return answer[v1.Framework](ctx, f.on(f.rest.Get(), name))
 }
@@ -131,7 +131,7 @@ func (f *Frameworks) Create(ctx context.Context, one *v1.Framework, dryRun bool)
 	return answer[v1.Framework](ctx, r.SetHeader("Content-Type", "application/json").Body(body))
 }
 
-// Patch changes a Framework.
+// Patch changes a Framework with a patch, and returns the changed Framework.
 func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchType, patch any) (*v1.Framework, error) {
 	body, err := json.Marshal(patch)
 	if err != nil {
@@ -140,8 +140,8 @@ func (f *Frameworks) Patch(ctx context.Context, name string, kind types.PatchTyp
 	return answer[v1.Framework](ctx, f.on(f.rest.Patch(kind), name).Param("fieldManager", "paictl").Body(body))
 }
 
-// Delete removes the Framework with that UID. The controller stops its pods, and releases it when it is in the archive. Then Kubernetes
-// removes its Secrets. A different Framework with its name stays.
+// Delete removes the Framework with that UID, and doesn't remove another Framework of the same name. The controller stops its pods, and releases the
+// Framework when the archive contains it. Then Kubernetes removes its Secrets.
 func (f *Frameworks) Delete(ctx context.Context, name string, uid types.UID) error {
 	propagation := metav1.DeletePropagationBackground
 	body, err := json.Marshal(metav1.DeleteOptions{
@@ -154,7 +154,7 @@ func (f *Frameworks) Delete(ctx context.Context, name string, uid types.UID) err
 	return f.on(f.rest.Delete(), name).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
 }
 
-// change is one line of a watch.
+// change is one event in the response to a watch request.
 type change struct {
 	Type   string       `json:"type"`
 	Object v1.Framework `json:"object"`

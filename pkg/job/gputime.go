@@ -8,7 +8,7 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// Usage is GPU time, with the share of the GPUs that virtual clusters own.
+// Usage is the GPU time of jobs, and its share of the GPUs that virtual clusters own.
 type Usage struct {
 	Since time.Time   `json:"since"`
 	Until time.Time   `json:"until"`
@@ -16,16 +16,16 @@ type Usage struct {
 	Total api.GPUTime `json:"total"`
 }
 
-// UsageItem is one row of a report about usage.
+// UsageItem is one row in a report about usage.
 type UsageItem struct {
 	api.UsageItem
-	// Share is the GPU time of guaranteed jobs, divided by the possible GPU time: all GPUs that the virtual cluster owns now, over
-	// the elapsed part of the row's period. It is nil if it isn't known.
+	// Share is the GPU time of guaranteed jobs, divided by the possible GPU time. The possible GPU time is the number of GPUs that the virtual
+	// cluster owns now, multiplied by the elapsed part of the row's period. Share is nil if it isn't known.
 	Share *float64 `json:"shareOfGuarantee,omitempty"`
 }
 
-// Usage sums up for how long GPUs were held. Rows have shares if they are for a virtual cluster and not for a type of
-// its GPUs, and if the scheduler responds.
+// Usage sums up for how long jobs held GPUs. A row has a share if it is for a virtual cluster and not for one of its GPU types, and if the scheduler
+// responds.
 func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (*Usage, error) {
 	u, err := c.History.Usage(ctx, q)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Client) Usage(ctx context.Context, q api.UsageQuery) (*Usage, error) {
 	return out, nil
 }
 
-// span returns how much of the period of a row has passed.
+// span returns how much of a row's period has elapsed.
 func span(period *time.Time, by []string, since, until, now time.Time) time.Duration {
 	if period != nil {
 		end := period.Add(time.Hour)

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if it isn't known, or if the
-// cluster doesn't run jobs yet. Unlike Facts, it reads no nodes.
+// Grantable returns the names of the virtual clusters and storages that groups may grant. A list is nil if the names aren't known, or if the cluster
+// doesn't run jobs yet. Unlike Facts, Grantable doesn't read nodes.
 func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err error) {
 	configuration, err := c.systemConfig(ctx, api.ConfigMap)
 	if err != nil || configuration == nil {
@@ -43,8 +43,8 @@ func (c *Client) Grantable(ctx context.Context) (vcs, storages []string, err err
 	return vcs, storages, nil
 }
 
-// cells returns the configuration that the scheduler reads, or nil if it doesn't exist, may not be read or is invalid. The scheduler
-// continues with the previous configuration if the current one is invalid; only the scheduler has the previous one.
+// cells returns the configuration that the scheduler reads, or nil if the configuration doesn't exist, can't be read or is invalid. If it is invalid,
+// the scheduler continues with the previous configuration, which only the scheduler has.
 func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 	text, err := c.systemConfig(ctx, schedulerconfig.ConfigMap)
 	if err != nil || text == nil {
@@ -57,8 +57,8 @@ func (c *Client) cells(ctx context.Context) (*cell.Config, error) {
 	return &config, nil
 }
 
-// VirtualClusters returns the virtual clusters and their usage. If no scheduler responds, it returns the virtual clusters of
-// the configuration, without their usage, and down is the reason.
+// VirtualClusters returns the virtual clusters and their usage. If the scheduler doesn't respond, VirtualClusters returns the virtual clusters of the
+// configuration without their usage, and down is the reason.
 func (c *Client) VirtualClusters(ctx context.Context) (all *schedulerapi.VirtualClusters, down, err error) {
 	all, err = c.Scheduler.VirtualClusters(ctx)
 	if !errors.Is(err, vc.ErrNotRunning) {
@@ -86,7 +86,7 @@ func (c *Client) configured(ctx context.Context) ([]schedulerapi.VirtualCluster,
 	return vc.Configured(*cells), nil
 }
 
-// systemConfig reads a ConfigMap of the platform; nil if it doesn't exist or may not be read.
+// systemConfig reads a ConfigMap of the platform. It returns nil if the ConfigMap doesn't exist or the user may not read it.
 func (c *Client) systemConfig(ctx context.Context, name string) (map[string]string, error) {
 	m, err := c.Client.CoreV1().ConfigMaps(kube.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

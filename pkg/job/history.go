@@ -25,17 +25,17 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// ErrNoController is returned if the job controller doesn't respond: it was not started, or none of its pods is ready.
-// Jobs that still exist in the API can be shown without the controller.
+// ErrNoController is returned if the job controller doesn't respond, because it was not started or none of its pods is ready. Jobs that still exist
+// in the API can be shown without the controller.
 var ErrNoController = errors.New("the job controller doesn't answer")
 
-// ErrAway is returned for a temporary error: the job controller, or a program that it depends on, is being replaced.
+// ErrAway is returned for a temporary failure, while the job controller or a program that it depends on is restarted.
 var ErrAway = errors.New("not now")
 
-// ErrElsewhere is returned if a database server has the history, which then can't be copied.
+// ErrElsewhere is returned for a copy of the history that can't be made, because a database server keeps the history.
 var ErrElsewhere = errors.New("the history of jobs is in a database server")
 
-// away marks an error as temporary: it is an ErrAway.
+// away marks an error as temporary, so that errors.Is finds ErrAway.
 type away struct{ error }
 
 // Is reports whether target is ErrAway.
@@ -44,17 +44,16 @@ func (away) Is(target error) bool { return target == ErrAway }
 // Unwrap returns the underlying error.
 func (e away) Unwrap() error { return e.error }
 
-// remedyController is the remedy if the job controller doesn't respond.
+// remedyController is the advice if the job controller doesn't respond.
 const remedyController = "look at it with: paictl service status -n job-controller; start it with: paictl service start -n job-controller"
 
-// remedyRight is the remedy for a missing right.
+// remedyRight is the advice if the user doesn't have a necessary right.
 const remedyRight = "ask an administrator for the role job-user: docs/jobs.md, \"Permissions\", has it"
 
-// ErrClosed means that the caller may not use the history. The job controller may be running.
+// ErrClosed means that the caller may not read the history. The job controller may be running.
 var ErrClosed = errors.New("you may not read the history of jobs")
 
-// closed is an ErrClosed with its reason. It is an ErrNoController, too, so that jobs that the API still has are shown
-// anyway.
+// closed is an ErrClosed with its reason. It is also an ErrNoController, so that jobs that still exist in the API are shown.
 type closed struct{ why string }
 
 func (e *closed) Error() string { return ErrClosed.Error() + ": " + e.why }
@@ -62,26 +61,26 @@ func (e *closed) Error() string { return ErrClosed.Error() + ": " + e.why }
 // Is reports whether target is ErrClosed or ErrNoController.
 func (*closed) Is(target error) bool { return target == ErrClosed || target == ErrNoController }
 
-// errFailing is returned if the job controller responds, but its archive fails.
+// errFailing is returned if the job controller responds, but its archive doesn't work.
 var errFailing = errors.New("the history of jobs fails")
 
-// historyTimeout bounds one request, so that a hung controller doesn't keep a list from being shown.
+// historyTimeout bounds the duration of one request, so that a list is shown even if the controller hangs.
 const historyTimeout = 15 * time.Second
 
-// archiveTimeout bounds how long the controller copies its archive, and how long it restores one.
+// archiveTimeout bounds how long the controller may take to copy or to restore an archive.
 const archiveTimeout = 2 * time.Hour
 
-// idleConnections is how many connections to the controller are kept.
+// idleConnections is the number of idle connections to the controller that are kept open.
 const idleConnections = 16
 
 // maxError is how many bytes of an error response are read.
 const maxError = 64 << 10
 
-// History is the job controller's history of jobs, read through the cluster's API.
+// History reads and changes the job controller's history of jobs.
 type History struct {
 	client rest.Interface
 	http   *http.Client
-	// at is the address of the controller. If it is nil, requests go through the API server.
+	// at is the URL of the controller. If it is nil, requests go through the API server.
 	at *url.URL
 }
 
@@ -91,7 +90,7 @@ func newHistory(c *kube.Cluster, at string) (*History, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open the history of jobs: %w", err)
 		}
-		// The client has its own Transport: the default one uses the proxies of the environment.
+		// The client has a separate Transport, because the default Transport uses the proxies of the environment.
 		return &History{at: to, http: &http.Client{Transport: newWithToken(&http.Transport{MaxIdleConnsPerHost: idleConnections, IdleConnTimeout: time.Minute}, c.Client)}}, nil
 	}
 	config := rest.CopyConfig(c.Config)
@@ -113,8 +112,8 @@ func (h *History) Jobs(ctx context.Context, q api.JobQuery) (*api.JobPage, error
 	return out, h.ask(ctx, query(h.get("/v1/jobs"), q), out)
 }
 
-// List reads a page of the live and the finished jobs from the leading replica of the controller. If the controller isn't
-// available, List returns an error at once: the caller has an alternative.
+// List reads a page of the live and the finished jobs from the leading replica of the controller. If the controller isn't available, List returns an
+// error at once, because the caller can read the jobs in another way.
 func (h *History) List(ctx context.Context, f Filter) (*Page, error) {
 	r := query(h.get("/v1/jobs"), api.JobQuery{User: f.User, VirtualCluster: f.VirtualCluster, Keyword: f.Keyword, Since: f.Since, Limit: f.Limit, Cursor: f.Cursor})
 	for _, p := range f.Phases {
@@ -159,7 +158,7 @@ func query(r *rest.Request, q api.JobQuery) *rest.Request {
 	return r
 }
 
-// Ordered reads a part of a list of removed jobs, in any order.
+// Ordered reads a part of a list of removed jobs, in the order that q requests.
 func (h *History) Ordered(ctx context.Context, q api.OrderedQuery) (*api.OrderedPage, error) {
 	r := h.get("/v1/jobs")
 	for name, values := range q.Values() {
@@ -171,7 +170,7 @@ func (h *History) Ordered(ctx context.Context, q api.OrderedQuery) (*api.Ordered
 	return out, h.ask(ctx, r, out)
 }
 
-// OwnsCode reports whether a user has sent the code with a checksum.
+// OwnsCode reports whether a user has sent the code that has the checksum.
 func (h *History) OwnsCode(ctx context.Context, user, sha256 string) (bool, error) {
 	to := h.CodeURL(sha256)
 	to.RawQuery = url.Values{"user": {user}}.Encode()
@@ -187,7 +186,7 @@ func (h *History) OwnsCode(ctx context.Context, user, sha256 string) (bool, erro
 	return true, resp.Body.Close()
 }
 
-// PutCode sends a user's code. size is in bytes.
+// PutCode sends a folder of code of a user to the controller. size is in bytes.
 func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, r io.Reader) error {
 	to := h.CodeURL(sha256)
 	to.RawQuery = url.Values{"user": {user}}.Encode()
@@ -198,8 +197,8 @@ func (h *History) PutCode(ctx context.Context, user, sha256 string, size int64, 
 	return resp.Body.Close()
 }
 
-// Job reads all data about a job. framework is the name of a Framework, which means the last job with that name, or the UID of
-// a job. For a job that never existed, the API returns a NotFound error.
+// Job reads all data about a job. framework is the UID of a job, or the name of a Framework, which means the last job with that name. If the history
+// has no such job, Job returns a NotFound error of the API.
 func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, error) {
 	out := &api.JobDetail{}
 	if err := h.ask(ctx, h.get("/v1/jobs/"+path(framework)), out); err != nil {
@@ -208,7 +207,7 @@ func (h *History) Job(ctx context.Context, framework string) (*api.JobDetail, er
 	return out, nil
 }
 
-// Usage reads for how long GPUs were held.
+// Usage reads for how long jobs held GPUs.
 func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, error) {
 	r := h.get("/v1/usage")
 	for name, value := range map[string]string{"user": q.User, "vc": q.VirtualCluster, "type": q.Type, "by": strings.Join(q.By, ",")} {
@@ -225,33 +224,33 @@ func (h *History) Usage(ctx context.Context, q api.UsageQuery) (*api.Usage, erro
 	return out, h.ask(ctx, r, out)
 }
 
-// GPUs reads the utilization of a machine's GPUs. If they aren't measured, the error is a NotFound error of the API.
+// GPUs reads the utilization of a machine's GPUs. If the utilization isn't measured, the error is a NotFound error of the API.
 func (h *History) GPUs(ctx context.Context, node string) ([]api.GPU, error) {
 	var out []api.GPU
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "gpus")), &out)
 }
 
-// Use reads the resources that containers of jobs on a machine use. If they aren't measured, the error is a NotFound error of the API.
+// Use reads the resources that the containers of jobs on a machine use. If the use isn't measured, the error is a NotFound error of the API.
 func (h *History) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	var out []logapi.Use
 	return out, h.ask(ctx, h.get("/v1/machines/"+path(node, "use")), &out)
 }
 
-// Delete removes all jobs of a Framework's name that have ended, with their logs, and returns their number. If the
-// history has no such job, the error is a NotFound error of the API.
+// Delete removes all finished jobs with the name of a Framework, and their logs. It returns how many jobs it removed. If the history has no such job,
+// the error is a NotFound error of the API.
 func (h *History) Delete(ctx context.Context, framework string) (jobs int, err error) {
 	out := api.Deletion{}
 	err = h.ask(ctx, h.request(http.MethodDelete, "/v1/jobs/"+path(framework)), &out)
 	return out.Jobs, err
 }
 
-// Events reads the events of a job and its pods, if they were kept.
+// Events reads the events that the history keeps of a job and its pods.
 func (h *History) Events(ctx context.Context, framework string) ([]api.Event, error) {
 	var out []api.Event
 	return out, h.ask(ctx, h.get("/v1/jobs/"+path(framework, "events")), &out)
 }
 
-// Log opens the stored end of a finished task's log. truncated reports whether the beginning is missing.
+// Log opens the stored end of a finished task's log. truncated reports whether the beginning of the log is missing.
 func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, truncated bool, err error) {
 	r := h.get("/v1/jobs/"+path(key.Framework, "logs")).Param("role", key.Role).
 		Param("task", strconv.Itoa(int(key.Task))).Param("attempt", strconv.Itoa(int(key.Attempt))).
@@ -266,16 +265,15 @@ func (h *History) Log(ctx context.Context, key api.LogKey) (log io.ReadCloser, t
 	return resp.Body, resp.Header.Get("X-Pai-Truncated") == "true", nil
 }
 
-// Page reads a page of a container's log from the agent of its machine, through the controller. The caller closes the
-// response's body. If no agent keeps the log, the error is a NotFound error of the API. It is ErrAway if the agent is being
-// replaced.
+// Page reads a page of a container's log from the agent of its machine, through the controller. The caller closes the response's body. If no agent
+// keeps the log, the error is a NotFound error of the API. While the agent is restarted, the error is ErrAway.
 func (h *History) Page(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	to := h.get("/v1/machines/" + path(node, "logs", uid, container)).URL()
 	to.RawQuery = query.Encode()
 	return h.Do(ctx, http.MethodGet, to, nil)
 }
 
-// Archive returns a copy of the whole archive of jobs, a file of SQLite, and its size in bytes. The caller closes it.
+// Archive returns a copy of the whole archive of jobs, an SQLite file, and the size of the copy in bytes. The caller closes the copy.
 func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
 	ctx = kube.WithPatience(ctx, archiveTimeout) // it is copied before the first byte is sent
 	resp, err := h.Do(ctx, http.MethodGet, h.get("/v1/archive").URL(), nil)
@@ -289,7 +287,7 @@ func (h *History) Archive(ctx context.Context) (io.ReadCloser, int64, error) {
 	return resp.Body, resp.ContentLength, nil
 }
 
-// PutBack adds the jobs and files of a copy that the archive doesn't have, and returns how many it added. size is in bytes.
+// PutBack adds jobs and files from a copy that are missing in the archive, and returns how many it added. size is in bytes.
 func (h *History) PutBack(ctx context.Context, r io.Reader, size int64) (*api.Import, error) {
 	ctx = kube.WithPatience(ctx, archiveTimeout) // it is added before the answer begins
 	resp, err := h.Do(ctx, http.MethodPut, h.get("/v1/archive").URL(), &sized{r, size})
@@ -304,20 +302,20 @@ func (h *History) PutBack(ctx context.Context, r io.Reader, size int64) (*api.Im
 	return out, nil
 }
 
-// sized is a body of known size.
+// sized is a request body of known size.
 type sized struct {
 	io.Reader
 	size int64
 }
 
-// Size returns the size in bytes.
+// Size returns the size of the body in bytes.
 func (s *sized) Size() int64 { return s.size }
 
-// CodeURL returns the URL of a folder of code, for Do.
+// CodeURL returns the URL of a folder of code in the controller's API, for calls of Do.
 func (h *History) CodeURL(sha256 string) *url.URL { return h.get("/v1/code/" + path(sha256)).URL() }
 
-// Do sends one request to the controller. The caller closes the body of the response. A failed status is returned as an
-// error; NotFound is a NotFound error of the API.
+// Do sends one request to the controller. The caller closes the body of the response. If the response has a failed status, Do returns an error;
+// status 404 becomes a NotFound error of the API.
 func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
@@ -337,7 +335,7 @@ func (h *History) Do(ctx context.Context, method string, to *url.URL, body io.Re
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxError))
 	err = apierrors.NewGenericServerResponse(resp.StatusCode, method, schema.GroupResource{Resource: "services"}, service, string(text), 0, true)
 	if method == http.MethodHead && resp.StatusCode == http.StatusNotFound {
-		return nil, err // its response doesn't show which part is unknown; the next request will
+		return nil, err // the response doesn't show which part failed, but the next request will
 	}
 	return nil, understand(err, text)
 }
@@ -365,7 +363,7 @@ func (h *History) ask(ctx context.Context, r *rest.Request, out any) error {
 	return nil
 }
 
-// offline turns a failed connection to the controller into the error that the API server's proxy would return.
+// offline converts a failed connection to the controller into the error that the API server's proxy would return.
 func (h *History) offline(err error) error {
 	if failed, ok := errors.AsType[*net.OpError](err); ok && h.at != nil {
 		return away{noController("none of its pods is ready: " + failed.Error())}
@@ -373,13 +371,13 @@ func (h *History) offline(err error) error {
 	return err
 }
 
-// understand distinguishes errors of the controller from errors of the API server.
+// understand converts a failed response to an error. It distinguishes failures of the controller from failures of the API server.
 func understand(err error, body []byte) error {
 	var said api.Error
 	spoke := json.Unmarshal(body, &said) == nil && said.Code != "" && said.Message != ""
 	switch {
 	case spoke && apierrors.IsNotFound(err):
-		// It differs from the API server's own message, which can also mean that there is no such API.
+		// This message differs from the API server's message, which can also mean that there is no such API.
 		return &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "the job controller's history: " + said.Message,
 		}}
@@ -415,7 +413,7 @@ func understand(err error, body []byte) error {
 	return fmt.Errorf("ask the job controller: %w", err)
 }
 
-// lacks returns the right that the user doesn't have: the API server's text after the name of the user.
+// lacks returns the right that the user doesn't have. It is the part of the API server's text after the user's name.
 func lacks(err error) string {
 	text := err.Error()
 	if i := strings.Index(text, " cannot "); i >= 0 {

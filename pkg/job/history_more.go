@@ -12,13 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/job/api"
 )
 
-// Tag adds tags to the job with a UID, and Untag removes some. They return the tags that it has then. If the job's Framework exists, it has the
-// tags: then the error is a Conflict error of the API.
+// Tag adds tags to the job that has the UID, and returns the resulting tags. If the job's Framework exists, the Framework holds the tags and the
+// error is a Conflict error of the API.
 func (h *History) Tag(ctx context.Context, uid string, tags ...string) ([]string, error) {
 	return h.tags(ctx, http.MethodPut, uid, tags)
 }
 
-// Untag removes tags.
+// Untag removes tags from the job that has the UID, and returns the resulting tags. It fails like Tag.
 func (h *History) Untag(ctx context.Context, uid string, tags ...string) ([]string, error) {
 	return h.tags(ctx, http.MethodDelete, uid, tags)
 }
@@ -29,12 +29,12 @@ func (h *History) tags(ctx context.Context, method, uid string, tags []string) (
 	return out.Tags, err
 }
 
-// SaveAudit adds records to the audit. Existing records don't change, so records may be sent again.
+// SaveAudit adds records to the audit. The audit doesn't change existing records, so the caller may send records again.
 func (h *History) SaveAudit(ctx context.Context, records []audit.Record) error {
 	return h.exchange(ctx, http.MethodPost, h.get("/v1/audit").URL(), records, nil)
 }
 
-// Audit reads a page of the audit, the latest first.
+// Audit reads a page of the audit, latest record first.
 func (h *History) Audit(ctx context.Context, q audit.Query) (*audit.Page, error) {
 	out := &audit.Page{}
 	return out, h.exchange(ctx, http.MethodGet, h.with("/v1/audit", q.Values()), nil, out)
@@ -46,7 +46,7 @@ func (h *History) with(suffix string, v url.Values) *url.URL {
 	return to
 }
 
-// exchange sends a body and reads a response; each may be nil.
+// exchange sends in as the body of a request and decodes the response into out. Both may be nil.
 func (h *History) exchange(ctx context.Context, method string, to *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()

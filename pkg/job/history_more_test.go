@@ -26,7 +26,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube"
 )
 
-// The client asks the job controller's own server.
+// The test sends requests to the real server of the job controller.
 func TestTheHistoryIsAskedForListsTagsCodeAndTheAudit(t *testing.T) {
 	ctx := t.Context()
 	s, err := archive.Open(ctx, archive.Options{Path: filepath.Join(t.TempDir(), "archive.db")})

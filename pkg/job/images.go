@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// firstImages returns repositories that people run commands in, beginning with the repositories that paictl provides. The machines also
-// have other images, most of them parts of the platform.
+// firstImages returns repositories of images that users run commands in, beginning with the repositories that paictl provides. The machines also have
+// other images, and most of those are parts of the platform.
 func firstImages() []string {
 	return []string{"examples-python", "pytorch", "tensorflow", "cuda", "python", "ubuntu", "debian", "busybox", "alpine"}
 }
 
-// Images returns the images that all machines for jobs have, so that they needn't be pulled. Images that suit a first job are first.
-// A kubelet reports only its 50 largest images.
+// Images returns the images that all machines for jobs have, so that a job doesn't have to pull them. Images that suit a first job come first. A
+// kubelet reports only its 50 largest images.
 func (c *Client) Images(ctx context.Context) ([]string, error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -48,7 +48,7 @@ func holds(n *corev1.Node, image string) bool {
 	return slices.ContainsFunc(n.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, image) })
 }
 
-// suits returns a rank of an image: it is lower for images that suit a first job better.
+// suits returns the rank of an image. The better an image suits a first job, the lower is its rank.
 func suits(image string) int {
 	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
 	if at := slices.Index(firstImages(), name); at >= 0 {
@@ -57,7 +57,7 @@ func suits(image string) int {
 	return len(firstImages())
 }
 
-// FirstImage returns the image of Images that suits a first job best, or "".
+// FirstImage returns the image that suits a first job best, or "" if none does. images must be a result of Images.
 func FirstImage(images []string) string {
 	if len(images) == 0 || suits(images[0]) == len(firstImages()) {
 		return ""

@@ -9,22 +9,22 @@ import (
 	"github.com/openpai/paictl/pkg/ui/terminal"
 )
 
-// Job is a job: a live one with a Framework, or one that only the history has. It can be written as JSON. A Job that was read from JSON
-// has all data that commands show, but methods of Client accept only a Job that a Client found.
+// Job is a live job with a Framework, or a job that only the history has. It can be written as JSON. A Job that was read from JSON has all data that
+// commands show, but the methods of Client accept only a Job that a Client found.
 type Job struct {
 	User   string `json:"user"`
 	Name   string `json:"name"`
 	Object string `json:"object"` // name of the Framework
 	UID    string `json:"uid,omitempty"`
-	// Live reports whether its Framework exists.
+	// Live reports whether the job's Framework exists.
 	Live bool `json:"live"`
-	// State is its state without regard to its pods and the queue.
+	// State is the job's state, ignoring its pods and the queue.
 	State Phase `json:"state"`
-	// StopAsked reports whether someone requested its stop.
+	// StopAsked reports whether a user requested that the job stops.
 	StopAsked bool `json:"stopAsked,omitempty"`
 	// Roles are in the order of the job file. The roles of a removed job come from the tasks in the history.
 	Roles []Role `json:"roles"`
-	// Config is the job file with masked secrets, or "" if it wasn't submitted as a job file.
+	// Config is the job file with masked secrets, or "" if the job was submitted without a job file.
 	Config string `json:"config,omitempty"`
 
 	framework *v1.Framework // nil if it is gone
@@ -33,7 +33,7 @@ type Job struct {
 	parsed   *protocol.Job // see file
 }
 
-// Of returns the job of a Framework.
+// Of returns the Job that a Framework describes.
 func Of(f *v1.Framework) *Job {
 	row := api.Summary(f)
 	return &Job{User: row.User, Name: row.Name, Object: f.Name, UID: string(f.UID), Live: true, State: StateOf(f, nil, nil).Phase,

@@ -17,11 +17,11 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// maxPage is the largest number of rows that are requested from the job controller at once.
+// maxPage is the largest number of rows that one request to the job controller asks for.
 const maxPage = 1000
 
-// List lists jobs: the jobs that the API has, and the jobs that only the history has. The job controller has both in memory. If it
-// doesn't respond, or is too old to list jobs, List reads all live jobs from the API server.
+// List lists live jobs and jobs that only the history has. The job controller has both in memory. If it doesn't respond, or is too old to list jobs,
+// List reads all live jobs from the API server.
 func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	if _, err := listing.ReadCursor(f.Cursor); err != nil {
 		return nil, err
@@ -33,13 +33,13 @@ func (c *Client) List(ctx context.Context, f Filter) (*Page, error) {
 	return c.gathered(ctx, f, err)
 }
 
-// Lister returns lists of jobs page by page. The job controller is a Lister; so is a cache that watches the jobs as the controller does.
+// Lister returns lists of jobs page by page. The job controller is a Lister, and so is a cache that watches the jobs like the controller.
 type Lister interface {
 	List(ctx context.Context, f Filter) (*Page, error)
 }
 
-// Listed reads from a lister. The scheduler knows which of the jobs that wait for a machine are queued, and where. If the filter selects
-// by that, Listed reads pages until one is full of jobs that the filter selects.
+// Listed reads jobs from a Lister and asks the scheduler which of the jobs without a machine are queued, and at which position. If the filter selects
+// jobs by their place in the queue, Listed reads pages until it has a full page of jobs that the filter selects.
 func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, error) {
 	out := &Page{Items: []Row{}}
 	ask := f
@@ -73,7 +73,7 @@ func (c *Client) Listed(ctx context.Context, f Filter, from Lister) (*Page, erro
 	}
 }
 
-// Place asks the scheduler which of the jobs without a machine are in its queue. If no scheduler responds, no job counts as queued.
+// Place asks the scheduler which of the jobs without a machine are in its queue. If the scheduler doesn't respond, no job counts as queued.
 func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	var unplaced []*Row
 	for i := range rows {
@@ -97,7 +97,7 @@ func (c *Client) Place(ctx context.Context, vc string, rows []Row) error {
 	return nil
 }
 
-// gathered lists jobs without the job controller's list. why is the error of that query.
+// gathered lists jobs without the help of the job controller. why is the error of the request to the controller.
 func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, error) {
 	rows, err := c.live(ctx, &f)
 	if err != nil {
@@ -129,16 +129,16 @@ func (c *Client) gathered(ctx context.Context, f Filter, why error) (*Page, erro
 	return page, nil
 }
 
-// noHistory is a history that can't be queried.
+// noHistory is a history that can't be read.
 type noHistory struct{ err error }
 
-// Jobs implements listing.Archive.
+// Jobs implements listing.Archive. It returns the error.
 func (n noHistory) Jobs(context.Context, api.JobQuery) (*api.JobPage, error) { return nil, n.err }
 
-// Job implements listing.Archive.
+// Job implements listing.Archive. It returns the error.
 func (n noHistory) Job(context.Context, string) (*api.JobDetail, error) { return nil, n.err }
 
-// gone reports whether a job has no Framework.
+// gone reports whether the Framework of a job no longer exists.
 func (c *Client) gone(ctx context.Context, job *api.Job) (bool, error) {
 	f, err := c.Frameworks.Get(ctx, job.Framework)
 	if apierrors.IsNotFound(err) {
@@ -147,18 +147,18 @@ func (c *Client) gone(ctx context.Context, job *api.Job) (bool, error) {
 	return err == nil && string(f.UID) != job.UID, err
 }
 
-// live reads the jobs that the API has.
+// live reads the jobs whose Frameworks exist.
 func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	pending := map[string][]corev1.Pod{}
 	var queue Queue
-	// Read pods after Frameworks: a pod that is in a Framework but not in this list has begun.
+	// Read the pods after the Frameworks, so that a pod that a Framework names and that isn't in the list of pending pods has begun.
 	frameworks, err := c.Frameworks.List(ctx, selector(f))
 	if err != nil {
 		return nil, err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		// Only pods that have not started add something to their Frameworks.
+		// Only pods that have not started tell more than their Frameworks.
 		list, err := c.Client.CoreV1().Pods(c.Namespace).List(ctx, metav1.ListOptions{LabelSelector: v1.LabelFramework, FieldSelector: "status.phase=" + string(corev1.PodPending)})
 		if err != nil {
 			return err
@@ -184,7 +184,7 @@ func (c *Client) live(ctx context.Context, f *Filter) ([]Row, error) {
 	return out, nil
 }
 
-// selector returns the part of a filter that the API server can apply.
+// selector returns the label selector for the part of a filter that the API server can apply.
 func selector(f *Filter) string {
 	var parts []string
 	for label, value := range map[string]string{v1.LabelUser: f.User, v1.LabelVC: f.VirtualCluster} {

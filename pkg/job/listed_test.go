@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// replica is a job controller as the chart runs it: it takes part in the election, archives jobs and serves requests.
+// replica is a job controller that runs as the chart runs it: it takes part in the election, archives jobs and serves requests.
 type replica struct {
 	*controller.Controller
 	handler http.Handler
@@ -45,17 +45,17 @@ type replica struct {
 	stop    func()
 }
 
-// replicated is a client of a cluster whose jobs are in the test's own namespace, and the replicas that it asks.
+// replicated is a client of a cluster, with the replicas that it sends requests to. Its jobs are in a namespace of the test.
 type replicated struct {
 	*Client
 	cluster *kube.Cluster
 	store   archive.Store
-	asked   atomic.Pointer[replica] // behind the service
-	lists   atomic.Int32            // questions for all Frameworks to the API server
-	late    sync.Mutex              // held, no news of Frameworks comes to replicas
+	asked   atomic.Pointer[replica] // the replica behind the service
+	lists   atomic.Int32            // requests for all Frameworks to the API server
+	late    sync.Mutex              // while it is held, replicas get no changes of Frameworks
 }
 
-// lateWriter writes an API server's response about Frameworks.
+// lateWriter delays an API server's response about Frameworks while late is locked.
 type lateWriter struct {
 	http.ResponseWriter
 	late *sync.Mutex
@@ -67,7 +67,7 @@ func (l *lateWriter) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap gives http.ResponseController access to the underlying writer.
 func (l *lateWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 
 // slow returns the configuration of a connection to the API server that may deliver watch events late.
@@ -98,7 +98,7 @@ func newReplicated(t *testing.T, scheduler http.Handler) *replicated {
 			one.handler.ServeHTTP(w, q)
 			return
 		}
-		w.WriteHeader(http.StatusServiceUnavailable) // as an API server answers for a service without pods
+		w.WriteHeader(http.StatusServiceUnavailable) // the response of an API server for a service without pods
 	})}
 	if scheduler == nil {
 		delete(services, "scheduler")
@@ -125,7 +125,7 @@ func newReplicated(t *testing.T, scheduler http.Handler) *replicated {
 	return r
 }
 
-// start starts a replica; the first one leads.
+// start starts a replica. The first replica that starts becomes the leader.
 func (r *replicated) start(t *testing.T) *replica {
 	t.Helper()
 	var lc net.ListenConfig
@@ -161,7 +161,7 @@ func soon(t *testing.T, what string, f func() bool) {
 	require.Eventually(t, f, time.Minute, 10*time.Millisecond, what)
 }
 
-// submitted makes a job of a task that a machine never takes.
+// submitted creates a job with one task that no machine ever takes.
 func (r *replicated) submitted(t *testing.T, user, name string) *v1.Framework {
 	t.Helper()
 	f, err := r.Frameworks.Create(t.Context(), &v1.Framework{
@@ -187,21 +187,21 @@ func (r *replicated) listed(t *testing.T, f Filter) (out []string) {
 	return out
 }
 
-// ends stops a job, and waits until the history has it and its Framework may go.
+// ends stops a job, and waits until the history contains it and its Framework may be removed.
 func (r *replicated) ends(t *testing.T, f *v1.Framework) {
 	t.Helper()
 	_, err := r.Frameworks.Patch(t.Context(), f.Name, types.MergePatchType, map[string]any{"spec": map[string]any{"executionType": v1.ExecutionStop}})
 	require.NoError(t, err)
 	grace := int64(0)
 	soon(t, f.Name+" is archived", func() bool {
-		_ = r.cluster.Client.CoreV1().Pods(r.Namespace).Delete(t.Context(), v1.PodName(f.Name, "main", 0), metav1.DeleteOptions{GracePeriodSeconds: &grace}) // no kubelet does
+		_ = r.cluster.Client.CoreV1().Pods(r.Namespace).Delete(t.Context(), v1.PodName(f.Name, "main", 0), metav1.DeleteOptions{GracePeriodSeconds: &grace}) // because no kubelet runs
 		have, err := r.Frameworks.Get(t.Context(), f.Name)
 		require.NoError(t, err)
 		return have.Status != nil && have.Status.ArchivedTime != nil
 	})
 }
 
-// removed deletes a Framework and leaves its objects, since nothing collects them here.
+// removed deletes a Framework. Its objects stay, because no garbage collector runs here.
 func (r *replicated) removed(t *testing.T, f *v1.Framework) {
 	t.Helper()
 	require.NoError(t, r.Frameworks.on(r.Frameworks.rest.Delete(), f.Name).Do(t.Context()).Error())
@@ -216,7 +216,8 @@ func TestWhoSubmitsAJobSeesItInTheNextList(t *testing.T) {
 		name := fmt.Sprint("job", i)
 		f := r.submitted(t, "ann", name)
 		if i > 0 && i%10 == 0 {
-			// Jobs are counted: if one was added while another was removed, the list has both changes a moment later.
+			// The controller compares numbers of jobs, so the list contains both changes a moment later if one job was added while another was
+			// removed.
 			soon(t, name+" is listed", func() bool { return slices.Contains(r.listed(t, Filter{User: "ann"}), name) })
 		}
 		require.Contains(t, r.listed(t, Filter{User: "ann"}), name)
@@ -255,7 +256,7 @@ func TestAListGoesOnWhereItWasWhenAnotherReplicaLeads(t *testing.T) {
 	first := r.start(t)
 	soon(t, "the first leads", first.Leads)
 	second := r.start(t)
-	r.asked.Store(second) // which passes questions on
+	r.asked.Store(second) // which forwards requests
 	var want []string
 	for i := range 7 {
 		want = append(want, fmt.Sprint("job", i))
@@ -270,7 +271,7 @@ func TestAListGoesOnWhereItWasWhenAnotherReplicaLeads(t *testing.T) {
 	assert.Zero(t, r.lists.Load())
 
 	first.stop()
-	// No replica leads yet, or the leader doesn't respond: the client asks the API server, with the same cursor.
+	// If no replica leads yet, or the leader doesn't respond, the client asks the API server with the same cursor.
 	fallen, err := r.List(t.Context(), Filter{User: "ann", Limit: 1, Cursor: page.Next})
 	require.NoError(t, err)
 	require.Len(t, fallen.Items, 1)
@@ -297,7 +298,7 @@ func TestAJobThatEndsAndGoesStaysInTheList(t *testing.T) {
 	f := r.submitted(t, "ann", "train")
 	assert.Equal(t, []string{"train"}, r.listed(t, Filter{Phases: []Phase{Waiting}}))
 	r.ends(t, f)
-	// Its end comes to the list a moment after it came to the API server.
+	// The list shows the end of the job a moment after the API server does.
 	soon(t, "it is listed as stopped", func() bool { return slices.Equal([]string{"train"}, r.listed(t, Filter{Phases: []Phase{Stopped}})) })
 	r.removed(t, f)
 	soon(t, "its Framework is gone", func() bool {

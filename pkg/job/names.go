@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// NameOf returns the name of a user's job as the caller may see it, or "" for a job that they may not know. A nil NameOf shows all names.
+// NameOf returns the name of a job as the caller may see it, or "" for a job whose name the caller may not know. A nil NameOf shows all names.
 type NameOf func(user, name string) string
 
-// AnotherJob replaces the name of a job that the caller may not know.
+// AnotherJob is shown instead of the name of a job that the caller may not know.
 const AnotherJob = "another job"
 
-// gangs are names of gangs in a text, USER~JOB/GROUP, as the scheduler writes them.
+// gangs matches the names of gangs in a text, in the form that the scheduler writes, USER~JOB/GROUP.
 var gangs = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_.-]*~[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?`)
 
-// text replaces the names of gangs that must be hidden from the caller.
+// text replaces the names of gangs that the caller may not know.
 func (n NameOf) text(s string) string {
 	return gangs.ReplaceAllStringFunc(s, func(gang string) string {
 		user, rest, _ := strings.Cut(gang, "~")
@@ -24,7 +24,7 @@ func (n NameOf) text(s string) string {
 	})
 }
 
-// title returns the name of a job as the caller may see it, or its real name.
+// title returns as if the caller may see the real name of the job. Otherwise, it returns the name that the caller may see, or AnotherJob.
 func (n NameOf) title(user, name, as string) string {
 	switch told := n(user, name); told {
 	case "":
@@ -36,7 +36,7 @@ func (n NameOf) title(user, name, as string) string {
 	}
 }
 
-// job returns the title of a job, user/name, as messages show it.
+// job returns a job's title, user/name, in the form that the caller may see.
 func (n NameOf) job(title string) string {
 	user, name, ok := strings.Cut(title, "/")
 	if n == nil || !ok {
@@ -45,7 +45,7 @@ func (n NameOf) job(title string) string {
 	return n.title(user, name, title)
 }
 
-// why replaces names in an explanation of a job.
+// why replaces the names of other jobs in an explanation of a job.
 func (n NameOf) why(w *Why, j *Job) {
 	if n == nil {
 		return
@@ -58,7 +58,7 @@ func (n NameOf) why(w *Why, j *Job) {
 	w.each(n.text)
 }
 
-// replace replaces a text wherever it is a whole word.
+// replace replaces a text in the explanation wherever the text is a whole word.
 func (w *Why) replace(old, with string) {
 	word := regexp.MustCompile(`(^|[^A-Za-z0-9_.~/-])` + regexp.QuoteMeta(old) + `($|[^A-Za-z0-9_~/-])`)
 	w.each(func(s string) string {
@@ -66,7 +66,7 @@ func (w *Why) replace(old, with string) {
 	})
 }
 
-// each changes every text but the program's log.
+// each changes every text of the explanation except the program's log.
 func (w *Why) each(change func(string) string) {
 	w.Sentence = change(w.Sentence)
 	for i := range w.Remedy {
@@ -77,7 +77,7 @@ func (w *Why) each(change func(string) string) {
 	}
 }
 
-// Waiting returns a queue without the names that the caller may not know.
+// Waiting returns a queue in which the names that the caller may not know are hidden.
 func (n NameOf) Waiting(queue []WaitingGang) []WaitingGang {
 	if n == nil {
 		return queue
@@ -87,7 +87,7 @@ func (n NameOf) Waiting(queue []WaitingGang) []WaitingGang {
 		g := &out[i]
 		g.Reason = n.text(g.Reason)
 		if told := n.job(g.Job); told != g.Job {
-			g.Job, g.Group, g.User, g.Reason = told, "", "", "not told" // a quota's reason names the user
+			g.Job, g.Group, g.User, g.Reason = told, "", "", "not told" // the reason of a quota contains the name of the user
 		}
 	}
 	return out

@@ -22,31 +22,32 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Outlook is the prediction for a job if it were submitted now, and its cost.
+// Outlook predicts when a job would start if it were submitted now, and its cost.
 type Outlook struct {
-	// Verdict is starts, preempts (it starts when others, which it preempts, have stopped), waits (in the queue), never, or unknown.
+	// Verdict is starts, preempts (the job starts after it has preempted other jobs), waits (in the queue), never, or unknown.
 	Verdict string `json:"verdict" enum:"starts,preempts,waits,never,unknown"`
-	// Sentence says all of it to people, and Cost how many GPU hours the job costs.
+	// Sentence describes the outlook for users, and Cost describes how many GPU hours the job costs.
 	Sentence string `json:"sentence"`
 	Cost     string `json:"cost,omitempty"`
-	// Reason is why it would wait or could never start, or why that isn't known.
+	// Reason is why the job would wait or could never start, or why the outlook isn't known.
 	Reason string `json:"reason,omitempty"`
-	// After are jobs that it waits for first.
+	// After are jobs that must end before the job starts.
 	After []string `json:"after,omitempty"`
-	// Machines are the machines on which the job would start, if the caller may know them. MachineCount is their number.
+	// Machines are the machines on which the job would start, if the caller may know them. MachineCount is the number of these machines.
 	Machines     []string `json:"machines,omitempty"`
 	MachineCount int      `json:"machineCount,omitempty"`
-	// StartingTasks is the number of tasks that would start now, if the other tasks would not, or weren't tried.
+	// StartingTasks is the number of tasks that would start now, if other tasks would not start or weren't tried.
 	StartingTasks int `json:"startingTasks,omitempty"`
-	// Position is its place among the QueueLength gangs that would wait in its virtual cluster.
+	// Position is the job's place among the QueueLength gangs that would wait in its virtual cluster.
 	Position    int `json:"position,omitempty"`
 	QueueLength int `json:"queueLength,omitempty"`
-	// Preempted is the number of gangs that it would preempt.
+	// Preempted is the number of gangs that the job would preempt.
 	Preempted int `json:"preempted,omitempty"`
-	// Largest is the largest job of the same shape that would start now, as a number of tasks and their GPUs; nil if none would, or if it
-	// isn't known.
+	// Largest is the largest job of the same shape that would start now, as a number of tasks and their GPUs. It is nil if no such job would start,
+	// or if that isn't known.
 	Largest *cell.Smaller `json:"largest,omitempty"`
-	// GPUs is the number that it occupies, GPUHours its maximum cost; nil if the file doesn't limit the duration of tasks.
+	// GPUs is the number of GPUs that the job occupies, and GPUHours its maximum cost. GPUHours is nil if the job file doesn't limit how long tasks
+	// run.
 	GPUs     int      `json:"gpus"`
 	GPUHours *float64 `json:"gpuHours,omitempty"`
 }
@@ -59,19 +60,19 @@ func (o *Outlook) Lines() []string {
 	return slices.DeleteFunc([]string{o.Sentence, o.Cost}, func(line string) bool { return line == "" })
 }
 
-// VerdictUnknown is the verdict of an Outlook that can't be predicted. The others are results of the scheduler.
+// VerdictUnknown is the verdict of an Outlook that can't be predicted. The other verdicts are results of the scheduler.
 const VerdictUnknown = "unknown"
 
-// outlookTime bounds how long the findings of a check wait for the scheduler.
+// outlookTime bounds how long a check of a job file waits for the scheduler.
 const outlookTime = 4 * time.Second
 
-// OnCells reports whether the scheduler of GPUs places all tasks of the job.
+// OnCells reports whether the GPU scheduler places all tasks of the job.
 func (p *Prepared) OnCells() bool {
 	return !slices.ContainsFunc(p.Objects.Framework.Spec.TaskRoles, func(r v1.TaskRole) bool { return r.Task.Pod.Annotations[annotation.SpecKey] == "" })
 }
 
-// Outlook asks the scheduler for the prediction for a job. If the scheduler doesn't respond, the verdict is unknown.
-// names are the names of jobs that the reader may know, and machines reports whether the reader may know machines.
+// Outlook asks the scheduler to predict when a job would start. If the scheduler doesn't respond, the verdict is unknown. names returns the names of
+// jobs that the reader may know, and machines reports whether the reader may know machines.
 func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machines bool) *Outlook {
 	ctx, cancel := context.WithTimeout(ctx, outlookTime)
 	defer cancel()
@@ -82,7 +83,7 @@ func (c *Client) Outlook(ctx context.Context, p *Prepared, names NameOf, machine
 	return p.outlook(answer, names, machines)
 }
 
-// machinesOf returns which machines have the storages of a job, by claim. Storages whose machines can't be read are left out.
+// machinesOf returns selectors of the machines that have the storages of a job, by claim. It returns nil if it can't read the storages.
 func (c *Client) machinesOf(ctx context.Context, p *Prepared) map[string]*corev1.NodeSelector {
 	var pods []corev1.Pod
 	for i := range p.Objects.Framework.Spec.TaskRoles {
@@ -95,7 +96,7 @@ func (c *Client) machinesOf(ctx context.Context, p *Prepared) map[string]*corev1
 	return volumes
 }
 
-// withVolumes returns an affinity that also has the constraints of storages.
+// withVolumes returns an affinity that combines a with the constraints of storages.
 func withVolumes(a *corev1.Affinity, volumes []*corev1.NodeSelector) *corev1.Affinity {
 	var terms []corev1.NodeSelectorTerm
 	if a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
@@ -120,8 +121,8 @@ func withVolumes(a *corev1.Affinity, volumes []*corev1.NodeSelector) *corev1.Aff
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
-// newPods returns the pods of a job, with the fields that the scheduler reads. The scheduler learns only by trying that a pod can't run without its storage,
-// so that the machines of storages are a constraint here.
+// newPods returns the pods of a job, with the fields that the scheduler reads. It adds the machines of storages as constraints, because the scheduler
+// otherwise learns only by trying that a pod can't run on a machine without its storage.
 func (p *Prepared) newPods(volumes map[string]*corev1.NodeSelector) *schedulerapi.OutlookQuery {
 	q := &schedulerapi.OutlookQuery{}
 	for i := range p.Objects.Framework.Spec.TaskRoles {
@@ -153,14 +154,14 @@ func (p *Prepared) newPods(volumes map[string]*corev1.NodeSelector) *schedulerap
 	return q
 }
 
-// unknown returns the outlook of a job that can't be predicted, with the reason.
+// unknown returns an outlook with the verdict unknown and the reason.
 func (p *Prepared) unknown(err error) *Outlook {
 	o := &Outlook{Verdict: VerdictUnknown, Reason: err.Error()}
 	p.complete(o)
 	return o
 }
 
-// worse orders verdicts: a job that starts together with another gang waits if that gang waits.
+// worse lists the verdicts from the best to the worst. A job with several gangs gets the worst verdict of its gangs.
 var worse = []string{schedulerapi.Starts, schedulerapi.Preempts, schedulerapi.Waits, schedulerapi.Never}
 
 func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines bool) *Outlook {
@@ -199,10 +200,10 @@ func (p *Prepared) outlook(answer *schedulerapi.Outlook, names NameOf, machines 
 	return o
 }
 
-// aloneGangs are names of gangs of one pod in a text: NAMESPACE/FRAMEWORK-ROLE-INDEX.
+// aloneGangs matches the names of gangs of one pod in a text, NAMESPACE/FRAMEWORK-ROLE-INDEX.
 var aloneGangs = regexp.MustCompile(`[a-z0-9-]+/[0-9a-f]{32}-[a-z0-9-]+`)
 
-// complete adds the job's own part, and the messages.
+// complete sets the fields that depend only on the job, and the messages.
 func (p *Prepared) complete(o *Outlook) {
 	summary := api.Summary(p.Objects.Framework)
 	o.GPUs = max(summary.Taken(), 0)
@@ -216,7 +217,7 @@ func (p *Prepared) complete(o *Outlook) {
 	o.Sentence, o.Cost = p.outlookText(o), o.costText()
 }
 
-// longest returns how long a task runs at most, in seconds; false if a task may run for longer.
+// longest returns the longest time that a task may run, in seconds. limited is false if a task may run without a limit.
 func (p *Prepared) longest() (seconds int64, limited bool) {
 	for i := range p.Objects.Framework.Spec.TaskRoles {
 		most := p.Objects.Framework.Spec.TaskRoles[i].Task.Pod.Spec.ActiveDeadlineSeconds
@@ -273,10 +274,10 @@ func because(reason string) string {
 	return ": " + strings.TrimSuffix(reason, ".")
 }
 
-// mostNamed is how many machines a sentence names.
+// mostNamed is the largest number of machines that a sentence names.
 const mostNamed = 4
 
-// on names the machines on which the job would start.
+// on describes the machines on which the job would start.
 func (o *Outlook) on() string {
 	switch n := len(o.Machines); {
 	case o.MachineCount == 0:

@@ -15,13 +15,13 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// Room is the part of a machine that its pods don't request, in thousandths of a processor and MiB.
+// Room is the part of a machine that pods don't request, in thousandths of a processor and in MiB.
 type Room struct {
 	Machine            string
 	MilliCPU, MemoryMB int64
 }
 
-// Rooms reads the free parts of the machines that run jobs.
+// Rooms returns the free part of each machine that runs jobs.
 func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -52,11 +52,11 @@ func (c *Client) Rooms(ctx context.Context) ([]Room, error) {
 	return out, nil
 }
 
-// errNoQueue explains why nothing is known about GPUs in a cluster without the GPU scheduler.
+// errNoQueue explains why no outlook for GPUs is known in a cluster without the GPU scheduler.
 var errNoQueue = errors.New("this cluster has no scheduler for GPUs, and Kubernetes places them")
 
-// RoomOutlook returns the outlook of a job that no scheduler of GPUs places. It depends on the processors and memory that machines
-// have free; err explains why they aren't known.
+// RoomOutlook returns the outlook of a job that the GPU scheduler doesn't place. The outlook depends on the free processors and memory of the
+// machines. err explains why these aren't known.
 func (p *Prepared) RoomOutlook(rooms []Room, err error, machines bool) *Outlook {
 	if err != nil {
 		return p.unknown(err)
@@ -97,7 +97,7 @@ func (p *Prepared) RoomOutlook(rooms []Room, err error, machines bool) *Outlook 
 	return o
 }
 
-// fits returns how many parts of a size a room has.
+// fits returns how many times size fits into room.
 func fits(room, size int64) int64 {
 	if size <= 0 {
 		return math.MaxInt64
@@ -105,7 +105,7 @@ func fits(room, size int64) int64 {
 	return max(room, 0) / size
 }
 
-// requested returns the processors and the memory that a pod's containers request; a limit counts as a request if the pod names no request.
+// requested returns the processors and the memory that a pod's containers request. A limit counts as a request if a container has no request.
 func requested(spec *corev1.PodSpec) (milliCPU, memoryMB int64) {
 	for i := range spec.Containers {
 		r := &spec.Containers[i].Resources

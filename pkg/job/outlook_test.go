@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/vc"
 )
 
-// planned prepares a job that isn't submitted. Its scheduler returns a recorded answer; if answer is "", no scheduler runs.
+// planned prepares a job without submitting it. The scheduler returns the recorded answer, or doesn't run if answer is "".
 func planned(t *testing.T, more, answer string, objects ...runtime.Object) (*Client, *Prepared, *schedulerapi.OutlookQuery) {
 	t.Helper()
 	asked := &schedulerapi.OutlookQuery{}

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Owns reports whether a name, or its form in lower case, owns a live job or one in the history. Folders of storages have the names of
-// owners, and may ignore case.
+// Owns reports whether a user with the name, or with the name in lower case, owns a job that is live or in the history. Folders of storages have the
+// names of owners, and file systems may ignore case.
 func (c *Client) Owns(ctx context.Context, name string) (bool, error) {
 	names := slices.Compact([]string{name, strings.ToLower(name)})
 	for _, owner := range names {

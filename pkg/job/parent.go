@@ -9,7 +9,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// ClonedFrom returns the job that the job was cloned from, or nil.
+// ClonedFrom returns the original of a cloned job, or nil.
 func (j *Job) ClonedFrom() *v1.ClonedFrom {
 	switch {
 	case j.framework != nil:
@@ -20,7 +20,7 @@ func (j *Job) ClonedFrom() *v1.ClonedFrom {
 	return nil
 }
 
-// AsParent returns the reference to the job that its clones store.
+// AsParent returns the reference to this job that its clones store.
 func (j *Job) AsParent() *v1.ClonedFrom {
 	out := &v1.ClonedFrom{User: j.User, Name: j.Name, VirtualCluster: j.VirtualCluster()}
 	switch {
@@ -32,8 +32,8 @@ func (j *Job) AsParent() *v1.ClonedFrom {
 	return out
 }
 
-// ResolveUID finds the job of exactly that user, name and UID, even if a later job has the name now. Without a UID, it finds the latest
-// job of the name.
+// ResolveUID finds the job with exactly that user, name and UID, even if a later job has the name now. Without a UID, it finds the latest job with
+// the name.
 func (c *Client) ResolveUID(ctx context.Context, user, name string, uid types.UID) (*Job, error) {
 	j, err := c.ResolveExact(ctx, user, name)
 	if uid == "" || err != nil && !IsNotFound(err) || err == nil && j.UID == string(uid) {
@@ -45,7 +45,7 @@ func (c *Client) ResolveUID(ctx context.Context, user, name string, uid types.UI
 		return nil, notFound(user, name, nil)
 	case err != nil:
 		return nil, notFound(user, name, err)
-	case past.User != user || past.Name != name || past.UID != string(uid): // a text that isn't a UID can be the name of a Framework
+	case past.User != user || past.Name != name || past.UID != string(uid): // uid may be the name of a Framework
 		return nil, notFound(user, name, nil)
 	}
 	return Past(past), nil

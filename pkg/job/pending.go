@@ -7,8 +7,8 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// PendingReason says in one line why a pod doesn't start: no machine accepts it, or its container can't start. It returns "" if it finds no
-// such reason. Events may have more details; see Why.
+// PendingReason returns one line that says why a pod doesn't start, because no machine accepts it or a container can't start. It returns "" if the
+// pod's status has no such reason. Events may have more details; see Why.
 func PendingReason(p *corev1.Pod) string {
 	if listing.Started(p) {
 		return ""
@@ -30,8 +30,8 @@ func PendingReason(p *corev1.Pod) string {
 	return ""
 }
 
-// Gangs returns the gangs that wait, with their jobs. titleOf names the job of a Framework if the gang's name doesn't contain it.
-// It returns other for a pod without a job.
+// Gangs returns the waiting gangs with their jobs. If the name of a gang doesn't contain the name of its job, Gangs calls titleOf with the name of
+// the Framework. titleOf returns the name of the job, or other for a pod without a job.
 func Gangs(q *schedulerapi.Queue, titleOf func(object, other string) string) []WaitingGang {
 	out := []WaitingGang{}
 	alone := map[string]string{}

@@ -25,9 +25,9 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/cell"
 )
 
-// The parts of this package that a server for several users needs.
+// This file tests the parts of the package that a server for several users needs.
 
-// unknown is a history that knows no job.
+// unknown is a history that doesn't know any job.
 var unknown = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
@@ -52,7 +52,7 @@ func TestAnExactNameIsNoNameOfAnObject(t *testing.T) {
 	_, err = c.ResolveExact(ctx, "", object)
 	assert.True(t, IsNotFound(err))
 
-	// An object that has the name, and says that it is another's job.
+	// The object has the name of the job, but its label says that it belongs to another user.
 	f, err := c.Frameworks.Get(ctx, object)
 	require.NoError(t, err)
 	f.Labels[v1.LabelUser] = "other"
@@ -157,7 +157,7 @@ func TestARetryIsHeldToWhatIsAllowedNow(t *testing.T) {
 	assert.Equal(t, asked[0], asked[1])
 }
 
-// A share may be made one folder per user, or read-only, while a job that mounts all of it is in the cluster.
+// While a job that mounts a whole storage is in the cluster, the storage may change to one folder per user, or to read-only.
 func TestAJobThatMountsMoreThanANewOneWouldIsNeitherRetriedNorGrown(t *testing.T) {
 	c, cluster := onServer(t, jobtest.Services{api.Service: unknown})
 	ctx, claims := t.Context(), cluster.Client.CoreV1().PersistentVolumeClaims(c.Namespace)
@@ -222,7 +222,7 @@ func TestARetryWaitsOnlyForJobsThatTheOwnerMayKnowOf(t *testing.T) {
 	jobtest.SetStatus(t, cluster, v1.ObjectName("once", "second"), completedStatus())
 	j, err := c.ResolveExact(ctx, "once", "second")
 	require.NoError(t, err)
-	short, cancel := context.WithTimeout(ctx, 20*time.Second) // its removal would be waited for
+	short, cancel := context.WithTimeout(ctx, 20*time.Second) // otherwise it would wait for the removal
 	defer cancel()
 	_, err = c.Retry(short, j, RetryOptions{MaySee: func(*Job) error { return errors.New("secret reason") }})
 	require.EqualError(t, err, `find the job to start after: user closed has no job "first"`)

@@ -16,36 +16,36 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// RuntimePath is where the job runtime is in a task's container.
+// RuntimePath is the path of the job runtime in a task's container.
 const RuntimePath = spec.Runtime
 
-// Target is a task whose program runs.
+// Target is a task whose program runs, so that commands can run in its container.
 type Target struct {
 	Task  string `json:"task"` // role[index]
 	Role  string `json:"role"` // the role's name in the Framework
 	Index int32  `json:"index"`
 	Node  string `json:"node"`
-	// Pod has the task, in Namespace. UID distinguishes it from an earlier pod of the same name.
+	// Pod is the name of the task's pod in Namespace. UID distinguishes the pod from an earlier pod of the same name.
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
 	UID       string `json:"uid"`
 	Container string `json:"container"`
-	// OwnRuntime reports whether the runtime of jobs is in the container.
+	// OwnRuntime reports whether the container contains the job runtime.
 	OwnRuntime bool `json:"ownRuntime"`
 	// Program is the path of the runtime.
 	Program string `json:"program"`
-	// Ports are the ports that the runtime allocates to the task, by their label. It is nil if the job has no ports with labels.
+	// Ports are the ports that the runtime allocates to the task, by label. The map is nil if the job has no ports with labels.
 	Ports map[string][]int `json:"ports,omitempty"`
 	// User and Job identify the job of the task. They aren't part of the JSON, because the requester knows them.
 	User string `json:"-"`
 	Job  string `json:"-"`
-	// Others is the number of further tasks that would have matched.
+	// Others is the number of other tasks that also match.
 	Others int `json:"-"`
 
 	pod *corev1.Pod
 }
 
-// LacksRuntime reports whether a command could not be started because the runtime's file is missing in the container. The wording
+// LacksRuntime reports whether a command could not be started because the container doesn't have the file of the runtime. The wording of the error
 // depends on the container runtime, but contains the file's name and the system's reason.
 func (r *Target) LacksRuntime(err error) bool {
 	if err == nil {
@@ -55,10 +55,10 @@ func (r *Target) LacksRuntime(err error) bool {
 	return strings.Contains(text, r.Program) && (strings.Contains(text, "no such file or directory") || strings.Contains(text, "not found"))
 }
 
-// Kubernetes returns the pod that was found, or nil for a target that was read from JSON.
+// Kubernetes returns the task's pod, or nil for a Target that was read from JSON.
 func (r *Target) Kubernetes() *corev1.Pod { return r.pod }
 
-// Command returns a command line that runs args with the environment of the task, if the runtime can do that.
+// Command returns a command line that runs args with the environment of the task. If the container doesn't have the runtime, it returns args.
 func (r *Target) Command(args ...string) []string {
 	if !r.OwnRuntime {
 		return args
@@ -66,16 +66,17 @@ func (r *Target) Command(args ...string) []string {
 	return append([]string{r.Program, "exec", "--"}, args...)
 }
 
-// Runtime returns a command line of the runtime itself.
+// Runtime returns a command line that runs the runtime with args.
 func (r *Target) Runtime(args ...string) []string {
 	return r.Command(append([]string{r.Program}, args...)...)
 }
 
-// runningRuntime is the program of a container's first process, even if its file was changed or removed since.
+// runningRuntime is the path of the program that runs as a container's first process. The path stays valid if the program's file was changed or
+// removed.
 const runningRuntime = "/proc/1/exe"
 
-// program returns the path of the runtime in a container. The task can write to Home, so the files there may be the task's
-// own. program prefers a runtime that the task can't replace: the mounted image, or the program that already runs.
+// program returns the path of the runtime in a container. The task can replace the files in Home, so program prefers a runtime that the task can't
+// replace, which is the mounted image or the program that already runs.
 func program(p *corev1.Pod, container string) string {
 	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
 	if i < 0 {
@@ -93,7 +94,7 @@ func program(p *corev1.Pod, container string) string {
 	return RuntimePath
 }
 
-// Pick finds a running task by its role and index; index -1 means the first one.
+// Pick finds a running task by its role and index. Index -1 means the first running task.
 func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*Target, error) {
 	if err := CheckRole(j, role); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (c *Client) Pick(ctx context.Context, j *Job, role string, index int32) (*T
 	return PickOf(j, all, role, index)
 }
 
-// PickOf does what Pick does, among the running tasks of a job.
+// PickOf finds a task like Pick, but in a list of the job's running tasks.
 func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 	if err := CheckRole(j, role); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func PickOf(j *Job, all []*Target, role string, index int32) (*Target, error) {
 	return first, nil
 }
 
-// CheckRole returns an error if a job has finished, or doesn't have a role; "" means any role.
+// CheckRole returns an error if a job has finished, or doesn't have the role. The role "" means any role.
 func CheckRole(j *Job, role string) error {
 	if !j.Live {
 		return ended(j, "read its logs with: paictl job logs "+j.Title())
@@ -140,7 +141,7 @@ func CheckRole(j *Job, role string) error {
 	return nil
 }
 
-// Targets returns all running tasks, in the order of roles.
+// Targets returns all running tasks of a job, in the order of its roles.
 func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
 	if err := CheckRole(j, ""); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (c *Client) Targets(ctx context.Context, j *Job) ([]*Target, error) {
 	return out, nil
 }
 
-// target returns a task whose user container runs; nil for other pods.
+// target returns the task of a pod if the pod's user container runs, or nil.
 func target(j *Job, p *corev1.Pod) *Target {
 	index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 	if err != nil || p.DeletionTimestamp != nil || len(p.Spec.Containers) == 0 {
@@ -193,7 +194,7 @@ func target(j *Job, p *corev1.Pod) *Target {
 	return nil
 }
 
-// Port returns the first port of a label.
+// Port returns the first port with a label.
 func (r *Target) Port(label string) (int, error) {
 	switch {
 	case r.Ports == nil:

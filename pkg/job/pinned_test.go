@@ -30,12 +30,12 @@ func TestAJobWhoseStorageLiesElsewhereIsNotSaidToStart(t *testing.T) {
 	for _, name := range []string{"free", "busy"} {
 		_, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		n, err := core.Nodes().Get(ctx, name, metav1.GetOptions{}) // new ones are tainted until their kubelet answers
+		n, err := core.Nodes().Get(ctx, name, metav1.GetOptions{}) // new nodes are tainted until their kubelets respond
 		require.NoError(t, err)
 		n.Spec.Taints = nil
 		_, err = core.Nodes().Update(ctx, n, metav1.UpdateOptions{})
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = core.Nodes().Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }) // of a cluster that ends anyway
+		t.Cleanup(func() { _ = core.Nodes().Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{}) }) // the cluster ends anyway
 	}
 	room := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	_, err := core.PersistentVolumes().Create(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeSpec{

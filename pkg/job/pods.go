@@ -22,7 +22,7 @@ type TaskPod struct {
 	Node        string `json:"node,omitempty"`
 	IP          string `json:"ip,omitempty"`
 	Phase       string `json:"phase"` // Kubernetes' word: Pending, Running, Succeeded, Failed
-	// Reason is why its container isn't running, or has ended: ImagePullBackOff, OOMKilled.
+	// Reason is why the container isn't running, or has ended, such as ImagePullBackOff or OOMKilled.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 		p := &pods[i]
 		index, err := strconv.ParseInt(p.Labels[v1.LabelTaskIndex], 10, 32)
 		if err != nil {
-			continue // it doesn't belong to a task
+			continue // the pod doesn't belong to a task
 		}
 		t := TaskPod{Name: p.Name, UID: string(p.UID), Role: p.Labels[v1.LabelTaskRole], Index: int32(index), Node: p.Spec.NodeName, IP: p.Status.PodIP, Phase: string(p.Status.Phase),
 			Attempt: ordinal(p.Annotations[v1.AnnotationFrameworkAttempt]), TaskAttempt: ordinal(p.Annotations[v1.AnnotationTaskAttempt]), Reason: reasonOf(p)}
@@ -56,7 +56,7 @@ func (c *Client) TaskPods(ctx context.Context, j *Job) ([]TaskPod, error) {
 	return out, nil
 }
 
-// ordinal reads the number of an attempt. It returns 0 for pods without a number.
+// ordinal parses the number of an attempt. It returns 0 if the text isn't such a number.
 func ordinal(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Ports returns the ports of a task by their labels, as the runtime allocates them. It returns nil if they aren't known, or if the job
-// has no ports with labels.
+// Ports returns the ports that the runtime allocates to a task, by label. It returns nil if the ports aren't known, or if the job has no ports with
+// labels.
 func (d *Detail) Ports(t *Task) map[string][]int {
 	if d.job == nil || t.PodUID == "" && (d.job.framework == nil || d.job.hostNetwork()) {
 		return nil
@@ -36,7 +36,7 @@ func (d *Detail) Ports(t *Task) map[string][]int {
 	return portsOf(list, t.PodUID, file.Extras.HostNetwork, 0, 0)
 }
 
-// TakesSSH reports whether tasks of a role accept SSH connections, according to the plugin of the job file.
+// TakesSSH reports whether the job file has a plugin that lets tasks of a role accept SSH connections.
 func (d *Detail) TakesSSH(role string) bool {
 	if d.job == nil {
 		return false
@@ -48,7 +48,7 @@ func (d *Detail) TakesSSH(role string) bool {
 
 func (j *Job) hostNetwork() bool { return j.framework.Annotations[v1.AnnotationHostNetwork] == "true" }
 
-// ports reads the annotation of a task's pod.
+// ports reads the ports from an annotation of a task's pod.
 func ports(annotation, podUID string, host bool) map[string][]int {
 	var asked struct {
 		Start int `json:"schedulePortStart"`

@@ -11,22 +11,22 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Request is a job to create.
+// Request describes a job to submit.
 type Request struct {
 	File *protocol.Job
-	// User is the owner of the job, Group the group whose quota it counts against.
+	// User is the owner of the job. Group is the group whose quota the job counts against.
 	User, Group string
-	// Code is a folder that has been sent to the cluster, or nil.
+	// Code is a folder that is already in the cluster, or nil.
 	Code *Code
 }
 
-// Code is a folder that is sent with a job: the checksum of its archive, and its size in bytes.
+// Code describes a folder that is sent with a job by the checksum of its archive and its size in bytes.
 type Code struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 }
 
-// Summary is the name of a job and its requests.
+// Summary holds the name of a job and the resources that it requests.
 type Summary struct {
 	User           string `json:"user"`
 	Name           string `json:"name"`
@@ -36,17 +36,17 @@ type Summary struct {
 	GPUs           int    `json:"gpus"`
 }
 
-// Prepared is a job that can be submitted.
+// Prepared is a checked job that can be submitted.
 type Prepared struct {
 	Summary
 	Objects *render.Objects
 }
 
-// Workspace is the folder of a task that has the job's code.
+// Workspace is the path of the job's code in a task's container.
 const Workspace = spec.Home + "/workspace"
 
-// Prepare checks a job against what a cluster offers, and renders its objects. It sends no requests. Mistakes in the
-// file are findings, and then Prepared is nil.
+// Prepare checks a job against the facts about a cluster, and renders its objects. It doesn't send requests. If the job file has mistakes, Prepare
+// returns them as findings, and Prepared is nil.
 func (c *Client) Prepare(f *Facts, r Request) (*Prepared, strictyaml.Findings, error) {
 	o := render.Options{User: r.User, Group: r.Group, Namespace: c.Namespace, Cluster: f.Cluster, Now: c.Now()}
 	if r.Code != nil {
@@ -70,7 +70,7 @@ var ErrNoCode = hint.Errorf("update it: paictl service start -n job-controller",
 // TakesCode reports whether the cluster accepts folders of code with jobs.
 func (f *Facts) TakesCode() bool { return f.Configuration.CodeURL != "" }
 
-// At returns the code in the form that tasks read. They fetch it from an address below url.
+// At returns the code in the form that tasks read. The tasks download it from an address below url.
 func (c *Code) At(url string) *spec.Code {
 	return &spec.Code{URL: strings.TrimSuffix(url, "/") + "/" + c.SHA256, SHA256: c.SHA256, Size: c.Size, Dir: Workspace}
 }
@@ -79,11 +79,11 @@ func (c *Code) At(url string) *spec.Code {
 type Offer struct {
 	// TakesCode reports whether the cluster accepts folders of code with jobs.
 	TakesCode bool `json:"takesCode"`
-	// SKUs are the shares of a machine that go with one cell, by the type of its GPU or of its CPU cell.
+	// SKUs contains the share of a machine that goes with one cell, by the type of the GPU or CPU cell.
 	SKUs map[string]render.SKU `json:"skus,omitempty"`
 }
 
-// Name is the name of a job.
+// Name identifies a job.
 type Name struct {
 	User string `json:"user"`
 	Name string `json:"name"`

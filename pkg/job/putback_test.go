@@ -23,7 +23,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// busy is a store in which another import is running.
+// busy is a store in which another import is in progress.
 type busy struct{ archive.Store }
 
 func (busy) Import(context.Context, io.Reader, int64, bool) (*api.Import, error) {

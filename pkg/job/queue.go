@@ -13,20 +13,21 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// WaitingList is the gangs that wait for GPUs, in their order.
+// WaitingList holds the gangs that wait for GPUs, in the order of the queue.
 type WaitingList struct {
 	Items []WaitingGang `json:"items"`
 	// Total is the number of waiting gangs, including gangs that the list leaves out.
 	Total int `json:"total"`
 }
 
-// WaitingGang is a waiting gang, and its job.
+// WaitingGang is a waiting gang with the name of its job.
 type WaitingGang struct {
 	Job string `json:"job"` // user/name
 	schedulerapi.Queued
 }
 
-// Waiting asks the scheduler which gangs wait in a virtual cluster, or in all: the first limit gangs, or all gangs if limit is 0.
+// Waiting asks the scheduler which gangs wait in a virtual cluster, or in all virtual clusters if vc is "". It returns the first limit gangs, or all
+// gangs if limit is 0.
 func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf) (*WaitingList, error) {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc, Limit: limit})
 	if err != nil {
@@ -41,7 +42,7 @@ func (c *Client) Waiting(ctx context.Context, vc string, limit int, names NameOf
 	return &WaitingList{Items: names.Waiting(gangs), Total: q.Total}, nil
 }
 
-// queue returns the gangs that wait for GPUs. It is empty if no scheduler responds, since jobs then don't wait in a queue.
+// queue returns the gangs that wait for GPUs. It returns an empty Queue if the scheduler doesn't respond, because then jobs don't wait in a queue.
 func (c *Client) queue(ctx context.Context, vc string) Queue {
 	q, err := c.Scheduler.Queue(ctx, schedulerapi.QueueQuery{VC: vc})
 	if err != nil {
@@ -51,15 +52,15 @@ func (c *Client) queue(ctx context.Context, vc string) Queue {
 }
 
 const (
-	// placesAtOnce is the number of jobs in one request for their positions, because a URL is limited to some KiB.
+	// placesAtOnce is the number of jobs whose positions one request asks for. It is limited because a URL may have only some KiB.
 	placesAtOnce = 40
 	// questionsAtOnce is the number of concurrent requests.
 	questionsAtOnce = 5
-	// manyPlaces is the number of jobs at which the whole queue is read with one request.
+	// manyPlaces is the number of jobs from which on one request reads the whole queue.
 	manyPlaces = 200
 )
 
-// places requests the positions of jobs in the queue of a virtual cluster, or of all.
+// places requests the positions of jobs in the queue of a virtual cluster, or of all virtual clusters if vc is "".
 func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -94,12 +95,12 @@ func (c *Client) places(ctx context.Context, vc string, rows []*Row) (Queue, err
 	return NewQueue(all), nil
 }
 
-// groups returns the prefixes of the names of a job's gangs; see ObjectOfGroup.
+// groups returns the prefixes that the names of a job's gangs may have; see ObjectOfGroup.
 func (c *Client) groups(j *api.Job) []string {
 	return []string{j.User + "~" + j.Name + "/", c.Namespace + "/" + j.Framework + "-"}
 }
 
-// checkVC returns an error if a virtual cluster doesn't exist. One without waiting jobs is fine.
+// checkVC returns an error if a virtual cluster doesn't exist. It returns nil for a virtual cluster without waiting jobs.
 func (c *Client) checkVC(ctx context.Context, name string) error {
 	all, err := c.Scheduler.VirtualClusters(ctx)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c *Client) checkVC(ctx context.Context, name string) error {
 	return hint.Errorf("there are: "+strings.Join(names, ", "), "there is no virtual cluster %q", name)
 }
 
-// titleOf returns the name of a Framework's job, or other if it doesn't find the job.
+// titleOf returns the title of the job with a Framework, or other if it doesn't find the job.
 func (c *Client) titleOf(ctx context.Context, object, other string) string {
 	if !objectName.MatchString(object) {
 		return other

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// Repeat calls show, and calls it again after each interval until the context ends. If the interval is 0, it calls show
-// once.
+// Repeat calls show immediately and after each interval, until the context ends. If the interval is 0, Repeat calls show only once.
 func Repeat(ctx context.Context, every time.Duration, show func(first bool) error) error {
 	for first := true; ; first = false {
 		err := show(first)
 		if ctx.Err() != nil && every > 0 {
-			return nil // Ctrl-C is the usual way to end it
+			return nil // Ctrl-C is the usual way to stop it
 		}
 		if err != nil || every == 0 {
 			return err

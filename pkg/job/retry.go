@@ -16,7 +16,7 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Keys of the Secret that keeps a job between its removal and its return.
+// The Secret that stores a job between its removal and its return has the key keptKey. Its name ends with keptSuffix.
 const (
 	keptKey    = "objects.json"
 	keptSuffix = "-retry"
@@ -24,19 +24,20 @@ const (
 
 // RetryOptions specify how a job is run again.
 type RetryOptions struct {
-	// Allow, if not nil, returns an error if the job may no longer use something. A retried job has the content of the original submission.
+	// Allow, if not nil, returns an error if the job may no longer use one of its resources. A retried job has the content of the original
+	// submission.
 	Allow func(Use) error
-	// MaySee, if not nil, returns an error for a job that the owner may no longer know, so that the retried job can't wait for it.
+	// MaySee, if not nil, returns an error for a job that the owner may no longer know, so that the retried job can't wait for that job.
 	MaySee func(*Job) error
-	// Room, if not nil, returns an error if another job with that number of tasks isn't allowed.
+	// Room, if not nil, returns an error if the owner may not have another job with that number of tasks.
 	Room func(tasks int) error
 }
 
-// Retry runs a job again, under its name and with the content of its submission, secrets and code included. A job that has not
-// ended gets one more attempt now. A job that has ended becomes a new job of the same name; the old one stays in the history.
+// Retry runs a job again, with the same name and the content of its submission, including secrets and code. A job that has not ended gets one more
+// attempt now. A job that has ended becomes a new job of the same name, and the old job stays in the history.
 //
-// In between, the job is stored in a separate Secret. If Retry is killed at that point, the next Retry continues, even if the job is
-// neither live nor in the history.
+// Before Retry removes the old job, it stores the job in a separate Secret. If Retry is killed after the removal, the next Retry continues, even if
+// the job is neither live nor in the history.
 func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phase, err error) {
 	if j.Live && !Phase(api.StateOf(j.framework)).Done() {
 		before = Phase(api.StateOf(j.framework))
@@ -100,7 +101,7 @@ func (c *Client) Retry(ctx context.Context, j *Job, o RetryOptions) (before Phas
 	return before, c.bringBack(ctx, kept)
 }
 
-// room passes the number of tasks of a job that is created again to o.Room.
+// room calls o.Room with the number of tasks of a job that is created again.
 func (o *RetryOptions) room(f *v1.Framework) error {
 	if o.Room == nil {
 		return nil
@@ -112,7 +113,7 @@ func (o *RetryOptions) room(f *v1.Framework) error {
 	return o.Room(tasks)
 }
 
-// keep stores the job in its submitted form.
+// keep stores the job in a Secret, as it was submitted.
 func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	f := j.framework.DeepCopy()
 	f.TypeMeta = metav1.TypeMeta{APIVersion: v1.GroupVersion.String(), Kind: v1.Kind}
@@ -141,18 +142,18 @@ func (c *Client) keep(ctx context.Context, j *Job) (*render.Objects, error) {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: j.Object + keptSuffix, Namespace: c.Namespace, Labels: map[string]string{v1.LabelFramework: j.Object}},
 		Data: map[string][]byte{keptKey: data}}
 	_, err = store.Create(ctx, s, metav1.CreateOptions{FieldManager: "paictl"})
-	if apierrors.IsAlreadyExists(err) { // of an earlier attempt at this
+	if apierrors.IsAlreadyExists(err) { // an earlier attempt created it
 		_, err = store.Update(ctx, s, metav1.UpdateOptions{FieldManager: "paictl"})
 	}
 	return out, err
 }
 
-// bare returns the part of an object's metadata that a new object may have.
+// bare returns the parts of an object's metadata that a new object may have.
 func bare(m *metav1.ObjectMeta) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// kept reads the job that keep has stored, or returns nil.
+// kept reads the job that keep stored, or returns nil.
 func (c *Client) kept(ctx context.Context, object string) (*render.Objects, error) {
 	s, err := c.Client.CoreV1().Secrets(c.Namespace).Get(ctx, object+keptSuffix, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -168,7 +169,7 @@ func (c *Client) kept(ctx context.Context, object string) (*render.Objects, erro
 	return out, nil
 }
 
-// keptOf reads the job that keep has stored, if f is that job, restored already. Otherwise it returns nil.
+// keptOf reads the job that keep stored, if f is that job and has already been restored. Otherwise, it returns nil.
 func (c *Client) keptOf(ctx context.Context, f *v1.Framework) (*render.Objects, error) {
 	kept, err := c.kept(ctx, f.Name)
 	if kept == nil || err != nil {

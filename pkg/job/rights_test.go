@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/pkg/kube/kubetest"
 )
 
-// proxied asks the API server whether a user may reach a service, as its own proxy does.
+// proxied returns a handler that asks the API server whether a user may reach a service, like the API server's own proxy.
 func proxied(t *testing.T, cluster *kube.Cluster, name string, next http.Handler) http.Handler {
 	verbs := map[string]string{http.MethodGet: "get", http.MethodHead: "get", http.MethodPut: "update", http.MethodPost: "create", http.MethodDelete: "delete"}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func proxied(t *testing.T, cluster *kube.Cluster, name string, next http.Handler
 	})
 }
 
-// guarded rejects requests without the token, as the controller does.
+// guarded returns a handler that rejects requests without the token, like the controller.
 func guarded(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(api.TokenHeader) != jobtest.Token {
@@ -63,7 +63,7 @@ func guarded(h http.Handler) http.Handler {
 	})
 }
 
-// as returns a client of an account that has no rights except the rights that a test grants.
+// as returns a client for a user who has only the rights that the test grants.
 func as(t *testing.T, cluster *kube.Cluster, user string, services jobtest.Services) *Client {
 	t.Helper()
 	path := jobtest.Front(t, cluster, services)
@@ -78,7 +78,7 @@ func as(t *testing.T, cluster *kube.Cluster, user string, services jobtest.Servi
 	return c
 }
 
-// apply makes the objects of a text from the documentation, and removes them at the end.
+// apply creates the objects in a text from the documentation, and removes them at the end of the test.
 func apply(t *testing.T, cluster *kube.Cluster, text string) {
 	t.Helper()
 	objects, err := dynamic.NewForConfig(cluster.Config)
@@ -96,8 +96,7 @@ func apply(t *testing.T, cluster *kube.Cluster, text string) {
 	}
 }
 
-// allowed waits until the API server knows of a right that was given: it watches roles, and learns of
-// them a moment after they are made.
+// allowed waits until the API server knows that a user has a right. The API server watches roles, and sees new roles with a short delay.
 func allowed(t *testing.T, cluster *kube.Cluster, user, verb, namespace, resource, name string) {
 	t.Helper()
 	resource, sub, _ := strings.Cut(resource, "/")
@@ -112,7 +111,7 @@ func allowed(t *testing.T, cluster *kube.Cluster, user, verb, namespace, resourc
 	}), "%s may not %s %s/%s in %q", user, verb, resource, sub, namespace)
 }
 
-// roles returns the part of docs/jobs.md that administrators apply.
+// roles returns the part of docs/jobs.md that administrators apply to their clusters.
 func roles(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "jobs.md"))

@@ -30,11 +30,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // what the tests print
+	time.Local = time.UTC // the output of the tests must not depend on the time zone
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// history is a job controller that knows some jobs.
+// history is a job controller that knows only some jobs.
 type history struct {
 	sync.Mutex
 	jobs []api.JobDetail
@@ -66,7 +66,7 @@ func (h *history) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(api.Error{Code: "NotFound", Message: "no such job"})
 }
 
-// onServer returns a client of a real API server, with services of the test's own.
+// onServer returns a client of a real API server whose services are handlers of the test.
 func onServer(t *testing.T, services jobtest.Services) (*Client, *kube.Cluster) {
 	t.Helper()
 	cluster := kubetest.Start(t)
@@ -76,7 +76,7 @@ func onServer(t *testing.T, services jobtest.Services) (*Client, *kube.Cluster) 
 	return c, cluster
 }
 
-// objects renders a job of one user. Each test has its own user.
+// objects renders a job of a user. Each test uses a different user.
 func objects(t *testing.T, user, name, command string) *render.Objects {
 	t.Helper()
 	return secretly(t, user, name, command, "hunter2")
@@ -139,7 +139,7 @@ func TestASubmissionThatWasKilledBetweenItsObjectsIsCompleted(t *testing.T) {
 	c, _ := onServer(t, nil)
 	ctx := t.Context()
 	o := objects(t, "killed", "train", "echo")
-	_, err := c.Frameworks.Create(ctx, o.Framework, false) // and here it was killed
+	_, err := c.Frameworks.Create(ctx, o.Framework, false) // and here the command was killed
 	require.NoError(t, err)
 	_, err = c.Submit(ctx, objects(t, "killed", "train", "another"), SubmitOptions{})
 	require.ErrorContains(t, err, "another job train")
@@ -391,8 +391,7 @@ func TestAnEndedJobRunsAgainAsItWasSubmitted(t *testing.T) {
 	assert.NotEmpty(t, third.Annotations[v1.AnnotationRestart], "a job that has not ended is asked for one more attempt")
 }
 
-// collect does what Kubernetes' garbage collector does, which the test's API server has not: it removes
-// the finalizer of foreground deletion.
+// collect does the work of Kubernetes' garbage collector, which doesn't run in the test: it removes the finalizer of foreground deletion.
 func collect(t *testing.T, c *Client, object string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -419,7 +418,7 @@ func TestARetryStartsAfterTheJobThatHasTheNameNow(t *testing.T) {
 	object := v1.ObjectName("chain", "second")
 	jobtest.SetStatus(t, cluster, object, completedStatus())
 	collect(t, c, object)
-	// Replace the first job.
+	// Replace the first job with a new job of the same name.
 	first := v1.ObjectName("chain", "first")
 	f, err := c.Frameworks.Get(ctx, first)
 	require.NoError(t, err)
@@ -453,7 +452,7 @@ func TestARetryThatWasKilledGoesOn(t *testing.T) {
 	collect(t, c, object)
 	kept, err := c.keep(ctx, j)
 	require.NoError(t, err)
-	require.NoError(t, c.Remove(ctx, j)) // and here it was killed
+	require.NoError(t, c.Remove(ctx, j)) // and here the command was killed
 	require.NoError(t, c.Client.CoreV1().Secrets(c.Namespace).Delete(ctx, v1.SpecSecretName(object), metav1.DeleteOptions{}))
 
 	j, err = c.Resolve(ctx, "halfway", "train")
@@ -494,7 +493,7 @@ func TestARetryThatWasKilledIsNotTakenForAJobWithAnotherSecret(t *testing.T) {
 	for _, key := range about {
 		assert.NotContains(t, kept.Framework.Annotations, key)
 	}
-	require.NoError(t, c.Remove(ctx, j)) // and here it was killed
+	require.NoError(t, c.Remove(ctx, j)) // and here the command was killed
 	_, err = c.Submit(ctx, secretly(t, "stalekept", "train", "echo", "hunter3"), SubmitOptions{})
 	require.NoError(t, err)
 	j, err = c.Resolve(ctx, "stalekept", "train")
@@ -578,14 +577,14 @@ func TestTheQueueAndPendingPodsAreInAList(t *testing.T) {
 	assert.Equal(t, "queued/train", waiting.Items[0].Job)
 }
 
-// cloned returns the client's configuration with another address.
+// cloned returns a copy of the client's configuration with another address.
 func cloned(c *Client, host string) *rest.Config {
 	out := rest.CopyConfig(c.Config)
 	out.Host = host
 	return out
 }
 
-// rebuilt returns a cluster whose client uses its configuration.
+// rebuilt returns a cluster with a new client for the cluster's configuration.
 func rebuilt(t *testing.T, c *kube.Cluster) *kube.Cluster {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.Config)

@@ -6,10 +6,10 @@ import (
 	"github.com/openpai/paictl/pkg/job/protocol/render"
 )
 
-// Share is the part of a machine that belongs to one of its GPUs, or the size of a CPU cell.
+// Share is the part of a machine that goes with one of its GPUs, or the size of a CPU cell.
 type Share = render.SKU
 
-// Shares returns the shares of all types of GPUs and CPU cells, or only of the types that a virtual cluster owns.
+// Shares returns the shares of GPUs and CPU cells by type. If vc isn't "", it returns only the types that the virtual cluster owns.
 func (f *Facts) Shares(vc string) map[string]Share {
 	out := maps.Clone(f.Cluster.SKUs)
 	if vc != "" {

@@ -11,7 +11,7 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// The types of lists of jobs, for the users of this package.
+// The types that describe jobs in lists, so that users of this package need not import package listing.
 type (
 	// Phase is the phase of a job, in one word.
 	Phase = listing.Phase
@@ -23,13 +23,13 @@ type (
 	Page = listing.Page
 	// Filter selects jobs.
 	Filter = listing.Filter
-	// Brief holds the fields of a live job that a list shows.
+	// Brief holds the fields of a live job that lists show.
 	Brief = listing.Brief
-	// Start is when a job is expected to start.
+	// Start holds the fields of a pod that determine the state of its job.
 	Start = listing.Start
 )
 
-// The phases.
+// The phases of a job.
 const (
 	Waiting   = listing.Waiting
 	Queued    = listing.Queued
@@ -54,7 +54,7 @@ func PhaseNames() []string { return listing.PhaseNames() }
 // ReadPhases parses the names of phases.
 func ReadPhases(names []string) ([]Phase, error) { return listing.ReadPhases(names) }
 
-// NewBrief returns the Brief of a Framework.
+// NewBrief returns the Brief of a Framework's job.
 func NewBrief(f *v1.Framework) *Brief { return listing.NewBrief(f) }
 
 // NewStart returns the fields of a pod that determine the state of its job.
@@ -63,14 +63,14 @@ func NewStart(p *corev1.Pod) Start { return listing.NewStart(p) }
 // IsGang reports whether the tasks of a job wait for each other before any of them begins.
 func IsGang(f *v1.Framework) bool { return listing.IsGang(f) }
 
-// Duration formats a time span for people: its two largest units.
+// Duration formats a time span with its two largest units.
 func Duration(d time.Duration) string { return listing.Duration(d) }
 
-// Queue maps the name of a Framework to its gang that waits for GPUs. If a job has several gangs, Queue has the gang that is furthest
-// behind.
+// Queue maps the name of a Framework to a gang of the job that waits for GPUs. If several gangs of the job wait, Queue contains the gang that is
+// furthest behind.
 type Queue map[string]schedulerapi.Queued
 
-// NewQueue sorts the scheduler's queue. q may be nil: then there is no queue.
+// NewQueue converts the scheduler's queue to a Queue. If q is nil, the Queue is empty.
 func NewQueue(q *schedulerapi.Queue) Queue {
 	out := Queue{}
 	if q == nil {
@@ -85,8 +85,8 @@ func NewQueue(q *schedulerapi.Queue) Queue {
 	return out
 }
 
-// ObjectOfGroup returns the name of the Framework of a gang. Names of gangs are USER~JOB/GROUP. A pod without a gang
-// has its own, NAMESPACE/POD.
+// ObjectOfGroup returns the name of the Framework that a gang belongs to. The name of a gang is USER~JOB/GROUP, or NAMESPACE/POD for a pod without a
+// gang.
 func ObjectOfGroup(group string) string {
 	first, rest, _ := strings.Cut(group, "/")
 	if user, name, ok := strings.Cut(first, "~"); ok {

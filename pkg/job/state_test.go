@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// framework returns a job of two tasks of one role that wait for each other.
+// framework returns a job with one role of two tasks, which wait for each other.
 func framework(change ...func(*v1.Framework)) *v1.Framework {
 	f := &v1.Framework{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +48,7 @@ func published(f *v1.Framework) {
 	f.Status.AttemptStatus.PeersTime = &at
 }
 
-// preparing has that many tasks whose pods have not begun.
+// preparing gives a job n tasks whose pods have not begun.
 func preparing(n int) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		r := f.Status.AttemptStatus.TaskRoleStatuses[0]
@@ -162,7 +162,7 @@ func TestEveryPhaseSaysWhatItMeans(t *testing.T) {
 	}
 }
 
-// The controller writes the state of pods seconds later.
+// The controller writes the state of a pod into the Framework seconds after the pod changes.
 func TestAPodIsAheadOfItsTask(t *testing.T) {
 	f := &v1.Framework{Status: &v1.FrameworkStatus{}}
 	placed := &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n"}}

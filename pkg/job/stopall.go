@@ -11,7 +11,7 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// StopAll requests that all live jobs of a user stop. It returns how many of them weren't stopping already.
+// StopAll requests that all live jobs of a user stop. It returns the number of jobs that weren't stopping already.
 func (c *Client) StopAll(ctx context.Context, user string) (stopped int, err error) {
 	all, err := c.Frameworks.List(ctx, v1.LabelUser+"="+user)
 	if apierrors.IsNotFound(err) {

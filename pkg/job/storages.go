@@ -10,17 +10,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Storage is a claim that jobs can mount, with its volume.
+// Storage is a claim that jobs can mount, with the properties of its volume.
 type Storage struct {
 	Name     string
 	PerUser  bool   // a job sees only the folder of its user
 	Volume   string // name of the PersistentVolume
 	Capacity string
 	ReadOnly bool
-	// Kind is one of the kinds below, and Where its location, in the words of OpenPAI's API; both are only set by Storage.
+	// Kind is one of the kinds below. The map Where describes the location of the storage, in the words of OpenPAI's API. Only Client.Storage sets
+	// Kind and Where.
 	Kind  string
 	Where map[string]string
-	// MountOptions are without passwords and keys.
+	// MountOptions are the mount options without passwords and keys.
 	MountOptions []string
 	// Secret is the name of the Secret with the credentials, in SecretNamespace. It is "" if there are no credentials.
 	Secret, SecretNamespace string
@@ -36,7 +37,7 @@ const (
 	StorageOther     = "other"
 )
 
-// Storages returns the claims that have a volume, by name.
+// Storages returns the claims that are bound to a volume, sorted by name.
 func (c *Client) Storages(ctx context.Context) ([]Storage, error) {
 	list, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -59,7 +60,7 @@ func newStorage(claim *corev1.PersistentVolumeClaim) Storage {
 	return s
 }
 
-// Storage reads a claim with its volume. It returns nil if the claim or its volume doesn't exist, or if it isn't bound.
+// Storage reads a claim and its volume. It returns nil if the claim or its volume doesn't exist, or if the claim isn't bound.
 func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	claim, err := c.Client.CoreV1().PersistentVolumeClaims(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && claim.Status.Phase != corev1.ClaimBound {
@@ -86,7 +87,7 @@ func (c *Client) Storage(ctx context.Context, name string) (*Storage, error) {
 	return &s, nil
 }
 
-// behind sets the kind and the location of a storage, and its options, from its volume.
+// behind sets the kind, the location and the options of a storage from its volume.
 func (s *Storage) behind(v *corev1.PersistentVolumeSpec) {
 	s.Kind, s.Where = StorageOther, map[string]string{}
 	switch {
@@ -104,7 +105,7 @@ func (s *Storage) behind(v *corev1.PersistentVolumeSpec) {
 	}
 }
 
-// flex does that for the FlexVolume drivers that OpenPAI's manual names.
+// flex sets the same fields for the FlexVolume drivers that OpenPAI's manual names.
 func (s *Storage) flex(f *corev1.FlexPersistentVolumeSource) {
 	s.ReadOnly = s.ReadOnly || f.ReadOnly
 	switch driver := f.Driver[strings.LastIndex(f.Driver, "/")+1:]; driver {
@@ -147,7 +148,7 @@ func (s *Storage) secret(ref *corev1.SecretReference) {
 	}
 }
 
-// credentials maps the keys of Secrets, as drivers read them, to their names in OpenPAI's API.
+// credentials maps the keys of Secrets, as drivers read them, to the names of credentials in OpenPAI's API.
 var credentials = map[string]map[string]string{
 	StorageSamba:     {"username": "username", "password": "password"},
 	StorageAzureFile: {"azurestorageaccountname": "accountName", "azurestorageaccountkey": "accountKey"},
@@ -155,7 +156,7 @@ var credentials = map[string]map[string]string{
 		"azurestorageaccountname": "accountName", "azurestorageaccountkey": "accountKey", "azurestorageaccountsastoken": "accountSASToken"},
 }
 
-// Credentials reads the credentials of a storage. note explains why it has no credentials.
+// Credentials reads the credentials of a storage. If the storage has no credentials, note explains why.
 func (c *Client) Credentials(ctx context.Context, s *Storage) (found map[string]string, note string, err error) {
 	switch {
 	case s.Secret == "" || credentials[s.Kind] == nil:

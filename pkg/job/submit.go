@@ -21,44 +21,44 @@ import (
 // Outcome is the result of a submission.
 type Outcome string
 
-// The outcomes.
+// The outcomes of a submission.
 const (
-	// Submitted means that the job is new. Completed: an earlier submission of the same job was interrupted, and its missing
-	// objects were made. Repeated: the same job had been submitted completely, and has not finished.
+	// Submitted means that the job is new. Completed means that an earlier submission of the same job was interrupted, and that this submission made
+	// the missing objects. Repeated means that the same job was already submitted completely, and has not finished.
 	Submitted Outcome = "submitted"
 	Completed Outcome = "completed"
 	Repeated  Outcome = "repeated"
-	// Ended: a job of that name exists and has ended, and such are skipped.
+	// Ended means that a job of that name has ended, and SkipEnded is set.
 	Ended Outcome = "ended"
-	// Checked: a dry run found nothing wrong.
+	// Checked means that a dry run found no mistakes.
 	Checked Outcome = "checked"
 )
 
 // SubmitOptions specify how a job is submitted.
 type SubmitOptions struct {
-	// DryRun lets the API server check the job without storing it.
+	// DryRun makes the API server check the job without storing it.
 	DryRun bool
-	// Replace reuses the name of a job that has ended.
+	// Replace makes Submit remove a job of that name that has ended.
 	Replace bool
-	// SkipEnded submits nothing if a job with that name has ended.
+	// SkipEnded makes Submit do nothing if a job with that name has ended.
 	SkipEnded bool
-	// After are jobs to wait for, in addition to the jobs in the job file.
+	// After are jobs that the new job waits for, in addition to the jobs in its job file.
 	After []protocol.After
-	// Planned are jobs that would be submitted earlier, which a dry run doesn't find.
+	// Planned are jobs that would be submitted before this job. A dry run doesn't find them in the cluster.
 	Planned []string
 	// Sure makes a submission fail with an UnavailableError if the history can't be searched for the name.
 	Sure bool
-	// MaySee, if not nil, returns an error for a job that the submitter may not know, so that the new job can't wait for it.
+	// MaySee, if not nil, returns an error for a job that the submitter may not know, so that the new job can't wait for that job.
 	MaySee func(*Job) error
 	// ClonedFrom is the original of a cloned job, or nil.
 	ClonedFrom *v1.ClonedFrom
-	// Key identifies a submission that is sent again because its response was lost. It finds the job that it made, even if that has
-	// finished.
+	// Key identifies a submission that is sent again because its response was lost. With Key, Submit finds the job that the lost submission made,
+	// even if that job has finished.
 	Key string
 }
 
-// Submit makes a job: the Framework first, then its Secrets, which it owns. It may be killed at any point
-// and repeated: then it makes missing objects, but doesn't make an object twice.
+// Submit creates a job: first the Framework, then the Secrets, which the Framework owns. Submit may be killed at any point and repeated: a repeated
+// Submit creates missing objects, but doesn't create an object twice.
 func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptions) (Outcome, error) {
 	user, name := o.Framework.Labels[v1.LabelUser], o.Framework.Annotations[v1.AnnotationJobName]
 	if opts.Key != "" {
@@ -71,7 +71,7 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 		}
 		metav1.SetMetaDataAnnotation(&o.Framework.ObjectMeta, v1.AnnotationClonedFrom, text)
 	}
-	if err := c.after(ctx, o, opts); err != nil { // before a job of the name is removed
+	if err := c.after(ctx, o, opts); err != nil { // before an existing job with the name is removed
 		return "", err
 	}
 	if err := c.checkName(ctx, o, opts); errors.Is(err, errSkip) {
@@ -99,15 +99,16 @@ func (c *Client) Submit(ctx context.Context, o *render.Objects, opts SubmitOptio
 	}
 	outcome, err := c.complete(ctx, there, o)
 	if err == nil && opts.Key != "" && there.Annotations[v1.AnnotationSubmission] == opts.Key {
-		return Submitted, nil // by this very submission, whose answer was lost
+		return Submitted, nil // the Framework was created by this submission, but the response was lost
 	}
 	return outcome, err
 }
 
-// errSkip is returned if a job of that name has finished, and such jobs are skipped.
+// errSkip is returned if a job of that name has ended and SkipEnded is set.
 var errSkip = errors.New("a job of that name has ended")
 
-// checkName finds a job that has the name. The same job is fine if it has not finished, or if it was submitted with the same key.
+// checkName checks whether an existing job already has the name. The same job is fine if it has not finished, or if it was submitted with the same
+// key.
 func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOptions) error {
 	f := o.Framework
 	j, err := c.brief(ctx, f.Labels[v1.LabelUser], f.Annotations[v1.AnnotationJobName], f.Name)
@@ -142,7 +143,7 @@ func (c *Client) checkName(ctx context.Context, o *render.Objects, opts SubmitOp
 	return c.Remove(ctx, j)
 }
 
-// same reports whether a job has the same job file, secrets and code.
+// same reports whether an existing job has the same job file, secrets and code as a new job.
 func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Objects) (bool, error) {
 	if there.Labels[v1.LabelUser] != o.Framework.Labels[v1.LabelUser] {
 		return false, nil // names of objects are checksums
@@ -171,7 +172,7 @@ func (c *Client) same(ctx context.Context, there *v1.Framework, o *render.Object
 	return true, nil
 }
 
-// conflict returns an error that names the job with the name.
+// conflict returns an error that names the existing job with the name.
 func conflict(j *Job) error {
 	e := &ConflictError{User: j.User, Name: j.Name, Phase: j.State}
 	if !j.Live {
@@ -197,7 +198,7 @@ func conflict(j *Job) error {
 	return hint.Wrap(e, "give this job another name, or stop the other one first: paictl job stop "+j.Title())
 }
 
-// complete makes the objects that an earlier submission of the same job didn't make.
+// complete creates the objects that an earlier submission of the same job didn't create.
 func (c *Client) complete(ctx context.Context, there *v1.Framework, o *render.Objects) (Outcome, error) {
 	equal, err := c.same(ctx, there, o)
 	if err != nil {
@@ -238,7 +239,7 @@ func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*co
 				continue
 			}
 			if getErr == nil {
-				// It belongs to a job of that name that is gone, and Kubernetes hasn't cleaned up yet.
+				// The Secret belongs to an earlier job of that name. That job is gone, but Kubernetes hasn't removed the Secret yet.
 				getErr = store.Delete(ctx, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &held.UID}})
 			}
 			if getErr != nil && !apierrors.IsNotFound(getErr) {
@@ -253,8 +254,8 @@ func (c *Client) secrets(ctx context.Context, owner *v1.Framework, secrets []*co
 	return nil
 }
 
-// undo removes a Framework whose Secrets the API server rejects, so that its name is free again. undo can't do that if
-// the connection was lost; repeating the submission completes it.
+// undo removes a Framework whose Secrets the API server rejects, so that its name is free again. If the connection is lost, undo fails, but the user
+// can repeat the submission to complete the job.
 func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) error {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(cause, &status) {
@@ -266,8 +267,8 @@ func (c *Client) undo(ctx context.Context, made *v1.Framework, cause error) erro
 	return c.Explain(cause)
 }
 
-// Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller
-// keeps it until its pods have ended and it is in the history.
+// Remove deletes a job's Framework and waits until it is gone, so that its name is free. The controller keeps the Framework until its pods have ended
+// and the job is in the history.
 func (c *Client) Remove(ctx context.Context, j *Job) error {
 	if err := c.Delete(ctx, j); err != nil {
 		return err
@@ -286,7 +287,7 @@ func (c *Client) Remove(ctx context.Context, j *Job) error {
 	}
 }
 
-// removePause is the first pause between two checks for a deleted job, removeLongest the longest.
+// removePause is the first pause between two checks for a deleted job. The pauses grow up to removeLongest.
 const (
 	removePause   = 200 * time.Millisecond
 	removeLongest = 3 * time.Second
@@ -300,7 +301,7 @@ func (c *Client) Delete(ctx context.Context, j *Job) error {
 	return nil
 }
 
-// Gone reports whether a job's Framework is gone, so that its name is free, or was taken by another.
+// Gone reports whether a job's Framework no longer exists. Its name is then free, or another job has taken it.
 func (c *Client) Gone(ctx context.Context, j *Job) (bool, error) {
 	f, err := c.Frameworks.Get(ctx, j.Object)
 	switch {

@@ -14,10 +14,10 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// tagTries is how many times tags are written again after a conflict.
+// tagTries is how often Tag tries to write tags if there are conflicts.
 const tagTries = 8
 
-// Tag adds and removes tags of a job, and returns the tags that it has then. If a job has finished and is gone from the cluster, its tags are in
+// Tag adds and removes tags of a job, and returns the resulting tags. If the Framework of a finished job no longer exists, Tag changes the tags in
 // the history.
 func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
 	for _, tag := range slices.Concat(add, remove) {
@@ -42,14 +42,14 @@ func (c *Client) Tag(ctx context.Context, j *Job, add, remove []string) ([]strin
 	return c.tagGone(ctx, j, add, remove)
 }
 
-// tagLive changes the annotation of the Framework in the version that it read.
+// tagLive changes the tags in the Framework's annotation. It fails if the Framework was changed after tagLive read it.
 func (c *Client) tagLive(ctx context.Context, j *Job, add, remove []string) ([]string, error) {
 	f, err := c.Frameworks.Get(ctx, j.Object)
 	if err != nil {
 		return nil, err
 	}
 	if string(f.UID) != j.UID {
-		return nil, apierrors.NewNotFound(v1.Resource.GroupResource(), j.Object) // another has its name
+		return nil, apierrors.NewNotFound(v1.Resource.GroupResource(), j.Object) // another job has its name now
 	}
 	want := changed(v1.ReadTags(f.Annotations[v1.AnnotationTags]), add, remove)
 	if len(want) > v1.MaxTags {
@@ -78,14 +78,14 @@ func (c *Client) tagGone(ctx context.Context, j *Job, add, remove []string) (tag
 	return tags, c.Explain(err)
 }
 
-// changed returns tags with add and without remove, sorted.
+// changed returns have with the tags in add and without the tags in remove, sorted.
 func changed(have, add, remove []string) []string {
 	out := slices.DeleteFunc(slices.Concat(have, add), func(tag string) bool { return slices.Contains(remove, tag) })
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Tags returns the job's tags when it was read.
+// Tags returns the tags that the job had when it was read.
 func (j *Job) Tags() []string {
 	switch {
 	case j.framework != nil:

@@ -17,14 +17,14 @@ import (
 // readAgain is the time after a read of the token in which a rejected token doesn't cause another read.
 const readAgain = 5 * time.Second
 
-// withToken adds the token that the job controller's API or its audit requires. If the token can't be read, the controller rejects
-// the request. The token is read before the first request that needs it, and again after the controller rejected it: it may have
+// withToken adds the token that the job controller's API or its audit requires. If the token can't be read, the controller rejects the request.
+// withToken reads the token before the first request that needs it, and again if the controller rejects the token, because the token may have
 // changed.
 type withToken struct {
 	http.RoundTripper
 	client         kubernetes.Interface
 	secret, header string
-	// only selects the requests that need the token; nil: all.
+	// only selects the requests that need the token. If it is nil, all requests need the token.
 	only func(*http.Request) bool
 
 	mu    sync.Mutex
@@ -37,13 +37,13 @@ func newWithToken(rt http.RoundTripper, client kubernetes.Interface) http.RoundT
 	return &withToken{RoundTripper: audit, client: client, secret: api.TokenSecret, header: api.TokenHeader}
 }
 
-// hasAudit reports whether a request reads or writes the audit, which is also part of a copy of the archive.
+// hasAudit reports whether a request reads or writes the audit. A copy of the archive also contains the audit.
 func hasAudit(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/v1/audit") || strings.HasSuffix(r.URL.Path, "/v1/archive")
 }
 
-// known returns the token. refused, if not "", is a token that the controller rejected; then known reads the token
-// again, but not within readAgain.
+// known returns the token. If refused isn't "", it is a token that the controller rejected, and known reads the token again, but not within readAgain
+// of the previous read.
 func (w *withToken) known(ctx context.Context, refused string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *withToken) known(ctx context.Context, refused string) string {
 	return w.token
 }
 
-// RoundTrip sends a request with the token.
+// RoundTrip sends a request with the token. If the controller rejects the token, RoundTrip reads the token again.
 func (w *withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	if w.only != nil && !w.only(r) {
 		return w.RoundTripper.RoundTrip(r)

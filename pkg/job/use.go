@@ -11,19 +11,19 @@ import (
 	v1 "github.com/openpai/paictl/pkg/job/v1"
 )
 
-// Use lists the resources of a job that not everyone may use.
+// Use lists the resources of a job that only some users may use.
 type Use struct {
 	User, Group    string
 	VirtualCluster string
-	// Priority is a name of the job protocol; "" is the default.
+	// Priority is a name from the job protocol. "" is the default priority.
 	Priority string
-	// Storages are the claims that its tasks mount, in order.
+	// Storages are the claims that the job's tasks mount, in order.
 	Storages []string
-	// HostNetwork reports whether its tasks have the network of their machines.
+	// HostNetwork reports whether the job's tasks use the network of their machines.
 	HostNetwork bool
 }
 
-// UseOf returns the Use of a Framework, as its pods have it. It doesn't read the job file.
+// UseOf returns the Use of a job, based on its Framework and pods. It doesn't read the job file.
 func UseOf(f *v1.Framework) Use {
 	u := Use{User: f.Labels[v1.LabelUser], Group: f.Labels[v1.LabelGroup], VirtualCluster: f.Labels[v1.LabelVC], Priority: f.Annotations[v1.AnnotationPriority],
 		HostNetwork: f.Annotations[v1.AnnotationHostNetwork] == "true"}
@@ -40,8 +40,8 @@ func UseOf(f *v1.Framework) Use {
 	return u
 }
 
-// allowed returns an error for a job that may no longer use something, or that mounts more of a storage than a new job would: the storage may have
-// been shared, or writable, when the job was submitted. allow may be nil.
+// allowed returns an error for a job that may no longer use one of its resources, or that mounts more of a storage than a new job would. Such a
+// storage may have been shared or writable when the job was submitted. allow may be nil.
 func (c *Client) allowed(ctx context.Context, f *v1.Framework, allow func(Use) error) error {
 	use := UseOf(f)
 	if allow != nil {
@@ -73,7 +73,7 @@ func (c *Client) allowed(ctx context.Context, f *v1.Framework, allow func(Use) e
 	return nil
 }
 
-// beyond describes how the mounts of a volume exceed the present rights of a user on its storage; "" if they don't.
+// beyond describes how the mounts of a volume exceed a user's present rights to its storage. It returns "" if they don't.
 func beyond(pod *corev1.PodSpec, v *corev1.Volume, now render.Storage, user string) string {
 	if now.Claim == "" {
 		return "it is gone"

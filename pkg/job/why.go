@@ -18,21 +18,21 @@ import (
 	schedulerapi "github.com/openpai/paictl/pkg/scheduler/api"
 )
 
-// Why explains in one sentence why a job doesn't make progress, or how it ended, and has the facts behind it.
+// Why explains in one sentence why a job doesn't make progress, or how it ended. It also contains the facts behind this explanation.
 type Why struct {
 	Job      string `json:"job"` // user/name
 	State    string `json:"state"`
 	Sentence string `json:"sentence"`
-	// Remedy is what to do, the likeliest first.
+	// Remedy lists possible remedies, the most likely first.
 	Remedy []string `json:"remedy,omitempty"`
 	Facts  []Fact   `json:"facts,omitempty"`
-	// Log has the last lines of a failed program, or the lines around the line that identified its failure.
+	// Log contains the last lines of a failed program, or the lines around the line that identified its failure.
 	Log []string `json:"log,omitempty"`
 
-	others []string // titles of jobs that it names
+	others []string // titles of the jobs that the explanation names
 }
 
-// Fact is one thing that is known.
+// Fact is a known fact about a job.
 type Fact struct {
 	What string `json:"what"`
 	Text string `json:"text"`
@@ -44,32 +44,32 @@ func (w *Why) fact(what, text string) {
 	}
 }
 
-// evidence holds the data for an explanation.
+// evidence holds the data from which an explanation is made.
 type evidence struct {
 	*Detail
 	now    time.Time
 	events []api.Event // the events of the job and its pods, latest first
 	nodes  map[string]*corev1.Node
-	// volumes names the machines that have the storages of its pods; nil if all have them.
+	// volumes maps the claims of the pods' storages to the machines that have them. It is nil if all machines have the storages.
 	volumes map[string]*corev1.NodeSelector
-	// cells has the kind of cells of each machine; nil if it isn't known.
+	// cells maps each machine to the kind of its cells. It is nil if the kinds aren't known.
 	cells map[string]kind
-	// gang is the scheduler's explanation, or schedulerErr explains why it has no explanation.
+	// gang is the scheduler's explanation. If it is nil, schedulerErr may explain why.
 	gang         *schedulerapi.Why
 	schedulerErr error
-	// alone are the titles of holders whose pods are in no gang, by their Framework.
+	// alone maps the names of Frameworks to the titles of jobs that hold cells with pods outside of gangs.
 	alone map[string]string
 	// controllerErr is the error of the request to the job controller, or nil.
 	controllerErr error
-	// cutOff reports whether the submission was interrupted before the job's commands were stored.
+	// cutOff reports whether the submission was interrupted before it stored the job's commands.
 	cutOff bool
 	rules  *rules.Set
 }
 
-// Why explains a job.
+// Why explains a job to a caller who may know the names of all jobs.
 func (c *Client) Why(ctx context.Context, j *Job) (*Why, error) { return c.WhyFor(ctx, j, nil) }
 
-// WhyFor explains a job to those who may not know the names of all others; see NameOf.
+// WhyFor explains a job to a caller who may not know the names of all jobs; see NameOf.
 func (c *Client) WhyFor(ctx context.Context, j *Job, names NameOf) (*Why, error) {
 	e, err := c.evidence(ctx, j)
 	if err != nil {
@@ -122,7 +122,8 @@ func (c *Client) evidence(ctx context.Context, j *Job) (*evidence, error) {
 	return e, c.Explain(g.Wait())
 }
 
-// titles returns the titles of holders that the scheduler knows only by their pods; of a removed job it is empty.
+// titles returns the titles of jobs that hold cells, if the scheduler knows only their pods, by the names of their Frameworks. The title of a removed
+// job is empty.
 func (c *Client) titles(ctx context.Context, g *schedulerapi.Why) map[string]string {
 	out := map[string]string{}
 	if g == nil || g.Explanation == nil {
@@ -158,10 +159,10 @@ func (c *Client) ExitRules(ctx context.Context) *rules.Set {
 	return set
 }
 
-// maxSuspects bounds the number of pods whose events are read, because a problem usually affects all pods.
+// maxSuspects bounds the number of objects whose events are read. A few pods are enough, because a problem usually affects all pods.
 const maxSuspects = 20
 
-// suspects returns the objects whose events may explain the problem: the job and its pods that don't run.
+// suspects returns the names of objects whose events may explain the problem: the job's Framework, and pods that don't run.
 func (e *evidence) suspects() []string {
 	out := []string{e.Framework}
 	for i := range e.pods {
@@ -172,8 +173,8 @@ func (e *evidence) suspects() []string {
 	return out
 }
 
-// events reads the events of objects, latest first. It reads them from the controller. If the controller fails, it asks the
-// API server, which has to search the events of all jobs for each object.
+// events reads the events of objects, latest first, from the controller. If the controller fails, events reads them from the API server, which has to
+// search the events of all jobs for each object.
 func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Event, error) {
 	out, err := c.collected(ctx, j)
 	if err != nil {
@@ -185,12 +186,12 @@ func (c *Client) events(ctx context.Context, j *Job, names []string) ([]api.Even
 	return out, nil
 }
 
-// saysOf reports whether an event concerns a pod, and not an earlier pod of its name.
+// saysOf reports whether an event concerns a pod, and not an earlier pod with the same name.
 func saysOf(e *api.Event, p *corev1.Pod) bool {
 	return e.Object == "Pod/"+p.Name && !e.Time.Before(p.CreationTimestamp.Time)
 }
 
-// nodes returns the machines by name; nil if the caller may not see them.
+// nodes returns the machines by name, or nil if the caller may not read them.
 func (c *Client) nodes(ctx context.Context) (map[string]*corev1.Node, error) {
 	list, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if apierrors.IsForbidden(err) {

@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// situation is one thing that may keep a job, as an evidence.
+// situation describes the evidence about one cause that may keep a job from making progress.
 type situation struct {
 	f      *v1.Framework
 	pods   []corev1.Pod
@@ -35,7 +35,7 @@ type situation struct {
 	change func(*evidence)
 }
 
-// withTasks gives a Framework's two tasks a status; their pods are train-worker-0 and -1.
+// withTasks gives the two tasks of a Framework a status. Their pods are train-worker-0 and train-worker-1.
 func withTasks(states ...v1.State) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		for i, s := range states {
@@ -47,7 +47,7 @@ func withTasks(states ...v1.State) func(*v1.Framework) {
 	}
 }
 
-// taskPod returns the pod of task i.
+// taskPod returns a pod of the task with the index i.
 func taskPod(i int, node string, phase corev1.PodPhase, change ...func(*corev1.Pod)) corev1.Pod {
 	p := pod(node, phase)
 	p.Name, p.UID = v1.PodName(v1.ObjectName("alice", "train"), "worker", int32(i)), "pod-uid"
@@ -86,7 +86,7 @@ func told(kind, reason, message string, ago time.Duration) func(*evidence) {
 	}
 }
 
-// ended completes the attempt with a code, by task 1 on gpu-2, which left a report.
+// endedBy completes the attempt with an exit code of task 1 on gpu-2, which left a report.
 func endedBy(code int32, phrase string, r *report.Report, attributes ...v1.CompletionTypeAttribute) func(*v1.Framework) {
 	return func(f *v1.Framework) {
 		withTasks(v1.Completed, v1.Completed)(f)
@@ -301,14 +301,14 @@ func situations() map[string]situation {
 	}
 }
 
-// holding gives a pod GPUs of its machine.
+// holding assigns GPUs of its machine to a pod.
 func holding(indices string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation", indices)
 	}
 }
 
-// reporting returns a machine with four GPUs. The GPU with the index sick fell off the bus.
+// reporting returns a machine with four GPUs. The GPU with the index sick has fallen off the bus.
 func reporting(name string, sick int) *corev1.Node {
 	var told schedulerapi.NodeDevices
 	for i := range 4 {
@@ -328,7 +328,7 @@ func tooLarge(resource, most, asked string) func(*v1.Framework) {
 // elsewhere is kube-scheduler's message about a pod whose volume is on one machine.
 const elsewhere = "0/3 nodes are available: 1 Insufficient memory, 2 node(s) had volume node affinity conflict."
 
-// ready returns evidence of a gang that could start on gpu-1 and gpu-2 according to the GPU scheduler.
+// ready adds evidence that a gang could start on gpu-1 and gpu-2 according to the GPU scheduler.
 func ready(more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
@@ -339,7 +339,7 @@ func ready(more ...func(*evidence)) func(*evidence) {
 	}
 }
 
-// both returns a gang that takes CPU cells, which could go to gpu-1 if the code is Ready, or GPUs, which others hold.
+// both adds a gang that takes CPU cells, or else GPUs, which other jobs hold. The CPU cells are on gpu-1 if the code is Ready.
 func both(code string, more ...func(*evidence)) func(*evidence) {
 	return func(e *evidence) {
 		e.gang = &schedulerapi.Why{VC: "vision", Group: "alice~train/default", State: schedulerapi.Waiting, Since: noon.Add(-20 * time.Minute),
@@ -352,10 +352,10 @@ func both(code string, more ...func(*evidence)) func(*evidence) {
 	}
 }
 
-// reserved leaves a gang no GPUs.
+// reserved removes the gang's alternative of taking GPUs.
 func reserved(e *evidence) { e.gang.Alternative, e.gang.Asks.OrShareOfGPUs = nil, 0 }
 
-// have specifies the cells of gpu-1 and of the machines that follow it.
+// have specifies the kinds of cells on gpu-1 and the machines that follow it.
 func have(kinds ...kind) func(*evidence) {
 	return func(e *evidence) {
 		e.cells = map[string]kind{}
@@ -365,7 +365,7 @@ func have(kinds ...kind) func(*evidence) {
 	}
 }
 
-// machines are gpu-1, gpu-2 and gpu-3.
+// machines adds the machines gpu-1, gpu-2 and gpu-3.
 func machines() func(*evidence) {
 	return func(e *evidence) {
 		e.nodes = map[string]*corev1.Node{}
@@ -394,7 +394,7 @@ func onHosts(op corev1.NodeSelectorOperator, names ...string) *corev1.NodeSelect
 	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: op, Values: names}}}}}
 }
 
-// dataOn puts the storage data on one machine.
+// dataOn specifies the machines that have the storage data.
 func dataOn(nodes ...string) func(*evidence) {
 	return func(e *evidence) {
 		e.volumes = map[string]*corev1.NodeSelector{"data": onHosts(corev1.NodeSelectorOpIn, nodes...)}
@@ -451,7 +451,7 @@ func TestOneSentenceSaysWhy(t *testing.T) {
 	}
 }
 
-// localNoon is how a time of the tests is printed on this machine.
+// localNoon returns the time of the tests in the local format of this machine.
 func localNoon() string { return noon.Local().Format(time.DateOnly) }
 
 func golden(t *testing.T, name, got string) {

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/httpserver/access"
 )
 
-// The metrics have the names of pods.
+// The metrics contain the names of pods, so reading them needs a password.
 func TestMetricsWantThePassword(t *testing.T) {
 	m := newMachine(t)
 	password := filepath.Join(t.TempDir(), "password")

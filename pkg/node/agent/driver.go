@@ -26,8 +26,8 @@ import (
 // kind is the vendor and class of the agent's devices in the Container Device Interface.
 const kind = claim.Driver + "/gpu"
 
-// Driver allocates the GPUs of its machine to pods, as their claims name them. The kubelet calls it for one claim at a
-// time; kubeletplugin ensures that.
+// Driver allocates the GPUs of its machine to pods, as requested by the pods' claims. The kubelet calls it for one claim at a time, which
+// kubeletplugin ensures.
 type Driver struct {
 	node    string
 	gpus    *monitor
@@ -36,36 +36,35 @@ type Driver struct {
 	processes *processes
 	// vendor provides the edits that containers with real GPUs need.
 	vendor vendor
-	// specs writes files for the container runtime to the folder cdi. writing guards them: there must be no file for a claim that has
+	// specs writes files for the container runtime to the folder cdi. writing guards these files, because there must be no file for a claim that has
 	// ended.
 	specs   *cdi.Cache
 	cdi     string
 	writing sync.Mutex
-	// notices is the folder with the files that report GPU health to containers, in a folder for each claim.
+	// notices is the folder with the files that report GPU health to containers. It contains a folder for each claim.
 	notices string
-	// noticing guards the files there: the latest notice is written last, and no notice for a claim that has ended.
+	// noticing guards the files in notices, so that the latest notice is written last, and that no notice is written for a claim that has ended.
 	noticing sync.Mutex
 	next     *nextBoot
 	ledger   *ledger
 	host     host
 	log      *slog.Logger
-	// fatal stops the agent.
+	// fatal stops the agent because of an error.
 	fatal func(error)
 }
 
 var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
-// folders are the driver's folders and files.
+// folders holds the paths of the driver's folders and files.
 type folders struct {
-	// records and orderFile survive a restart of the machine, cdi and notices don't; cgroups is the folder of the machine's control
-	// groups.
+	// records and orderFile survive a restart of the machine. cdi and notices don't. cgroups is the folder of the machine's control groups.
 	records, orderFile, cdi, notices, cgroups string
-	// root is the folder with the machine's files, or "" if its GPUs aren't real NVIDIA GPUs.
+	// root is the folder with the machine's files, or "" if the machine's GPUs aren't real NVIDIA GPUs.
 	root string
 }
 
-// newDriver returns the driver of a node. It rewrites the container runtime's files for all allocated devices, because a restart of
-// the machine removes them.
+// newDriver returns the driver of a node. It writes the container runtime's files for all allocated devices again, because a restart of the machine
+// removes them.
 func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f folders, log *slog.Logger, fatal func(error)) (*Driver, error) {
 	d := &Driver{node: node, gpus: gpus, vendor: v, cdi: f.cdi, notices: f.notices, processes: &processes{f.cgroups}, next: &nextBoot{root: f.root}, log: log, fatal: fatal,
 		host: host{proc: "/proc", signal: syscall.Kill, since: gpus.now()}}
@@ -79,7 +78,7 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	if d.ledger, err = openLedger(f.orderFile); err != nil {
 		return nil, err
 	}
-	// 0755: the container runtime may run as another user.
+	// The mode is 0755 because the container runtime may run as another user.
 	for _, folder := range []string{f.cdi, f.notices} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
@@ -95,8 +94,8 @@ func newDriver(ctx context.Context, node string, gpus *monitor, v vendor, f fold
 	return d, nil
 }
 
-// PrepareResourceClaims allocates the devices of claims. It rejects a claim whose devices aren't free, don't exist, or don't match the request:
-// neither the API server nor the kubelet checks this.
+// PrepareResourceClaims allocates the devices of claims. It rejects a claim if its devices aren't free, don't exist, or don't match the request,
+// because neither the API server nor the kubelet checks this.
 func (d *Driver) PrepareResourceClaims(ctx context.Context, claims []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	out := make(map[types.UID]kubeletplugin.PrepareResult, len(claims))
 	for _, c := range claims {
@@ -118,14 +117,13 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	known := d.records.of[c.UID]
 	switch {
 	case known == nil:
-		// Record the devices before allocating them, so that they aren't allocated to another claim if the agent is killed
-		// in between.
+		// Record the devices before allocating them, so that they aren't allocated to another claim if the agent is killed in between.
 		err = d.records.add(want)
 	case !slices.Equal(known.Devices, want.Devices):
 		err = fmt.Errorf("it was allocated %v on this machine, but now names %v", names(known), names(want))
 	}
 	if known != nil && err == nil {
-		// Its Since is already recorded, but another pod may use the claim now.
+		// The record already contains Since, but a different pod may use the claim now.
 		next := *known
 		next.Pods, next.PodNames = slices.Clone(known.Pods), slices.Clone(known.PodNames)
 		for i, uid := range want.Pods {
@@ -156,7 +154,7 @@ func (d *Driver) prepare(ctx context.Context, c *resourceapi.ResourceClaim) ([]k
 	return devices, nil
 }
 
-// read returns the devices of this machine that were allocated to a claim, if it may have them.
+// read returns the devices of this machine that a claim names. It returns an error if the claim may not have them.
 func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	out := &record{UID: c.UID, Namespace: c.Namespace, Name: c.Name, Since: d.gpus.now().UTC(), Parts: d.gpus.parts, MIG: d.gpus.mig}
 	for _, r := range c.Status.ReservedFor {
@@ -209,16 +207,16 @@ func (d *Driver) read(c *resourceapi.ResourceClaim) (*record, error) {
 	return out, nil
 }
 
-// request is one request of a claim.
+// request is one of the requests in a claim.
 type request struct {
 	class string
-	// exact means that it requests a number of devices, not all.
+	// exact means that the request is for count devices. Otherwise, it is for all devices.
 	exact bool
 	count int64
 }
 
-// askedOf returns the requests of a claim, by the names that the allocated devices have in their field Request. The scheduler
-// doesn't use alternatives of claim.Class.
+// askedOf returns the requests of a claim by name. An allocated device contains this name in its field Request. The scheduler doesn't use
+// alternatives of claim.Class.
 func askedOf(c *resourceapi.ResourceClaim) map[string]request {
 	out := map[string]request{}
 	for _, r := range c.Spec.Devices.Requests {
@@ -242,8 +240,8 @@ func names(r *record) []string {
 	return out
 }
 
-// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when no container of their pods runs. For a pod that was
-// force-deleted it calls it even if containers still run; it then gets an error and retries.
+// UnprepareResourceClaims releases the devices of claims. The kubelet calls it when no container of their pods runs. For a force-deleted pod, the
+// kubelet calls it even if containers still run. In that case, the kubelet gets an error and retries later.
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	out := make(map[types.UID]error, len(claims))
 	for _, c := range claims {
@@ -267,7 +265,7 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, claims []kubeletpl
 	return out, nil
 }
 
-// remove removes the record and the container runtime's file of a claim.
+// remove removes the record of a claim and the container runtime's file for the claim.
 func (d *Driver) remove(uid types.UID) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
@@ -277,11 +275,11 @@ func (d *Driver) remove(uid types.UID) error {
 	return d.records.remove(uid)
 }
 
-// HandleError logs errors that occur outside of calls, and stops the agent if a retry doesn't help.
+// HandleError logs an error that occurs outside of calls, and stops the agent if the error is permanent.
 func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	var dropped *resourceslice.DroppedFieldsError
 	if errors.As(err, &dropped) {
-		// Before Kubernetes 1.36, sick GPUs then have no taint, and pods that get a sick GPU aren't rejected.
+		// Before Kubernetes 1.36, sick GPUs have no taint in this case, and pods that get a sick GPU aren't rejected.
 		d.log.InfoContext(ctx, "the API server stores only some of the GPUs' attributes", "missing features", dropped.DisabledFeatures())
 		return
 	}
@@ -292,8 +290,8 @@ func (d *Driver) HandleError(ctx context.Context, err error, msg string) {
 	d.fatal(fmt.Errorf("%s: %w", msg, err))
 }
 
-// pick selects the instance if a device of the record is one. It returns an error if the GPU's split has changed since the record
-// was written.
+// pick sets the instance of g if the record's devices are instances. It returns an error if the split of the GPU has changed since the record was
+// written.
 func (r *record) pick(g *device, name string) error {
 	switch {
 	case r.MIG == "" && g.MIG != nil && g.MIG.Enabled:
@@ -307,10 +305,10 @@ func (r *record) pick(g *device, name string) error {
 	return nil
 }
 
-// perSlice is how many devices a ResourceSlice can have: 128, or 64 if one has taints.
+// perSlice is how many devices a ResourceSlice contains. Kubernetes allows 128 devices, or 64 if a device has taints.
 const perSlice = 64
 
-// resources returns the GPUs in the form for Kubernetes.
+// resources returns the devices of the machine in the form that Kubernetes expects.
 func (d *Driver) resources() resourceslice.DriverResources {
 	gpus, _ := d.gpus.devices()
 	driver, cuda := d.gpus.versions()
@@ -327,15 +325,15 @@ func (d *Driver) resources() resourceslice.DriverResources {
 	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
 }
 
-// publish returns a GPU, or a part of a GPU, in the form for Kubernetes. Unknown values are omitted.
+// publish converts a GPU, or a part of a GPU, to the form that Kubernetes expects. It omits unknown values.
 func publish(g *device, driver, cuda string, parts int32, mig string) resourceapi.Device {
 	index, uuid := int64(g.Index), g.uuid()
 	out := resourceapi.Device{Name: claim.DeviceName(g.Index), Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{
 		"index": {IntValue: &index}, "uuid": {StringValue: &uuid}, "simulated": {BoolValue: &g.Simulated}, claim.ForPods: {BoolValue: &g.forPods},
 	}}
 	if g.reason != "" {
-		// Not NoExecute: a job with the GPU detects the fault itself. An API server that doesn't support taints drops
-		// this one.
+		// The effect isn't NoExecute, because a job with the GPU detects the fault itself. An API server that doesn't support taints drops this
+		// taint.
 		out.Taints = []resourceapi.DeviceTaint{{Key: claim.Unhealthy, Effect: resourceapi.DeviceTaintEffectNoSchedule}}
 	}
 	for name, text := range map[resourceapi.QualifiedName]string{"model": g.Model, "resource.kubernetes.io/pciBusID": g.Bus} {
@@ -343,7 +341,7 @@ func publish(g *device, driver, cuda string, parts int32, mig string) resourceap
 			out.Attributes[name] = resourceapi.DeviceAttribute{StringValue: &text}
 		}
 	}
-	// Kubernetes requires three numbers without leading zeros, which some driver versions have.
+	// Kubernetes requires three numbers without leading zeros, but some driver versions have leading zeros.
 	for name, text := range map[resourceapi.QualifiedName]string{"driverVersion": driver, "cudaVersion": cuda} {
 		if v, err := semver.NewVersion(text); err == nil {
 			text := v.String()

@@ -8,9 +8,9 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Faults of GPUs, how they are detected, and requests to ignore them.
+// This file determines the faults of GPUs, and handles requests to ignore faults.
 
-// mostXIDs is how many errors of a GPU are kept: a GPU that fails may report thousands.
+// mostXIDs is the number of errors of a GPU that are kept, because a failing GPU may report thousands of errors.
 const mostXIDs = 32
 
 func (m *monitor) event(e gpu.Event) {
@@ -36,17 +36,17 @@ func (m *monitor) event(e gpu.Event) {
 	}
 }
 
-// silentFor is how long the state of GPUs may be unknown before they count as sick: the program that reads them may have to restart.
+// silentFor is how long the state of GPUs may be unknown before they count as sick. It gives the program that reads the GPUs time to restart.
 const silentFor = 15 * time.Second
 
-// tick checks for changes that only depend on time.
+// tick checks for changes of health that depend only on the time.
 func (m *monitor) tick() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.judge()
 }
 
-// unseen records that the state of the GPUs is unknown at present.
+// unseen records that the state of the GPUs is currently unknown, and the reason.
 func (m *monitor) unseen(why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +58,7 @@ func (m *monitor) unseen(why error) {
 	m.judge()
 }
 
-// judge determines which GPUs are sick.
+// judge determines which GPUs are sick, and closes m.changed if the result has changed. The caller holds the lock.
 func (m *monitor) judge() {
 	changed := m.news
 	m.news = false
@@ -90,14 +90,14 @@ func (m *monitor) judge() {
 	}
 }
 
-// Faults because of uncorrectable errors. A GPU with such a fault may have further errors.
+// Faults of a GPU with uncorrectable errors. The number of such errors may still grow.
 const (
 	memoryFailed = "its memory has uncorrectable errors; reset it, or restart the machine"
 	othersFailed = "it had uncorrectable errors (RAS); reset it, or restart the machine"
 )
 
-// sickness returns the fault of a GPU, unless a request says to ignore the fault, and the time when the fault began. It returns
-// "" if the GPU has no fault, or only ignored faults.
+// sickness returns the worst fault of a GPU that isn't ignored, and the time when this fault began. It returns "" if the GPU has no fault, or if the
+// only fault is ignored.
 func (m *monitor) sickness(s *slot) (string, time.Time) {
 	since := s.since
 	if s.reason == "" {
@@ -151,13 +151,13 @@ func (m *monitor) reasons(s *slot) (out []string) {
 	return out
 }
 
-// failures returns the number of uncorrectable errors of its memory and its other parts.
+// failures returns the number of uncorrectable errors of a GPU, in its memory and in its other parts.
 func failures(s *slot) float64 {
 	return s.gpu.Values[gpu.DoubleBitVolatile] + s.gpu.Values[gpu.OtherUncorrectable]
 }
 
-// ignore makes a GPU available despite its fault, until it has another fault. If wrong isn't empty,
-// it must be the current fault, because a request may arrive late.
+// ignore makes a GPU available despite its current fault, until the GPU has another fault. If wrong isn't empty, it must be equal to the current
+// fault, because a request may arrive late.
 func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +182,7 @@ func (m *monitor) ignore(index int32, wrong string) (string, error) {
 	return "it gets jobs again, although: " + s.Ignored, nil
 }
 
-// heed cancels ignore.
+// heed makes the agent consider a fault again that ignore made it ignore.
 func (m *monitor) heed(index int32) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -198,7 +198,7 @@ func (m *monitor) heed(index int32) (string, error) {
 	return "it gets no more jobs: " + was, nil
 }
 
-// wasReset records that a GPU was reset, and clears the errors that only a reset ends. The next report shows the remaining faults.
+// wasReset records that a GPU was reset, and clears the errors that a reset ends. The next report shows the remaining faults.
 func (m *monitor) wasReset(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -206,7 +206,7 @@ func (m *monitor) wasReset(index int32) {
 	if s := m.slotOf(index); s != nil {
 		m.log.Info("a GPU was reset", "gpu", s.Index)
 		s.XID, s.At, s.Boot, s.last, s.Ignored = 0, time.Time{}, "", 0, ""
-		delete(s.gpu.Values, gpu.DoubleBitVolatile) // counted since the last one
+		delete(s.gpu.Values, gpu.DoubleBitVolatile) // it counts errors since the last reset
 		s.leaking = time.Time{}
 		m.news = true
 		m.judge()
@@ -214,7 +214,8 @@ func (m *monitor) wasReset(index int32) {
 	m.store(before)
 }
 
-// left returns a fault that a reset hasn't ended. A reset also removes the instances of a GPU, which the agent makes again afterwards.
+// left returns a fault that a reset hasn't cleared, or "". It leaves out that the GPU isn't split as configured, because a reset removes the
+// instances of a GPU, and the agent creates them again later.
 func (m *monitor) left(index int32) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -230,7 +231,7 @@ func (m *monitor) left(index int32) string {
 	return ""
 }
 
-// slotOf returns the slot with a GPU's number, or nil. The caller holds the lock.
+// slotOf returns the slot of the GPU with a number, or nil. The caller holds the lock.
 func (m *monitor) slotOf(index int32) *slot {
 	for _, s := range m.slots {
 		if s.Index == index {

@@ -23,10 +23,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// GPU health is reported to containers that have GPUs, to the kubelet, which writes it into the status of their pods, and on the Node,
-// where the scheduler reads it.
+// This file reports GPU health to containers that have GPUs, to the kubelet, which writes it into the status of pods, and on the Node, where the
+// scheduler reads it.
 
-// noticeFolder returns the folder with the notice for the containers of a claim.
+// noticeFolder returns the folder that contains the notice for the containers of a claim.
 func (d *Driver) noticeFolder(uid types.UID) string { return filepath.Join(d.notices, string(uid)) }
 
 // forget removes the notice for the containers of a claim.
@@ -36,7 +36,7 @@ func (d *Driver) forget(uid types.UID) error {
 	return os.RemoveAll(d.noticeFolder(uid))
 }
 
-// notify writes the health of a claim's GPUs to its notice, unless the claim has ended.
+// notify writes the health of a claim's GPUs to the notice of the claim, unless the claim has ended.
 func (d *Driver) notify(r *record) error {
 	d.noticing.Lock()
 	defer d.noticing.Unlock()
@@ -44,7 +44,7 @@ func (d *Driver) notify(r *record) error {
 		return nil
 	}
 	folder := d.noticeFolder(r.UID)
-	// 0755: programs in containers run as any user. Only this claim's containers get the folder.
+	// The mode is 0755 because programs in containers run as any user. Only the containers of this claim get the folder.
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (d *Driver) notifyAll(ctx context.Context) {
 	}
 }
 
-// removeLeftNotices removes the folders of claims that have ended.
+// removeLeftNotices removes the notices of claims that have ended.
 func (d *Driver) removeLeftNotices() error {
 	entries, err := os.ReadDir(d.notices)
 	if err != nil {
@@ -94,12 +94,12 @@ func (d *Driver) removeLeftNotices() error {
 }
 
 const (
-	// vouched is how long the kubelet trusts a health report of a device, and healthEvery how often a report is sent.
+	// vouched is how long the kubelet trusts a health report about a device. healthEvery is the time between two reports.
 	vouched     = 45 * time.Second
 	healthEvery = 10 * time.Second
 )
 
-// WatchHealthStatus reports the health of GPUs to the kubelet, until ctx ends. The kubelet writes it into the status of pods.
+// WatchHealthStatus reports the health of GPUs to the kubelet until ctx ends. The kubelet writes the health into the status of pods.
 func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletplugin.DeviceHealthReport) error {
 	for {
 		gpus, changed := d.gpus.devices()
@@ -126,14 +126,13 @@ func (d *Driver) WatchHealthStatus(ctx context.Context, reports chan<- kubeletpl
 }
 
 const (
-	// ConditionGPUs is the condition of a Node that shows whether any of its GPUs is sick.
+	// ConditionGPUs is the type of a Node's condition that shows whether any of its GPUs is sick.
 	ConditionGPUs corev1.NodeConditionType = "GPUsUnhealthy"
-	// ConditionNextBoot is the condition that shows whether the machine would be without NVIDIA's driver after its next
-	// start.
+	// ConditionNextBoot is the type of a Node's condition that shows whether the machine would start without NVIDIA's driver next time.
 	ConditionNextBoot corev1.NodeConditionType = "GPUDriverMissingAtNextBoot"
 )
 
-// tellNode writes the health of a Node's GPUs to the Node: for the scheduler, and for people.
+// tellNode writes the health of a Node's GPUs to the Node, so that the scheduler and administrators can read it.
 func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) error {
 	gpus, _ := d.gpus.devices()
 	told := api.NodeDevices{Devices: []api.Device{}, Parts: int(d.gpus.parts), MIG: d.gpus.mig}
@@ -190,7 +189,7 @@ func (d *Driver) tellNode(ctx context.Context, client kubernetes.Interface) erro
 	return nil
 }
 
-// changed returns the conditions that differ from the Node's, with their times.
+// changed returns the conditions in want that differ from the Node's conditions, with the times of their changes.
 func (d *Driver) changed(node *corev1.Node, want []corev1.NodeCondition) (out []corev1.NodeCondition) {
 	now := metav1.NewTime(d.gpus.now())
 next:
@@ -210,9 +209,9 @@ next:
 }
 
 const (
-	// tellEvery is how often the Node is written again without a change: another program may have changed it.
+	// tellEvery is the time after which the agent writes the Node again without a change, because another program may have changed the Node.
 	tellEvery = 5 * time.Minute
-	// newsPause is the minimum time between two notifications: a failing GPU may report thousands of errors.
+	// newsPause is the minimum time between two notifications, because a failing GPU may report thousands of errors.
 	newsPause = 200 * time.Millisecond
 )
 
@@ -225,7 +224,7 @@ func (d *Driver) tellContainers(ctx context.Context) {
 	}
 }
 
-// pause waits for a change, and a short time for further changes, or until while has passed.
+// pause returns when while has passed, or shortly after a change, so that further changes can join it.
 func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -242,7 +241,7 @@ func (d *Driver) pause(ctx context.Context, changed <-chan struct{}, while time.
 func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish func(context.Context) error) {
 	const first, most = time.Second, time.Minute
 	pause := first
-	var said string // to Kubernetes
+	var said string // the last state that was sent to Kubernetes
 	var at time.Time
 	for ctx.Err() == nil {
 		gpus, changed := d.gpus.devices()
@@ -267,7 +266,7 @@ func (d *Driver) tell(ctx context.Context, client kubernetes.Interface, publish 
 	}
 }
 
-// summary returns a text that changes whenever the published state of GPUs does.
+// summary returns a text that changes whenever the published state of a GPU changes.
 func summary(gpus []device) string {
 	var b strings.Builder
 	for _, g := range gpus {

@@ -22,16 +22,16 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Labels of the machine's Node that describe its GPUs: the same that NVIDIA's GPU feature discovery and AMD's node labeller write, so that a selector
-// for those labels finds these nodes. The policy in the agent's chart allows only these labels.
+// This file writes labels on the machine's Node that describe its GPUs. They are the labels that NVIDIA's GPU feature discovery and AMD's node
+// labeller write, so that selectors for those labels also match these Nodes. The policy in the agent's chart allows only these labels.
 
-// SimulatedLabel is on Nodes whose GPUs are simulated.
+// SimulatedLabel marks Nodes whose GPUs are simulated.
 const SimulatedLabel = "paictl.openpai.org/gpu-simulated"
 
 // labelOwner is the field manager of the agent's labels.
 const labelOwner = "pai-agent-labels"
 
-// labels returns the labels of the machine's Node. ok is false if the GPUs aren't known yet. In that case the labels stay unchanged.
+// labels returns the labels for the machine's Node. ok is false if the GPUs aren't known yet. In that case, the labels must not change.
 func (d *Driver) labels() (out map[string]string, ok bool) {
 	if seen, _ := d.gpus.answered(); !seen || d.vendor == nil {
 		return nil, false
@@ -52,8 +52,8 @@ func (d *Driver) labels() (out map[string]string, ok bool) {
 	return out, true
 }
 
-// label writes the labels. The API server changes the Node only if they differ, and removes labels that the agent wrote earlier and no longer
-// applies. It doesn't change a label that another program has set to another value: NVIDIA's and AMD's own programs may run as well.
+// label writes the labels on the Node. The API server changes the Node only if the labels differ, and removes labels that the agent wrote earlier and
+// no longer writes. label doesn't change a label that another program has set to another value, because NVIDIA's and AMD's programs may also run.
 func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	want, ok := d.labels()
 	if !ok {
@@ -77,7 +77,7 @@ func (d *Driver) label(ctx context.Context, client kubernetes.Interface) error {
 	}
 }
 
-// conflicts returns the labels that another field manager has written.
+// conflicts returns the labels that belong to another field manager.
 func conflicts(err error) (out []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -91,14 +91,15 @@ func conflicts(err error) (out []string) {
 	return out
 }
 
-// notInProduct are the characters that NVIDIA's program removes from names.
+// notInProduct matches the characters that NVIDIA's program removes from names.
 var notInProduct = regexp.MustCompile(`[^A-Za-z0-9_. -]`)
 
 func word(name string) string {
 	return strings.Join(strings.Fields(notInProduct.ReplaceAllString(name, "")), "-")
 }
 
-// labels implements vendor, as NVIDIA's GPU feature discovery does (github.com/NVIDIA/k8s-device-plugin, internal/lm). It describes the first GPU.
+// labels returns the labels that NVIDIA's GPU feature discovery would write (github.com/NVIDIA/k8s-device-plugin, internal/lm). They describe the
+// first GPU.
 func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	const prefix = "nvidia.com/"
 	first := gpus[0]
@@ -128,7 +129,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 		for i, part := range []string{"major", "minor", "revision"} {
 			out[prefix+"cuda.driver-version."+part] = v[i]
 		}
-		// Former names of these labels, which NVIDIA's program still writes.
+		// These are former names of the labels, which NVIDIA's program still writes.
 		out[prefix+"cuda.driver.major"], out[prefix+"cuda.driver.minor"], out[prefix+"cuda.driver.rev"] = v[0], v[1], v[2]
 	}
 	if major, minor, ok := strings.Cut(cuda, "."); ok {
@@ -144,7 +145,7 @@ func (n nvidia) labels(gpus []device, driver, cuda string) map[string]string {
 	return out
 }
 
-// labelInstances replaces labels with the labels of split GPUs, as with the program's strategy "single". The labels describe the first
+// labelInstances changes the labels in out for split GPUs, like NVIDIA's program does with the strategy "single". The labels describe the first
 // instance.
 func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.Instance) {
 	const prefix = "nvidia.com/"
@@ -162,7 +163,7 @@ func (n nvidia) labelInstances(out map[string]string, gpus []device, first gpu.I
 	}
 }
 
-// family returns the name of the architecture with a compute capability, or "" if it isn't known.
+// family returns the name of the architecture with a compute capability, or "" if the capability isn't known.
 func family(major, minor string) string {
 	switch known := map[string]string{"3": "kepler", "5": "maxwell", "6": "pascal", "7": "volta", "8": "ampere", "9": "hopper", "10": "blackwell", "12": "blackwell"}; {
 	case major == "7" && minor >= "5":
@@ -174,7 +175,7 @@ func family(major, minor string) string {
 	}
 }
 
-// labels implements vendor, as AMD's node labeller does (github.com/ROCm/k8s-device-plugin, cmd/k8s-node-labeller).
+// labels returns the labels that AMD's node labeller would write (github.com/ROCm/k8s-device-plugin, cmd/k8s-node-labeller).
 func (a amd) labels(gpus []device, driver, _ string) map[string]string {
 	counts := map[string]map[string]int{} // by the kind of label and its value
 	add := func(kind, value string) {

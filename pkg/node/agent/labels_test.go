@@ -24,7 +24,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// labelled returns a driver that has seen a report.
+// labelled returns a driver that has seen the reports.
 func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Driver {
 	t.Helper()
 	m := newMonitor(t)
@@ -35,7 +35,7 @@ func labelled(t *testing.T, v vendor, wanted int, reports ...*gpu.Report) *Drive
 	return &Driver{node: "n1", gpus: m, vendor: v, log: slog.New(slog.DiscardHandler)}
 }
 
-// hardware turns the report's simulated GPUs into real GPUs.
+// hardware changes the simulated GPUs in a report to real GPUs.
 func hardware(r *gpu.Report) *gpu.Report {
 	for i := range r.GPUs {
 		r.GPUs[i].Simulated = false
@@ -152,7 +152,7 @@ func TestNothingIsSaidOfGPUsThatAreNotKnown(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// On a real API server, which knows whose label is whose.
+// The test uses a real API server, which knows the field managers of labels.
 func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client
@@ -165,7 +165,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		return n.Labels, n.ResourceVersion
 	}
-	// As NVIDIA's program writes, by node feature discovery.
+	// other writes labels like NVIDIA's program, which uses node feature discovery.
 	other := func(labels map[string]any) {
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
 		require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 		maps.DeleteFunc(l, func(key, _ string) bool { return strings.HasPrefix(key, "nvidia.com/cuda.runtime") })
 	}), got, "what is no more is gone")
 
-	// It goes, and takes its labels along.
+	// The other program is removed together with its labels.
 	other(map[string]any{"nvidia.com/gpu.product": nil, "nvidia.com/gpu.count": nil, "nvidia.com/gfd.timestamp": nil})
 	label(v, hardware(reportOf(4)))
 	got, _ = of()
@@ -225,7 +225,7 @@ func TestTheAgentWritesLabelsAndLeavesThoseOfOthers(t *testing.T) {
 	assert.Equal(t, map[string]string{"mine": "x"}, got, "the GPUs are gone")
 }
 
-// The agent of a machine with AMD's GPUs, from its files to its Node.
+// The test runs the agent of a machine with AMD's GPUs, from the files of the GPUs to the Node.
 func TestTheAgentOfAMachineWithAMDsGPUs(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client

@@ -6,23 +6,23 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// If memory of a GPU is in use although no process uses the GPU, it is leaked: a process ended, and the driver didn't release its memory. The
+// This file detects leaked memory, which is in use although no process uses the GPU: a process ended, and the driver didn't release its memory. The
 // next job would get less memory than it expects.
 
 const (
-	// leakedFor is how long memory must be in use without a process before it counts as leaked: a process that exits
-	// releases it within seconds.
+	// leakedFor is how long memory must be in use without a process before it counts as leaked. A process that exits releases its memory within
+	// seconds.
 	leakedFor = 5 * time.Minute
-	// leakLeast and leakShare are limits for the memory that the driver itself may use. The larger one applies, because the driver uses more on
-	// large GPUs.
+	// The driver itself may use leakLeast bytes, or the memory of the GPU divided by leakShare if that is more, because the driver uses more memory
+	// on large GPUs.
 	leakLeast = 1 << 30
 	leakShare = 20
 )
 
 const leaked = "its memory is in use, although no process and no job uses it; paictl node gpu reset, or restart the machine"
 
-// leaks records the time since which memory of a GPU has been in use without a process or a claim. Unknown use doesn't count as a
-// leak. The caller holds the lock.
+// leaks records since when memory of a GPU has been in use without a process or a claim. If the number of processes isn't known, this doesn't count
+// as a leak. The caller holds the lock.
 func (m *monitor) leaks(s *slot) {
 	g := &s.gpu
 	limit := max(leakLeast, float64(g.Memory)/leakShare)
@@ -35,7 +35,7 @@ func (m *monitor) leaks(s *slot) {
 	}
 }
 
-// leakedBy reports whether memory of a GPU is leaked at a time.
+// leakedBy reports whether memory of a GPU counts as leaked at the time now.
 func (s *slot) leakedBy(now time.Time) bool {
 	return !s.leaking.IsZero() && now.Sub(s.leaking) >= leakedFor
 }

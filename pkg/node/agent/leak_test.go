@@ -18,7 +18,7 @@ func (o *ordered) uses(mib float64, processes *int) {
 	o.sees(3, func(g *gpu.GPU) { g.Values[gpu.MemoryUsed], g.Processes = mib, processes })
 }
 
-// passes has time pass.
+// passes advances the monitor's clock.
 func (o *ordered) passes(d time.Duration) {
 	now := o.gpus.now().Add(d)
 	o.gpus.now = func() time.Time { return now }

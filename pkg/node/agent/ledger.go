@@ -13,33 +13,33 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// ledger records requests that were begun, and their results. It is a file that is written before a request is carried out: if the agent is
-// killed between a reset and its answer, the next agent must not reset the GPU again, because a job may have the GPU by then.
+// ledger is a file that records requests and their results. A request is recorded before it is carried out: if the agent is killed between a reset
+// and its answer, the next agent must not reset the GPU again, because a job may already have the GPU.
 type ledger struct {
 	file string
-	// entries are in the order in which the requests began.
+	// entries lists the requests in the order in which they began.
 	entries []entry
 }
 
-// entry is a request that was begun.
+// entry is a request that the agent has begun to carry out.
 type entry struct {
 	ID string `json:"id"`
-	// Boot is the boot ID of the machine before a restart that was requested; "" for requests for GPUs.
+	// Boot identifies the machine's boot before the requested restart. It is "" in requests for GPUs.
 	Boot string `json:"boot,omitempty"`
-	// Began is when a restart began.
+	// Began is the time at which a restart of the machine began.
 	Began time.Time `json:"began,omitzero"`
-	// Answer is the result; nil while the request is in progress.
+	// Answer is the result. It is nil while the request is in progress.
 	Answer *repair.Answer `json:"answer,omitempty"`
 }
 
-// mostEntries limits the file: a Node has far fewer requests.
+// mostEntries limits the size of the file. A Node has far fewer requests at a time.
 const mostEntries = 256
 
-// interrupted is the result of a request during which the agent stopped.
+// interrupted is the answer to a request if the agent was stopped before the result was known.
 const interrupted = "the agent was stopped while it did this, so the result is unknown: check the GPU, and order it again"
 
-// openLedger reads the requests of earlier agents. A request for a GPU that was in progress gets the answer interrupted. A restart of the
-// machine continues.
+// openLedger reads the requests that earlier agents recorded. A request for a GPU that was in progress gets the answer interrupted. A restart of the
+// machine that was in progress continues.
 func openLedger(file string) (*ledger, error) {
 	l := &ledger{file: file}
 	data, err := os.ReadFile(file)
@@ -60,7 +60,7 @@ func openLedger(file string) (*ledger, error) {
 	return l, nil
 }
 
-// answer returns the answer to a request, if the ledger has it.
+// answer returns the recorded answer to a request. ok is false if the ledger has no answer.
 func (l *ledger) answer(id string) (repair.Answer, bool) {
 	i := l.find(id)
 	if i < 0 || l.entries[i].Answer == nil {
@@ -69,7 +69,7 @@ func (l *ledger) answer(id string) (repair.Answer, bool) {
 	return *l.entries[i].Answer, true
 }
 
-// restart returns the entry of a restart of the machine, or an empty one if it wasn't begun.
+// restart returns the entry of a restart of the machine. It returns an empty entry if the restart wasn't begun.
 func (l *ledger) restart(id string) entry {
 	if i := l.find(id); i >= 0 {
 		return l.entries[i]
@@ -81,7 +81,7 @@ func (l *ledger) find(id string) int {
 	return slices.IndexFunc(l.entries, func(e entry) bool { return e.ID == id })
 }
 
-// begin records that a request is in progress. If it fails, the caller must not carry out the request.
+// begin records that a request is in progress. If begin fails, the caller must not carry out the request.
 func (l *ledger) begin(e entry) error {
 	l.entries = append(l.entries, e)
 	if n := len(l.entries) - mostEntries; n > 0 {
@@ -90,7 +90,7 @@ func (l *ledger) begin(e entry) error {
 	return l.write()
 }
 
-// end records the result of a request that was begun. If the file can't be written, only this process knows the result.
+// end records the result of a request. If the file can't be written, only this process knows the result.
 func (l *ledger) end(a repair.Answer) error {
 	if i := l.find(a.ID); i >= 0 {
 		l.entries[i].Answer = &a

@@ -13,13 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// gpuLabels returns the labels of NVIDIA's dcgm-exporter: gpu is the number of the card. pod and namespace name its only
-// user, and are empty if it has no user or several.
+// gpuLabels returns the labels that NVIDIA's dcgm-exporter uses. gpu is the number of the card. pod and namespace identify the pod that uses the GPU,
+// and are empty if no pod or several pods use it.
 func gpuLabels() []string {
 	return []string{"gpu", "UUID", "pci_bus_id", "device", "modelName", "namespace", "pod"}
 }
 
-// metrics collects the measurements of all GPUs whenever it is scraped.
+// metrics is a Prometheus collector that returns the measurements of all GPUs.
 type metrics struct {
 	d                         *Driver
 	sick, leaked, state, next *prometheus.Desc
@@ -36,7 +36,7 @@ func newMetrics(d *Driver) *metrics {
 // Describe implements prometheus.Collector. It sends no descriptions, because the measurements depend on the GPUs' models.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. It sends the current measurements of all GPUs.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	users := map[int32][]*record{}
 	for _, r := range m.d.records.all() {
@@ -102,8 +102,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectInstances sends the measurements of a GPU's instances. Only their memory is measured. The labels are the same as dcgm-exporter's for
-// instances: the labels of the GPU, its profile and its number.
+// collectInstances sends the measurements of a GPU's instances, of which only the memory is measured. The labels are the same as dcgm-exporter's
+// labels for instances: the labels of the GPU, and the profile and number of the instance.
 func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labels []string, users []*record) {
 	names := append(gpuLabels(), "GPU_I_PROFILE", "GPU_I_ID")
 	for place, i := range g.instances() {
@@ -127,7 +127,8 @@ func (m *metrics) collectInstances(out chan<- prometheus.Metric, g *device, labe
 	}
 }
 
-// deviceFile returns the name of a GPU's device file, whose number may differ from the GPU's. It returns "" for a GPU without device files.
+// deviceFile returns the name of a GPU's device file. The number in this name may differ from the GPU's number. It returns "" for a GPU without
+// device files.
 func deviceFile(g *device) string {
 	if len(g.Files) == 0 {
 		return ""
@@ -135,10 +136,10 @@ func deviceFile(g *device) string {
 	return filepath.Base(g.Files[0].Container)
 }
 
-// measurement matches names of pai-nvml's measurements. Other names may be invalid, or conflict with the agent's own metrics.
+// measurement matches the names of pai-nvml's measurements. Other names may be invalid, or the same as names of the agent's own metrics.
 var measurement = regexp.MustCompile(`^DCGM_FI_[A-Z0-9_]+$`)
 
-// counts reports whether a measurement only grows.
+// counts reports whether a measurement is a counter, which only grows.
 func counts(name string) bool {
 	return name == gpu.Energy || name == gpu.PCIeReplays || strings.HasSuffix(name, "_COUNT_TOTAL")
 }

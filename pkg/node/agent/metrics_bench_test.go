@@ -14,7 +14,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// everyMeasurement are all measurements that pai-nvml can read of a card.
+// everyMeasurement lists all measurements of a card that pai-nvml can read.
 var everyMeasurement = []string{
 	gpu.Temperature, gpu.Power, gpu.Energy, gpu.Utilization, gpu.MemoryUtilization, gpu.SMClock, gpu.MemoryClock, gpu.ClockReasons, gpu.PCIeReplays,
 	gpu.SingleBitVolatile, gpu.DoubleBitVolatile, gpu.SingleBitAggregate, gpu.DoubleBitAggregate, gpu.RowsRemapped, gpu.RowsRemappedUncorr,
@@ -22,7 +22,7 @@ var everyMeasurement = []string{
 	gpu.PCIeSent, gpu.PCIeReceived, gpu.NVLinkSent, gpu.NVLinkReceived, gpu.RowRemapPending, gpu.RowRemapFailed, gpu.NVLinkReplays, gpu.NVLinkRecoveries, gpu.NVLinkCRC,
 }
 
-// busy returns an agent of a machine with 16 GPUs and 20 claims; as many claims as there are GPUs have one.
+// busy returns the agent of a machine with 16 GPUs and 20 claims, 16 of which have a GPU.
 func busy(b *testing.B) (*Driver, []byte) {
 	b.Helper()
 	m, err := openMonitor(b.TempDir()+"/gpus.json", "boot", slog.New(slog.DiscardHandler), time.Now)
@@ -49,7 +49,7 @@ func busy(b *testing.B) (*Driver, []byte) {
 	return d, line
 }
 
-// BenchmarkScrape measures one scrape of all measurements. The service prometheus scrapes every 30 s by default.
+// BenchmarkScrape measures one scrape of all metrics. The service prometheus scrapes every 30 s by default.
 func BenchmarkScrape(b *testing.B) {
 	d, _ := busy(b)
 	registry := prometheus.NewRegistry()
@@ -67,7 +67,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportMetric(float64(series), "series")
 }
 
-// BenchmarkReport measures the processing of one line of pai-nvml, which writes one every two seconds.
+// BenchmarkReport measures the processing of one report of pai-nvml, which writes a report every two seconds.
 func BenchmarkReport(b *testing.B) {
 	d, line := busy(b)
 	b.ReportAllocs()

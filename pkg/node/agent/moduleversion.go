@@ -18,8 +18,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// driverOnDisk returns the release of the driver's libraries below a root, which the machine uses after its next start; the loaded release may
-// differ. It returns "" if the release is unknown.
+// driverOnDisk returns the release of the driver's libraries below root, or "" if the release is unknown. The machine uses this release after its
+// next start. The loaded release may differ.
 func driverOnDisk(root string) string {
 	for _, folder := range []string{"usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"} {
 		path, err := securejoin.SecureJoin(root, filepath.Join(folder, "libnvidia-ml.so.1"))
@@ -37,7 +37,8 @@ func driverOnDisk(root string) string {
 	return ""
 }
 
-// moduleRelease returns the release in a module's metadata. It returns "" if that can't be read, for example if the module is compressed with xz.
+// moduleRelease returns the release in a module's metadata. It returns "" if it can't read the metadata, for example because the module is compressed
+// with xz.
 func moduleRelease(file string) string {
 	f, err := os.Open(file)
 	if err != nil {
@@ -62,10 +63,10 @@ func moduleRelease(file string) string {
 	return ""
 }
 
-// mostWord is more bytes than any release with its name has.
+// mostWord is more than the length of any release with its name, in bytes.
 const mostWord = 64
 
-// releaseIn searches for the release among the strings of a module, which may be far too large to be held in memory.
+// releaseIn searches the strings of a module for the release. It reads the module in parts, because the module may be too large for the memory.
 func releaseIn(r io.Reader) string {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
@@ -79,10 +80,10 @@ func releaseIn(r io.Reader) string {
 	}
 }
 
-// releaseOnly is a release, such as 570.133.20.
+// releaseOnly matches a release, such as 570.133.20.
 var releaseOnly = regexp.MustCompile(`^[0-9]{2,4}(\.[0-9]+)+$`)
 
-// releaseOf returns moduleRelease of a file, and caches the result.
+// releaseOf returns the moduleRelease of a file, and caches it.
 func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	key := fmt.Sprint(path, " ", info.Size(), " ", info.ModTime().UnixNano())
 	release, known := b.releases[key]
@@ -96,11 +97,11 @@ func (b *nextBoot) releaseOf(path string, info fs.FileInfo) string {
 	return release
 }
 
-// hasModule reports whether the driver has a module for a kernel. If it doesn't but another release does, it returns that release: a module that
-// a previous driver left behind doesn't work with the current libraries.
+// hasModule reports whether a kernel has a module of the installed driver. If it has only a module of another release, hasModule returns that release
+// as other. Such a module, which a previous driver left behind, doesn't work with the current libraries.
 func (b *nextBoot) hasModule(kernel string) (has bool, other string) {
 	wanted := driverOnDisk(b.root)
-	// A folder that can't be read is treated as one without the module.
+	// Treat a folder that can't be read like a folder without the module.
 	_ = filepath.WalkDir(filepath.Join(b.root, "lib", "modules", kernel)+"/", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !moduleFile.MatchString(e.Name()) {
 			return nil //nolint:nilerr // see above

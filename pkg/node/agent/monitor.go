@@ -20,75 +20,75 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// monitor tracks the GPUs of the machine: its present GPUs, its former GPUs, and their faults. Its methods are safe for concurrent use.
+// monitor tracks the present GPUs of the machine, its former GPUs, and their faults. Its methods are safe for concurrent use.
 type monitor struct {
-	// file stores the state that survives a restart of the agent: the numbers of GPUs, because the number of a lost GPU must not be used for another
-	// GPU, and errors that only a reset clears, which the driver reports only once.
+	// file stores the state that survives a restart of the agent. It contains the numbers of GPUs, because no other GPU may get the number of a lost
+	// GPU, and errors that only a reset clears, because the driver reports them only once.
 	file string
-	// boot is the machine's current boot ID: a restart of the machine has reset its GPUs.
+	// boot is the machine's current boot ID. If it has changed, the machine was restarted, which has reset its GPUs.
 	boot string
-	// wanted is the configured number of GPUs; 0 if none is configured.
+	// wanted is the configured number of GPUs, or 0 if no number is configured.
 	wanted int
 	// forPods are the numbers of the GPUs for ordinary pods.
 	forPods []int32
-	// parts is how many jobs share a GPU, or have an instance of it: each is a device for that many.
+	// parts is the number of jobs that share a GPU, or the number of its instances. Each GPU is published as that many devices.
 	parts int32
-	// claimed reports whether a claim has a GPU or a part of it; nil before that is known.
+	// claimed reports whether a claim has a GPU or a part of the GPU. It is nil until the claims are known.
 	claimed func(card int32) bool
-	// mig is the profile of the instances into which each GPU is to be split, "" if jobs share its time.
+	// mig is the configured profile of the instances of each GPU, or "" if jobs share the time of a GPU.
 	mig string
 	log *slog.Logger
 	now func() time.Time
 
 	mu sync.Mutex
-	// slots are by PCI address: NVML numbers GPUs in that order, and a card that takes another's slot takes its number.
+	// slots holds the PCI slots by address. NVML numbers GPUs in the order of addresses, and a card that replaces the card in a slot gets the number
+	// of that card.
 	slots        map[string]*slot
 	driver, cuda string
-	// silent is the reason why the GPUs' state is unknown, or "" if it is known; silentSince is the time when it became unknown.
+	// silent is the reason why the state of the GPUs is unknown, or "" if it is known. silentSince is the time when it became unknown.
 	silent      string
 	silentSince time.Time
 	news        bool   // a GPU was added, or had an error that didn't make it sick, and changed isn't closed yet
 	seen        bool   // a report has arrived
 	reports     int    // how many have arrived
 	missed      string // the number of missing GPUs, and why
-	// changed is closed when a GPU is added, becomes sick or well, or reports an error.
+	// changed is closed when a GPU is added, becomes sick or healthy, or reports an error.
 	changed chan struct{}
 }
 
-// slot is a PCI slot that has, or had, a GPU.
+// slot is a PCI slot that has a GPU, or had one.
 type slot struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// XID is the error that only a reset ends, or 0. At is when the error happened, and Boot is the boot ID of the machine at that time.
+	// XID is the error that only a reset clears, or 0. At is when the error happened, and Boot is the boot ID of the machine at that time.
 	XID  int       `json:"xid,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 	Boot string    `json:"boot,omitempty"`
-	// Ignored is the fault that it had when a user requested to use it anyway.
+	// Ignored is the fault that the GPU had when a user requested to use it despite the fault.
 	Ignored string `json:"ignored,omitempty"`
-	// Failures is the number of uncorrectable errors at that time: any further error cancels the request.
+	// Failures is the number of uncorrectable errors at the time of that request. A further error cancels the request.
 	Failures float64 `json:"failures,omitempty"`
 	// Seen is the machine's boot ID when the GPU was last present.
 	Seen string `json:"seen,omitempty"`
-	// MIG is the profile of the instances if an agent has split the GPU, or has begun to split it. Splits by other programs aren't changed.
+	// MIG is the profile of the instances if an agent has split the GPU, or has begun to split it. The agent doesn't change splits by other programs.
 	MIG       string `json:"mig,omitempty"`
 	Simulated bool   `json:"simulated,omitempty"`
 
-	gpu gpu.GPU // the last report of it
-	// last is the last error that the driver reported, sick or not, since the agent started.
+	gpu gpu.GPU // the GPU in the last report
+	// last is the last error that the driver reported since the agent started, even if the error doesn't make the GPU sick.
 	last int
-	// xids are the errors that it reported, oldest first.
-	// leaking is the time since which its memory has been in use without a user; zero if it isn't.
+	// leaking is the time since which the GPU's memory has been in use without a user, or zero. xids are the errors of the GPU, oldest first.
 	leaking time.Time
 	xids    []gpu.Event
-	// waits is the reason why its split isn't the configured one, if it is known.
+	// waits is the reason why the split of the GPU isn't the configured one, or "" if the reason isn't known.
 	waits string
-	// notBefore is the earliest time of a retry.
+	// notBefore is the earliest time of the next attempt to split the GPU.
 	notBefore time.Time
 	reason    string // why it is sick
 	since     time.Time
 }
 
-// openMonitor reads the state of earlier agents.
+// openMonitor returns a monitor with the state that earlier agents stored.
 func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*monitor, error) {
 	m := &monitor{file: file, boot: boot, log: log, now: now, slots: map[string]*slot{}, changed: make(chan struct{})}
 	data, err := os.ReadFile(file)
@@ -116,7 +116,7 @@ func openMonitor(file, boot string, log *slog.Logger, now func() time.Time) (*mo
 	return m, nil
 }
 
-// see processes a report.
+// see updates the state from a report.
 func (m *monitor) see(r *gpu.Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,7 +160,7 @@ func (m *monitor) see(r *gpu.Report) {
 			g = was
 		}
 		for _, name := range []string{gpu.DoubleBitVolatile, gpu.RowRemapFailed, gpu.OtherUncorrectable} {
-			// A value that couldn't be read this time keeps its last value.
+			// If a value couldn't be read this time, keep its last value.
 			if was, ok := s.gpu.Values[name]; ok && g.Values != nil {
 				if _, read := g.Values[name]; !read {
 					g.Values[name] = was
@@ -183,7 +183,7 @@ func (m *monitor) see(r *gpu.Report) {
 	m.reports++
 }
 
-// measured waits until a report has arrived that was begun after the call: the first one may have been begun before.
+// measured waits for a report that was begun after the call. It waits for a second report, because the first may have been begun earlier.
 func (m *monitor) measured(ctx context.Context, limit time.Duration) error {
 	count := func() int {
 		m.mu.Lock()
@@ -204,7 +204,7 @@ func (m *monitor) measured(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// placed returns the GPUs of a report that have an address, without duplicates: a lost GPU may report no values.
+// placed returns the GPUs of a report that have an address, without duplicates, because a lost GPU may report no values.
 func placed(r *gpu.Report) (out []gpu.GPU) {
 	seen := map[string]bool{}
 	for _, g := range r.GPUs {
@@ -217,7 +217,7 @@ func placed(r *gpu.Report) (out []gpu.GPU) {
 	return out
 }
 
-// realRoot returns root, the folder with the machine's files, or "" if no real GPUs are configured.
+// realRoot returns root, the folder with the machine's files, or "" if no GPUs are configured.
 func (m *monitor) realRoot(root string) string {
 	if m.wanted == 0 {
 		return ""
@@ -225,9 +225,9 @@ func (m *monitor) realRoot(root string) string {
 	return root
 }
 
-// settle moves known slots to the GPUs' current addresses, before new GPUs get numbers. If cards have exchanged their places, they get each other's
-// numbers, because a number belongs to a place. If new addresses appear, because an added card has changed the addresses of others, the numbers
-// move with the cards.
+// settle moves known slots to the current addresses of their GPUs, before new GPUs get numbers. If cards have exchanged their places, they exchange
+// their numbers, because a number belongs to a place. If there are new addresses, because an added card has changed the addresses of other cards, the
+// numbers move with the cards.
 func (m *monitor) settle(present []gpu.GPU) {
 	at, there, simulated, renumbered := map[string]string{}, map[string]bool{}, 0, false
 	for _, g := range present {
@@ -274,7 +274,7 @@ func (m *monitor) forget(bus string, s *slot, why string) {
 	m.news = true
 }
 
-// number returns the number for a new GPU: NVML's, or the first free one.
+// number returns the number for a new GPU. It is NVML's number, or the first free number if NVML's number is taken.
 func (m *monitor) number(wanted int32) int32 {
 	taken := map[int32]bool{}
 	for _, s := range m.slots {
@@ -293,7 +293,7 @@ func (m *monitor) number(wanted int32) int32 {
 // mostGPUs is more GPUs than any machine has.
 const mostGPUs = 1024
 
-// stored returns the content for the file.
+// stored returns the state in the form that the file contains.
 func (m *monitor) stored() string {
 	data, err := json.Marshal(m.slots)
 	if err != nil {
@@ -302,7 +302,7 @@ func (m *monitor) stored() string {
 	return string(data)
 }
 
-// store writes the file if its content has changed. If that fails, the agent continues with the state in memory.
+// store writes the file if the state differs from before. If the write fails, the agent continues with the state in memory.
 func (m *monitor) store(before string) {
 	now := m.stored()
 	if now == before {
@@ -320,8 +320,8 @@ func (m *monitor) versions() (driver, cuda string) {
 	return m.driver, m.cuda
 }
 
-// first waits for the first report. If the machine's GPUs are known from an earlier run, the agent starts without a report, so that pods with GPUs
-// can terminate.
+// first waits for the first report. If the machine's GPUs are known from an earlier run, the agent starts even without a report, so that pods with
+// GPUs can terminate.
 func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	const every = 20 * time.Millisecond
 	for end := time.Now().Add(limit); ; {
@@ -345,14 +345,14 @@ func (m *monitor) first(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// answered reports whether a report has arrived. If not, it returns the reason.
+// answered reports whether a report has arrived. If no report has arrived, it also returns the reason.
 func (m *monitor) answered() (bool, string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.seen, m.silent
 }
 
-// bootID returns the ID of the machine's current boot.
+// bootID returns the boot ID that the kernel reports, or "" if it can't be read.
 func bootID(proc string) string {
 	data, err := os.ReadFile(filepath.Join(proc, "sys/kernel/random/boot_id"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// newMonitor returns a monitor that hasn't received a report.
+// newMonitor returns a monitor that hasn't received a report yet.
 func newMonitor(t *testing.T) *monitor {
 	t.Helper()
 	m, err := openMonitor(filepath.Join(t.TempDir(), "gpus.json"), "boot-1", slog.New(slog.DiscardHandler), time.Now)
@@ -24,7 +24,7 @@ func newMonitor(t *testing.T) *monitor {
 	return m
 }
 
-// again returns the monitor of the agent that comes next.
+// again returns the monitor of the next agent, which runs in the given boot.
 func (m *monitor) again(t *testing.T, boot string) *monitor {
 	t.Helper()
 	out, err := openMonitor(m.file, boot, m.log, m.now)
@@ -32,7 +32,7 @@ func (m *monitor) again(t *testing.T, boot string) *monitor {
 	return out
 }
 
-// sick returns the reasons by the numbers of GPUs.
+// sick returns the faults of sick GPUs, by the numbers of the GPUs.
 func (m *monitor) sick() map[int32]string {
 	out := map[int32]string{}
 	gpus, _ := m.devices()
@@ -44,7 +44,7 @@ func (m *monitor) sick() map[int32]string {
 	return out
 }
 
-// report changes a report of four GPUs that work.
+// report returns a report of four working GPUs, after a change.
 func report(change func(*gpu.Report)) *gpu.Report {
 	r := reportOf(4)
 	change(r)
@@ -142,7 +142,7 @@ func TestWhatEndsAnErrorThatTheDriverToldOnce(t *testing.T) {
 	})
 }
 
-// If a GPU is missing, NVML numbers the others from 0 again.
+// If a GPU is missing, NVML numbers the remaining GPUs from 0.
 func TestGPUsKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
 	m := newMonitor(t)
@@ -161,7 +161,7 @@ func TestGPUsKeepTheirNumbers(t *testing.T) {
 		assert.Equal(t, reportOf(4).GPUs[i].UUID, g.UUID)
 		assert.Equal(t, i == 1, g.Lost)
 	}
-	// Another one comes into the slot, and one into a new slot before all others.
+	// Another GPU is put into the free slot, and one into a new slot before all others.
 	m.see(report(func(r *gpu.Report) {
 		r.GPUs[1].UUID = "new"
 		r.GPUs = append([]gpu.GPU{{Index: 0, Bus: "0000:00:00.0", UUID: "first"}}, r.GPUs...)
@@ -172,7 +172,7 @@ func TestGPUsKeepTheirNumbers(t *testing.T) {
 	assert.Empty(t, m.sick())
 }
 
-// A card that is built in, or exchanged for another model, may change the addresses of all others.
+// If a card is added, or replaced with another model, the addresses of all other cards may change.
 func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	t.Parallel()
 	renamed := func(r *gpu.Report) {
@@ -201,7 +201,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	assert.Equal(t, before, numbers(m))
 	assert.Empty(t, m.sick())
 
-	// As if a card before all others shifts them: each has the address of the next.
+	// The addresses shift as if a card was added before all others, so that each card gets the address of the next card.
 	for range 3 {
 		m.see(report(func(r *gpu.Report) {
 			for i := range r.GPUs {
@@ -217,7 +217,7 @@ func TestGPUsKeepTheirNumbersUnderOtherAddresses(t *testing.T) {
 	m.see(reportOf(4))
 	assert.Empty(t, m.sick())
 
-	// In addition, one GPU is exchanged. Until the machine restarts, the old GPU may only be lost.
+	// In addition, one GPU is replaced. Until the machine restarts, the old GPU may only be lost.
 	exchanged := report(func(r *gpu.Report) {
 		renamed(r)
 		r.GPUs[1].UUID = "new"

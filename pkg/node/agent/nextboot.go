@@ -11,23 +11,23 @@ import (
 	"sync"
 )
 
-// nextBoot checks whether the machine will have its driver after its next start: an upgrade of the kernel may have installed a kernel for
-// which the driver has no module. Its methods are safe for concurrent use.
+// nextBoot checks whether the machine will have NVIDIA's driver after its next start. An upgrade may have installed a kernel for which the driver has
+// no module. The methods are safe for concurrent use.
 type nextBoot struct {
-	// root is the folder with the machine's files; "" if its GPUs are simulated, and need no module.
+	// root is the folder with the machine's files. It is "" if the GPUs need no module, for example because they are simulated.
 	root string
 
 	mu     sync.Mutex
 	kernel string
 	ready  bool
-	// other is the release of a module that is installed but doesn't belong to the driver.
+	// other is the release of a module that is installed, but that doesn't match the driver.
 	other string
-	// releases are the releases of modules, by file. Only one call of look at a time uses them.
+	// releases caches the releases of modules by file. looking guards it.
 	releases map[string]string
 	looking  sync.Mutex
 }
 
-// look returns the kernel of the machine's next start, or "" if it is unknown, and reports whether the driver has a module for that kernel.
+// look returns the kernel of the machine's next start, or "" if that is unknown. ready reports whether the driver has a module for this kernel.
 func (b *nextBoot) look() (kernel string, ready bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
@@ -43,14 +43,14 @@ func (b *nextBoot) look() (kernel string, ready bool) {
 	return kernel, ready
 }
 
-// last returns the most recent result of look.
+// last returns the result of the most recent call of look.
 func (b *nextBoot) last() (kernel string, ready bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.kernel, b.ready
 }
 
-// nextKernel returns the newest kernel that can be started: boot loaders choose it by default.
+// nextKernel returns the newest kernel that can be started, because boot loaders start it by default.
 func nextKernel(root string) string {
 	entries, err := os.ReadDir(filepath.Join(root, "boot"))
 	if err != nil {
@@ -69,7 +69,7 @@ func nextKernel(root string) string {
 	return newest
 }
 
-// compareKernels compares versions of kernels as GRUB does: numbers by value, and prereleases before their release.
+// compareKernels compares versions of kernels like GRUB: it compares numbers by value, and sorts prereleases before their release.
 func compareKernels(a, b string) int {
 	x, y := partsOf(a), partsOf(b)
 	for i := range min(len(x), len(y)) {
@@ -110,16 +110,17 @@ func boolToInt(is bool) int {
 }
 
 var (
-	// leftKernel matches files that package managers and people leave beside kernels, and that GRUB ignores or keeps for rescue.
+	// leftKernel matches the names of files that package managers and administrators leave next to kernels. GRUB ignores these files, or uses them
+	// only for rescue.
 	leftKernel = regexp.MustCompile(`(\.old|\.dpkg-[a-z]+|\.rpmsave|\.rpmnew|\.sig|~)$|rescue`)
-	// beforeRelease matches the parts that mark a prerelease for GRUB.
+	// beforeRelease matches the parts of a version that mark a prerelease for GRUB.
 	beforeRelease = regexp.MustCompile(`[._-](pre|rc|test|git|old|trunk)`)
 	kernelParts   = regexp.MustCompile(`~[a-z]+|[0-9]+|[^0-9.~-]+`)
-	// moduleFile is the driver's main module as the packages of NVIDIA and of the distributions name it.
+	// moduleFile matches the names of the driver's main module in the packages of NVIDIA and the distributions.
 	moduleFile = regexp.MustCompile(`^nvidia(-current|-current-open|-tesla|-tesla-[0-9]+|-legacy-[0-9a-z]+)?\.ko(\.(gz|xz|zst))?$`)
 )
 
-// trouble explains why the machine would have no driver after its next start, or returns "" if it will have one.
+// trouble explains why the machine would have no driver after its next start. It returns "" if the machine will have a driver, or if that is unknown.
 func (b *nextBoot) trouble() string {
 	kernel, ready := b.last()
 	if kernel == "" || ready {

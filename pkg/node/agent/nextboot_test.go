@@ -77,7 +77,7 @@ func TestWhetherTheDriverIsThereAtTheNextStart(t *testing.T) {
 	assert.Empty(t, simulated.trouble())
 }
 
-// module writes a kernel module that claims a release, in the compiler's format.
+// module writes a kernel module whose metadata, in the compiler's format, contains the release.
 func module(t *testing.T, release, path string) {
 	t.Helper()
 	tier.More(t, "a kernel module, which gcc builds")

@@ -15,7 +15,7 @@ import (
 
 const podUID = "0c7a6f5e-1d3b-4b52-8f5e-5f0d2a7b9c11"
 
-// group makes a control group with as many processes.
+// group creates a control group that contains the given number of processes.
 func group(t *testing.T, root, path, processes string) string {
 	t.Helper()
 	dir := filepath.Join(root, path)

@@ -21,40 +21,38 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// record holds the devices that were allocated to the pods of a claim.
+// record lists the devices that were allocated to the pods of a claim.
 type record struct {
 	UID       types.UID `json:"uid"`
 	Namespace string    `json:"namespace"`
 	Name      string    `json:"name"`
-	// Pods are the pods that may use the claim, and PodNames their names. Older records don't have them.
+	// Pods are the UIDs of the pods that may use the claim, and PodNames are their names. Older records don't contain them.
 	Pods     []types.UID `json:"pods,omitempty"`
 	PodNames []string    `json:"podNames,omitempty"`
 	// Since is when the devices were allocated.
 	Since time.Time `json:"since,omitzero"`
-	// Devices are names of devices of this machine, in the order of the claim.
+	// Devices are the allocated devices of this machine, in the order of the claim.
 	Devices []assigned `json:"devices"`
-	// Parts is the number of devices of each GPU at the time of the allocation: if it has changed since, devices have other numbers
-	// now.
+	// Parts is the number of devices per GPU at the time of the allocation. If it has changed since, the devices have other numbers now.
 	Parts int32 `json:"parts,omitempty"`
-	// MIG is the profile of the devices if they were instances, otherwise "".
+	// MIG is the profile of the devices if they were instances, or "".
 	MIG string `json:"mig,omitempty"`
 }
 
-// numbered reports whether the record's device numbers are valid for GPUs that are split into this many devices, of this
-// profile.
+// numbered reports whether the record's device numbers are valid if each GPU is split into parts devices of the profile mig.
 func (r *record) numbered(parts int32, mig string) bool {
 	return max(r.Parts, 1) == max(parts, 1) && r.MIG == mig
 }
 
-// place returns the position of a device among its GPU's devices, counted from 0.
+// place returns the position of a device among the devices of its GPU, counted from 0.
 func (r *record) place(device string) int {
 	return int(cardOf(device, 1)) % int(max(r.Parts, 1))
 }
 
-// card returns the number of the GPU of a device: the device is the GPU or a part of it. It returns -1 for an invalid name.
+// card returns the number of the GPU that a device is, or is a part of. It returns -1 for an invalid name.
 func (r *record) card(device string) int32 { return cardOf(device, r.Parts) }
 
-// cardOf returns the number of a device's GPU, if each GPU is this many devices.
+// cardOf returns the number of a device's GPU if each GPU is split into parts devices. It returns -1 for an invalid name.
 func cardOf(device string, parts int32) int32 {
 	index, err := strconv.ParseInt(strings.TrimPrefix(device, claim.DeviceName(0)[:len(claim.DeviceName(0))-1]), 10, 32)
 	if err != nil {
@@ -63,7 +61,7 @@ func cardOf(device string, parts int32) int32 {
 	return int32(index) / max(parts, 1)
 }
 
-// cards returns the numbers of the GPUs of its devices.
+// cards returns the numbers of the GPUs that the record's devices belong to.
 func (r *record) cards() []int32 {
 	var out []int32
 	for _, a := range r.Devices {
@@ -74,7 +72,7 @@ func (r *record) cards() []int32 {
 	return out
 }
 
-// assigned is a device for one request of a claim.
+// assigned is a device that was allocated for a request of a claim.
 type assigned struct {
 	Request string `json:"request"`
 	Device  string `json:"device"`
@@ -89,20 +87,20 @@ func (r *record) has(device string) bool {
 	return false
 }
 
-// records stores each record as a file, in a folder that exists as long as the kubelet's state of its pods. The records survive restarts of the
-// agent and of the machine, because the kubelet releases a claim by its UID alone.
+// records stores each record in a file. The folder of these files exists as long as the kubelet's state of its pods. The records survive restarts of
+// the agent and of the machine, because the kubelet passes only the UID of a claim when it releases the claim.
 type records struct {
 	folder string
 	of     map[types.UID]*record
-	// held are the GPUs that no claim may get at present.
+	// held contains the GPUs that can't be allocated to claims at present.
 	held map[int32]bool
-	// mu guards of: other goroutines may read it during a call of the kubelet.
+	// mu guards of, which other goroutines may read during a call of the kubelet.
 	mu sync.Mutex
 }
 
 const recordSuffix = ".json"
 
-// openRecords reads all records. A record that can't be read is an error, because its devices would be allocated a second time.
+// openRecords reads all records. It fails if it can't read a record, because otherwise the devices of that record would be allocated a second time.
 func openRecords(folder string) (*records, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -116,7 +114,7 @@ func openRecords(folder string) (*records, error) {
 		file := filepath.Join(folder, e.Name())
 		uid, ok := strings.CutSuffix(e.Name(), recordSuffix)
 		if !ok {
-			// This file remains from an interrupted write. Its devices weren't allocated yet.
+			// This file is left from an interrupted write. Its devices weren't allocated yet.
 			if err := os.Remove(file); err != nil {
 				return nil, err
 			}
@@ -138,8 +136,8 @@ func openRecords(folder string) (*records, error) {
 	return out, nil
 }
 
-// holder returns the claim that has a device, or nil. parts and mig describe how each GPU is split now: a claim from when it was split differently
-// holds the whole GPU.
+// holder returns the claim that has a device, or nil. parts and mig describe how each GPU is split now. A claim that was recorded when GPUs were
+// split differently holds whole GPUs.
 func (r *records) holder(device string, parts int32, mig string) *record {
 	for _, other := range r.of {
 		same := other.numbered(parts, mig)
@@ -150,7 +148,7 @@ func (r *records) holder(device string, parts int32, mig string) *record {
 	return nil
 }
 
-// add writes a record durably, so that it survives a power cut.
+// add writes a record durably, so that it survives a power failure.
 func (r *records) add(rec *record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +169,7 @@ func (r *records) add(rec *record) error {
 	return nil
 }
 
-// hold reserves a GPU without claims until release.
+// hold reserves a GPU until release is called. It fails if a claim has the GPU.
 func (r *records) hold(card int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,8 +188,9 @@ func (r *records) hold(card int32) error {
 	return nil
 }
 
-// holdToSplit reserves a GPU until release, while it is split into this many instances of a profile. Claims that have such instances of the GPU may
-// stay, and used reports whether there are any: after a restart of the machine, their instances don't exist yet. Any other claim is an error.
+// holdToSplit reserves a GPU until release is called, so that it can be split into instances of a profile. It fails if a claim has another part of
+// the GPU. Claims that have such instances may stay, because the instances don't exist yet after a restart of the machine. used reports whether there
+// are such claims.
 func (r *records) holdToSplit(card, parts int32, mig string) (used bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +226,7 @@ func (r *records) release(card int32) {
 	delete(r.held, card)
 }
 
-// all returns the records. A record isn't changed after it was added.
+// all returns the records. A record doesn't change after it was added.
 func (r *records) all() []*record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -62,7 +62,7 @@ func (d *Driver) watchRequests(ctx context.Context, client kubernetes.Interface)
 	}
 }
 
-// answerRequests carries out a Node's next request without an answer, and writes the answers.
+// answerRequests carries out the next request on a Node that has no answer yet, and writes the answers.
 func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface, n *corev1.Node) error {
 	orders, err := repair.Read(n)
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	if told, err := repair.ReadAnswers(n); err == nil && slices.Equal(known, told) {
 		return nil
 	}
-	// Since the Node was read, requests and answers may have arrived.
+	// More requests and answers may have arrived after the Node was read.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -94,11 +94,11 @@ func (d *Driver) answerRequests(ctx context.Context, client kubernetes.Interface
 	return repair.WriteAnswers(ctx, client, now, answers)
 }
 
-// answers returns the known answers to a Node's requests, from its annotation or the ledger.
+// answers returns the known answers to a Node's requests, from the Node's annotation or from the ledger.
 func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.Answer) {
 	told, err := repair.ReadAnswers(n)
 	if err != nil {
-		told = nil // another program has written there
+		told = nil // another program wrote the annotation
 	}
 	for _, o := range orders {
 		if i := slices.IndexFunc(told, func(a repair.Answer) bool { return a.ID == o.ID }); i >= 0 {
@@ -110,7 +110,7 @@ func (d *Driver) answers(orders []repair.Request, n *corev1.Node) (out []repair.
 	return out
 }
 
-// follow carries out a request, and records it before and after.
+// follow carries out a request, and records it before and afterwards.
 func (d *Driver) follow(ctx context.Context, o repair.Request) repair.Answer {
 	a := repair.Answer{ID: o.ID, Done: true}
 	d.log.InfoContext(ctx, "an order", "gpu", o.GPU, "action", o.Action, "by", o.By)
@@ -154,11 +154,11 @@ func (d *Driver) carryOut(ctx context.Context, o repair.Request) (string, error)
 const (
 	// resetting is how long a reset may take.
 	resetting = time.Minute
-	// checking is how long the agent waits for reports after a reset, which ends the program that reads the GPUs.
+	// checking is how long the agent waits for reports after a reset, because the reset stops the program that reads the GPUs.
 	checking = firstLook + silence
 )
 
-// reset resets a GPU that isn't allocated to a pod, and checks it.
+// reset resets a GPU that isn't allocated to a pod, and checks the GPU afterwards.
 func (d *Driver) reset(ctx context.Context, g *device) (string, error) {
 	switch {
 	case g.Lost:

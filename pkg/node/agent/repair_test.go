@@ -21,12 +21,12 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// ordered is an agent whose Node gets orders from people.
+// ordered is an agent whose Node gets requests.
 type ordered struct {
 	*machine
 	client kubernetes.Interface
 	number int
-	// after returns the GPUs during and after a reset; nil if nothing reports them.
+	// after returns the report of the GPUs during and after a reset. It is nil if no program reports the GPUs.
 	after func() *gpu.Report
 }
 
@@ -42,7 +42,7 @@ func (o *ordered) node() *corev1.Node {
 	return n
 }
 
-// give writes an order to the Node, and returns the agent's answer.
+// give writes a request to the Node, and returns the agent's answer.
 func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 	o.t.Helper()
 	o.number++
@@ -65,7 +65,7 @@ func (o *ordered) give(index int32, action repair.Action) repair.Answer {
 
 func eight() *gpu.Report { return reportOf(8) }
 
-// reporting reports the GPUs until the returned function is called.
+// reporting makes the agent see reports of the GPUs until the returned function is called.
 func (o *ordered) reporting() (stop func()) {
 	if o.after == nil {
 		return func() {}
@@ -164,7 +164,7 @@ func TestAResetEndsWhatOnlyAResetEnds(t *testing.T) {
 	assert.Empty(t, all[5].reason, "also for the agent's next life")
 }
 
-// The answer to a reset says whether the GPU works again: programs return the machine to service if it does.
+// The answer to a reset says whether the GPU works again, because programs return the machine to service if it does.
 func TestAGPUThatIsStillBrokenAfterItsReset(t *testing.T) {
 	o := newOrdered(t)
 	o.breaks(5, 48)
@@ -212,7 +212,7 @@ func TestAnOrderIsCarriedOutOnce(t *testing.T) {
 	require.NoError(t, o.answerRequests(t.Context(), o.client, o.node()))
 	assert.Equal(t, first, o.node().Annotations[repair.Answers])
 
-	// An order for another GPU keeps both answers. An order for the same GPU replaces the answer.
+	// The answer to a request for another GPU is added. The answer to a request for the same GPU replaces the old answer.
 	o.breaks(4, 74)
 	o.give(4, repair.Ignore)
 	answers, err := repair.ReadAnswers(o.node())
@@ -238,7 +238,7 @@ func TestHostileOrdersDoNothing(t *testing.T) {
 	assert.JSONEq(t, `{"id":"","done":false,"message":""}`, string(b))
 }
 
-// sees makes the agent see a changed GPU.
+// sees makes the agent see a report in which one GPU is changed.
 func (o *ordered) sees(index int32, change func(*gpu.GPU)) {
 	r := reportOf(8)
 	change(&r.GPUs[index])
@@ -342,7 +342,7 @@ func TestTheNodeSaysWhetherAnyOfItsGPUsIsSick(t *testing.T) {
 	assert.Equal(t, corev1.ConditionFalse, condition().Status, "someone wants it used")
 }
 
-// resetVendor removes the instances of a GPU at its reset, as NVIDIA's driver does.
+// resetVendor is a vendor whose reset removes the instances of the GPU, like NVIDIA's driver.
 type resetVendor struct{ *splitVendor }
 
 func (v resetVendor) reset(_ context.Context, g *device) (string, error) {
@@ -350,7 +350,7 @@ func (v resetVendor) reset(_ context.Context, g *device) (string, error) {
 	return "it was reset", nil
 }
 
-// A reset removes the instances of a GPU, which the agent makes again later. The program that reads the GPUs needs a while for its start.
+// A reset removes the instances of a GPU, and the agent creates them again later. The program that reads the GPUs takes a while to start.
 func TestAResetOfASplitGPU(t *testing.T) {
 	o, v := newSplit(t, "1g.10gb", 7)
 	o.split(t.Context())

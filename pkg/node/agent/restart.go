@@ -18,24 +18,24 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/repair"
 )
 
-// This file handles requests to restart the machine. The ledger records the boot in which a restart began: if an agent is killed, the next
-// agent in the same boot continues the restart, and the agent of the next boot doesn't begin another restart.
+// This file handles requests to restart the machine. The ledger records the boot in which a restart began. If an agent is killed, the next agent in
+// the same boot continues the restart, and the agent in the next boot doesn't restart the machine again.
 
 const (
-	// restartSignal makes systemd start reboot.target: SIGRTMIN+5 in systemd(1). The C library's SIGRTMIN is 34.
+	// restartSignal makes systemd start reboot.target. It is SIGRTMIN+5 in systemd(1), and the C library's SIGRTMIN is 34.
 	restartSignal = syscall.Signal(34 + 5)
-	// signalEvery is the time between two signals while the machine still runs. systemd ignores all signals after the first one.
+	// signalEvery is the time between two signals while the machine still runs. systemd ignores all signals after the first.
 	signalEvery = 30 * time.Second
-	// systemdTime is how long systemd may take to stop the machine's services. A request begins within repair.Valid, and the alert handler waits
-	// 30 minutes for its answer.
+	// systemdTime is how long systemd may take to stop the machine's services. A restart begins within repair.Valid after the request, and the alert
+	// handler waits 30 minutes for the answer.
 	systemdTime = 14 * time.Minute
-	// settling is how long GPUs may still appear after the agent's start.
+	// settling is how long after the agent's start GPUs may still appear.
 	settling = 3 * time.Minute
-	// settleEvery is the time between two checks of the GPUs during settling.
+	// settleEvery is the time between two checks of the GPUs in that time.
 	settleEvery = 5 * time.Second
 )
 
-// host is the machine outside of the agent's container, which shares its PID namespace if restarts are allowed.
+// host is the machine outside of the agent's container. If restarts are allowed, the container shares the machine's PID namespace.
 type host struct {
 	// restarts reports whether the configuration allows restarts of the machine.
 	restarts bool
@@ -47,8 +47,8 @@ type host struct {
 	since time.Time
 }
 
-// boot identifies the current boot, or is "" if it is unknown. If the machine is a container, it has the boot ID of the outer machine, and its
-// own first process.
+// boot returns a text that identifies the current boot, or "" if the boot is unknown. The text also contains the start of the first process, because
+// a machine that is a container has the boot ID of the outer machine.
 func (h *host) boot() string {
 	id := bootID(h.proc)
 	stat, err := os.ReadFile(filepath.Join(h.proc, "1", "stat"))
@@ -64,7 +64,7 @@ func (h *host) boot() string {
 	return id + "/" + fields[starttime]
 }
 
-// restart makes systemd restart the machine.
+// restart sends systemd the signal to restart the machine.
 func (h *host) restart() error {
 	comm, err := os.ReadFile(filepath.Join(h.proc, "1", "comm"))
 	if err != nil {
@@ -79,8 +79,8 @@ func (h *host) restart() error {
 	return nil
 }
 
-// answerRestart carries out a Node's request to restart the machine, and answers it after the restart. It returns the time until the
-// next check; 0 means that the next check is due when the Node changes.
+// answerRestart carries out a request to restart the machine, and answers it after the restart. It returns the time until the next check. 0 means
+// that the next check is due when the Node changes.
 func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node) (time.Duration, error) {
 	o, err := repair.ReadRestart(n)
 	if err != nil {
@@ -90,7 +90,8 @@ func (d *Driver) answerRestart(ctx context.Context, client kubernetes.Interface,
 	if o == nil || restartAnswered(n, o) {
 		return 0, nil
 	}
-	// The watch may be interrupted: a person may have uncordoned or removed the Node since, or another request may have arrived.
+	// Read the Node again, because the watch may have been interrupted. A user may have uncordoned or removed the Node, or another request may have
+	// arrived.
 	now, err := client.CoreV1().Nodes().Get(ctx, d.node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return 0, nil
@@ -114,7 +115,7 @@ func restartAnswered(n *corev1.Node, o *repair.Restart) bool {
 	return err == nil && a != nil && a.ID == o.ID
 }
 
-// followRestart executes the next step of a request. It returns the answer, or the time until the next check.
+// followRestart carries out the next step of a request. It returns the answer, or nil and the time until the next check.
 func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1.Node) (*repair.Answer, time.Duration) {
 	boot := d.host.boot()
 	e := d.ledger.restart(o.ID)
@@ -141,8 +142,8 @@ func (d *Driver) followRestart(ctx context.Context, o *repair.Restart, n *corev1
 	return nil, signalEvery
 }
 
-// kubeletMayBeBehind reports whether the kubelet may still show the former boot ID of a machine that restarted while the request waited. In a
-// sandbox the kubelet's boot ID isn't the kernel's, which the agent reads; so after the agent's first minutes, the kubelet's counts.
+// kubeletMayBeBehind reports whether the kubelet may still show the boot ID from before a restart that happened while the request waited. In a
+// sandbox, the kubelet's boot ID differs from the kernel's boot ID, which the agent reads. So the agent trusts the kubelet after the first minutes.
 func (d *Driver) kubeletMayBeBehind(o *repair.Restart) bool {
 	return bootID(d.host.proc) != o.Boot && d.gpus.now().Sub(d.host.since) < settling
 }
@@ -179,8 +180,8 @@ func (d *Driver) mayRestart(o *repair.Restart, n *corev1.Node, boot string) erro
 	return nil
 }
 
-// continueRestart requests a restart that began earlier from systemd. This may happen more than once, because an earlier agent
-// may have been killed.
+// continueRestart requests from systemd a restart that has already been recorded. It may do this more than once, because an earlier agent may have
+// been killed.
 func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began time.Time) error {
 	now := d.gpus.now()
 	if now.Sub(began) > systemdTime {
@@ -194,7 +195,7 @@ func (d *Driver) continueRestart(ctx context.Context, o *repair.Restart, began t
 	return d.host.restart()
 }
 
-// restarted checks the GPUs after a restart.
+// restarted checks the GPUs after a restart, and returns the answer or the time until the next check.
 func (d *Driver) restarted(ctx context.Context, o *repair.Restart) (*repair.Answer, time.Duration) {
 	cards, _ := d.gpus.cards()
 	seen, why := d.gpus.answered()

@@ -21,9 +21,9 @@ import (
 type restartable struct {
 	*ordered
 	proc string
-	// signals is how often systemd was to restart the machine.
+	// signals is the number of signals that systemd got to restart the machine.
 	signals int
-	// signal carries out a signal.
+	// signal is called for each signal.
 	signal func() error
 }
 
@@ -38,7 +38,7 @@ func newRestartable(t *testing.T) *restartable {
 	return r
 }
 
-// firstProcess is the first process of the machine, which started at a time.
+// firstProcess sets the name and the start time of the machine's first process.
 func (r *restartable) firstProcess(name string, started int) {
 	r.t.Helper()
 	for file, text := range map[string]string{
@@ -59,7 +59,7 @@ func (r *restartable) file(name, text string) {
 	require.NoError(r.t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// boots has the kubelet report another boot ID.
+// boots makes the kubelet report another boot ID.
 func (r *restartable) boots(id string) {
 	r.t.Helper()
 	n := r.node()
@@ -76,7 +76,7 @@ func (r *restartable) cordon(is bool) {
 	require.NoError(r.t, err)
 }
 
-// agent starts the next agent.
+// agent simulates the start of the next agent.
 func (r *restartable) agent() {
 	r.t.Helper()
 	r.restart(8)
@@ -155,7 +155,7 @@ func TestAMachineThatHasRestartedAlreadyIsLeftAlone(t *testing.T) {
 	require.Zero(t, r.signals)
 }
 
-// A person resets the machine while the order waits, and the kubelet shows the former boot ID for some seconds.
+// A user resets the machine while the request waits, and the kubelet still reports the former boot ID for some seconds.
 func TestAMachineThatWasResetBeforeTheAgentSawTheOrder(t *testing.T) {
 	r := newRestartable(t)
 	r.order()
@@ -171,7 +171,7 @@ func TestAMachineThatWasResetBeforeTheAgentSawTheOrder(t *testing.T) {
 	require.Zero(t, r.signals)
 }
 
-// The kubelet of a sandbox host has another boot ID than the kernel.
+// On a sandbox host, the kubelet's boot ID differs from the kernel's boot ID.
 func TestAHostOfASandboxIsRestartedAfterTheAgentsFirstMinutes(t *testing.T) {
 	r := newRestartable(t)
 	r.kernel("shared")
@@ -183,8 +183,7 @@ func TestAHostOfASandboxIsRestartedAfterTheAgentsFirstMinutes(t *testing.T) {
 	require.Equal(t, 1, r.signals)
 }
 
-// An agent that may no longer restart its machine can't see the machine's first process, and mistakes its own container's first
-// process for it.
+// An agent that may no longer restart its machine can't see the machine's first process, and sees its container's first process instead.
 func TestAnAgentWithoutTheRightNeverSaysThatTheMachineHasRestarted(t *testing.T) {
 	for _, began := range []bool{false, true} {
 		r := newRestartable(t)
@@ -233,7 +232,7 @@ func TestARestartThatCantBeSaysWhy(t *testing.T) {
 	}
 }
 
-// nextWithout returns a machine whose next kernel has no module of the driver.
+// nextWithout returns a machine whose next kernel has no module for the driver.
 func nextWithout(t *testing.T) *nextBoot {
 	t.Helper()
 	root := t.TempDir()
@@ -257,7 +256,7 @@ func TestAFaultAfterARestartIsReported(t *testing.T) {
 	assert.Contains(t, a.Message, "still has faults: GPU 3: it can no longer replace damaged memory")
 }
 
-// The time for systemd begins with the signal: the order may be old then.
+// The time for systemd begins with the signal, because the request may already be old then.
 func TestASystemdThatDoesNotRestartTheMachineIsReported(t *testing.T) {
 	r := newRestartable(t)
 	r.order(func(o *repair.Restart) { o.At = o.At.Add(-repair.Valid + 10*time.Second) })
@@ -306,7 +305,7 @@ func TestHostileRestartOrdersDoNothing(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A person uncordons or removes the machine, or withdraws the order, while the agent waits and its watch is interrupted.
+// A user uncordons or removes the machine, or withdraws the request, while the agent waits and its watch is interrupted.
 func TestTheAgentReadsItsNodeAgainBeforeARestart(t *testing.T) {
 	for name, change := range map[string]func(*restartable){
 		"uncordoned": func(r *restartable) { r.cordon(false) },

@@ -35,7 +35,7 @@ import (
 	"github.com/openpai/paictl/pkg/version"
 )
 
-// options are the options of the command line.
+// options holds the values of the command line's flags.
 type options struct {
 	node, machines, probe, root, toolkit, hook, kubelet, cdi, notices, cgroups, kubeconfig, listen, access string
 
@@ -74,8 +74,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	return o, nil
 }
 
-// Run runs the program pai-agent with its arguments; it logs to out until ctx ends. With the argument amdgpu it is the program that reads
-// AMD's GPUs.
+// Run runs the program pai-agent with its arguments until ctx ends, and writes log messages to out. With the argument amdgpu, it runs the program
+// that reads AMD's GPUs.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 && args[0] == amdgpu.Command {
 		return amdgpu.Run(ctx, args[1:], out)
@@ -113,7 +113,7 @@ func (o *options) config() (*rest.Config, error) {
 	return rest.InClusterConfig()
 }
 
-// run serves the kubelet until ctx ends.
+// run publishes the machine's GPUs and serves the kubelet until ctx ends.
 func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Listener, log *slog.Logger) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -150,7 +150,7 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 	go func() {
 		served <- httpserver.Serve(serving, l, answers(&accepted, &published, d, o.access), httpserver.Small())
 	}()
-	// Split GPUs before they are published. Splits that take longer, or wait for a pod, continue below.
+	// Split GPUs before they are published. Splits that take longer, or wait for a pod, continue later.
 	first, cancelFirst := context.WithTimeout(ctx, firstSplits)
 	d.split(first)
 	cancelFirst()
@@ -192,17 +192,17 @@ func run(ctx context.Context, o *options, client kubernetes.Interface, l net.Lis
 }
 
 const (
-	// silence is how long the driver may take to respond.
+	// silence is how long the program that reads the GPUs may write no output.
 	silence = 30 * time.Second
 	// firstLook is how long the agent waits for the first report.
 	firstLook = 45 * time.Second
-	// again is the pause before a program that has exited is started again.
+	// again is the pause before a program that has exited is restarted.
 	again = time.Second
-	// apiPatience is how long the API server may take before a log message reports the wait.
+	// apiPatience is how long the agent waits for the API server before it logs a message about the wait.
 	apiPatience = 5 * time.Second
 )
 
-// look starts watching the GPUs of the machine, and returns when they are known.
+// look starts watching the GPUs of the machine, and returns when the GPUs are known.
 func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log *slog.Logger) (*monitor, error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, err
@@ -235,8 +235,8 @@ func look(ctx context.Context, machine gpu.Machine, v vendor, folder string, log
 	return m, m.first(ctx, firstLook)
 }
 
-// answers serves metrics and health: whether the agent runs, whether the kubelet has accepted it and the GPUs are published,
-// and the GPUs' health.
+// answers returns a handler that serves metrics and health. The health checks are whether the agent runs, whether the kubelet has accepted the agent
+// and the GPUs are published, and whether the GPUs are healthy.
 func answers(accepted *atomic.Pointer[kubeletplugin.Helper], published *atomic.Bool, d *Driver, accessFile string) http.Handler {
 	mux := http.NewServeMux()
 	registry := prometheus.NewRegistry()

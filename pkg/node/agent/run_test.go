@@ -36,7 +36,7 @@ import (
 	"github.com/openpai/paictl/test/runnable"
 )
 
-// The agent starts itself as a separate program to read AMD's GPUs.
+// TestMain also runs the program that reads AMD's GPUs, because the agent starts itself as a separate program for that.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == amdgpu.Command {
 		if Run(context.Background(), os.Args[1:], os.Stdout) != nil {
@@ -47,18 +47,18 @@ func TestMain(m *testing.M) {
 	os.Exit(kubetest.Wrap(m).Run())
 }
 
-// dial connects to a socket as the kubelet does, once the socket exists.
+// dial waits until a socket exists, and connects to it like the kubelet.
 func dial(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
 	require.Eventually(t, func() bool { _, err := os.Stat(socket); return err == nil }, 30*time.Second, 10*time.Millisecond)
-	// The file is there a moment before the socket listens.
+	// The file exists a moment before the program listens on the socket.
 	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, conn.Close()) })
 	return conn
 }
 
-// begin runs the agent of a node beside a real API server. The test plays the kubelet's part.
+// begin runs the agent of a node with a real API server. The test acts as the kubelet.
 func begin(t *testing.T, client kubernetes.Interface, o *options) (get func(path string) (int, string)) {
 	t.Helper()
 	var lc net.ListenConfig
@@ -222,7 +222,7 @@ func TestTheCommandLine(t *testing.T) {
 	assert.NoError(t, Run(t.Context(), []string{"--help"}, io.Discard))
 }
 
-// After a restart the machine has no instances. Devices that can't be allocated aren't published.
+// After a restart, the machine has no instances. Devices that can't be allocated aren't published.
 func TestInstancesAreMadeBeforeAnyoneIsToldOfThem(t *testing.T) {
 	t.Parallel()
 	client := kubetest.Start(t).Client

@@ -18,20 +18,20 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// The files that tell the container runtime which devices the containers of a claim get.
+// This file writes the files that tell the container runtime which devices the containers of a claim get.
 
-// rewriting limits the time for writing the container runtime's files of all claims: if a GPU hangs, the edits can't be determined,
-// and pods that have terminated wait for the agent.
+// rewriting limits the time for writing the container runtime's files of all claims. If a GPU hangs, the agent can't determine the edits, and
+// terminated pods would have to wait for the agent.
 const rewriting = 20 * time.Second
 
-// writeSpecs writes the container runtime's files of all claims, and reports whether that succeeded.
+// writeSpecs writes the container runtime's files of all claims. It reports whether it succeeded.
 func (d *Driver) writeSpecs(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, rewriting)
 	defer cancel()
 	all := true
 	for _, r := range d.records.all() {
 		if err := d.writeSpec(ctx, r); err != nil {
-			// The pod's GPU no longer exists. Continue with the other claims.
+			// The claim's GPU no longer exists. Continue with the other claims.
 			d.log.WarnContext(ctx, "a container of the claim can't be started again", "claim", r.Namespace+"/"+r.Name, "err", err)
 			all = false
 		}
@@ -39,8 +39,8 @@ func (d *Driver) writeSpecs(ctx context.Context) bool {
 	return all
 }
 
-// followDriver rewrites the container runtime's files of all claims whenever the driver or the instances of its GPUs change, until ctx ends:
-// the files of the previous driver no longer exist. It retries failed writes.
+// followDriver writes the container runtime's files of all claims again whenever the driver or the instances of its GPUs change, because the previous
+// driver's files no longer exist. It retries failed writes, and returns when ctx ends.
 func (d *Driver) followDriver(ctx context.Context) {
 	told := ""
 	for ctx.Err() == nil {
@@ -53,7 +53,7 @@ func (d *Driver) followDriver(ctx context.Context) {
 	}
 }
 
-// removeLeftSpecs removes files of claims that have ended.
+// removeLeftSpecs removes the container runtime's files of claims that have ended.
 func (d *Driver) removeLeftSpecs() error {
 	entries, err := os.ReadDir(d.cdi)
 	if err != nil {
@@ -74,13 +74,14 @@ const specSuffix = ".json"
 
 func specName(uid types.UID) string { return claim.Driver + "-" + string(uid) + specSuffix }
 
-// specDevice names a device after its claim. The container runtime may cache a device by name, so no name is used twice.
+// specDevice returns a name for a claim's device. The name contains the claim's UID, because the container runtime may cache a device by name, so
+// that no name may be used twice.
 func specDevice(uid types.UID, device string) string { return string(uid) + "-" + device }
 
-// writeSpec writes the container runtime's file with the devices for containers with this claim.
+// writeSpec writes the container runtime's file with the devices of a claim.
 func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	spec := &specs.Spec{Kind: kind}
-	var hardware []*device // those that aren't simulated
+	var hardware []*device // the devices that aren't simulated
 	cards := map[int32]bool{}
 	var more []specs.Device // further parts of GPUs
 	simulated := false
@@ -97,7 +98,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 		}
 		one := specs.Device{Name: specDevice(r.UID, a.Device)}
 		if cards[g.card] && g.instance == nil {
-			// The claim has another part of this GPU already. The container runtime doesn't accept a device without edits.
+			// The claim already has another part of this GPU. The container runtime doesn't accept a device without edits.
 			one.ContainerEdits.Env = []string{fmt.Sprintf("PAICTL_%s=1", strings.ToUpper(strings.ReplaceAll(a.Device, "-", "_")))}
 			more = append(more, one)
 			continue
@@ -145,7 +146,7 @@ func (d *Driver) writeSpec(ctx context.Context, r *record) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if !d.records.known(r.UID) {
-		return nil // the claim has ended since
+		return nil // the claim has ended in the meantime
 	}
 	return d.specs.WriteSpec(spec, specName(r.UID))
 }

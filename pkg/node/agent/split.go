@@ -10,10 +10,11 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// This file splits GPUs into instances (MIG), and restores them to one piece, as the machine's SKU defines. A GPU that isn't split as
-// configured gets no jobs. If a claim has parts of a GPU, the split waits until the claim ends.
+// This file splits GPUs into instances (MIG), and restores them to one piece, as the machine's SKU defines. A GPU whose split isn't the configured
+// one gets no jobs. If a claim has parts of a GPU, the agent waits until the claim ends before it splits the GPU.
 
-// unlike describes how a GPU is split, if it should be split differently. Otherwise, or if that is unknown, it returns "". The caller holds the lock.
+// unlike describes how a GPU is split if this isn't the configured split. It returns "" if the split is correct or unknown. The caller holds the
+// lock.
 func (m *monitor) unlike(s *slot) string {
 	is := s.gpu.MIG
 	enabled := is != nil && is.Enabled
@@ -32,7 +33,8 @@ func (m *monitor) unlike(s *slot) string {
 	return fmt.Sprintf("it should be split into %d x %s (MIG), but is %s", max(m.parts, 1), m.mig, is)
 }
 
-// notSplit describes the fault of a GPU whose split isn't the configured one, and the reason for the wait. The caller holds the lock.
+// notSplit returns the fault of a GPU whose split isn't the configured one, with the reason why the agent hasn't split it yet, or "". The caller
+// holds the lock.
 func (m *monitor) notSplit(s *slot) string {
 	unlike := m.unlike(s)
 	switch {
@@ -51,7 +53,8 @@ func (m *monitor) splits(s *slot) bool {
 	return m.mig != "" && s.gpu.MIG != nil || m.mig == "" && s.MIG != ""
 }
 
-// toSplit returns the numbers of GPUs whose split has to change. later are the GPUs whose next attempt isn't due yet.
+// toSplit returns the numbers of the GPUs whose split has to change. now are the GPUs that the agent may split now, and later are the GPUs whose next
+// attempt isn't due yet.
 func (m *monitor) toSplit() (now, later []int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +71,7 @@ func (m *monitor) toSplit() (now, later []int32) {
 	return now, later
 }
 
-// named returns the names of the instances of all GPUs.
+// named returns a text with the names of all instances of all GPUs.
 func (m *monitor) named() (out string) {
 	cards, _ := m.cards()
 	for _, c := range cards {
@@ -77,7 +80,7 @@ func (m *monitor) named() (out string) {
 	return out
 }
 
-// begin records that the agent is about to split a GPU, so that the next agent knows that it may continue, or revert it.
+// begin records that the agent is about to split a GPU, so that the next agent may continue the split or revert it.
 func (m *monitor) begin(index int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +91,7 @@ func (m *monitor) begin(index int32) {
 	m.store(before)
 }
 
-// ended records the result of a split, "" for success, and the pause before a retry.
+// ended records the result of a split and the pause before the next attempt. waits is the reason of a failure, or "" for success.
 func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,20 +109,20 @@ func (m *monitor) ended(index int32, waits string, pause time.Duration) {
 const (
 	// splitting is how long splitting a GPU may take, including resets.
 	splitting = 3 * time.Minute
-	// splitEvery is how often the agent checks whether the claims that a split waits for have ended.
+	// splitEvery is the time between two checks whether the claims that block a split have ended.
 	splitEvery = 15 * time.Second
-	// busyPause is the pause before a retry for a GPU that is used by programs outside of pods: each attempt interrupts the reports of
-	// all GPUs.
+	// busyPause is the pause before the next attempt if programs outside of pods use the GPU. It is long because each attempt interrupts the reports
+	// of all GPUs.
 	busyPause = time.Minute
-	// failedPause is the pause before a retry for a GPU that can't be split: each attempt may reset it.
+	// failedPause is the pause before the next attempt if a GPU can't be split. It is long because each attempt may reset the GPU.
 	failedPause = 10 * time.Minute
 	// firstSplits is how long the agent may split GPUs before it publishes them and becomes ready.
 	firstSplits = 2 * time.Minute
-	// nextReport is how long it waits for a report with the new split.
+	// nextReport is how long the agent waits for a report that shows the new split.
 	nextReport = 20 * time.Second
 )
 
-// keepSplit splits the GPUs whenever their split differs from the configured one, until ctx ends.
+// keepSplit splits GPUs whenever their split differs from the configured split, until ctx ends.
 func (d *Driver) keepSplit(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := d.gpus.devices()
@@ -131,7 +134,7 @@ func (d *Driver) keepSplit(ctx context.Context) {
 	}
 }
 
-// split splits the unused GPUs as configured. all is false if some couldn't be split.
+// split splits the unused GPUs as configured. all reports whether all GPUs are now split as configured.
 func (d *Driver) split(ctx context.Context) (all bool) {
 	failed := map[int32]error{}
 	todo, _ := d.gpus.toSplit()
@@ -182,8 +185,8 @@ func (d *Driver) splitOne(ctx context.Context, index int32) error {
 	return d.vendor.split(ctx, &g, want, keep)
 }
 
-// await waits until reports show the new splits, and marks GPUs without the new split as failed. Until then no claim gets a part of these
-// GPUs.
+// await waits until reports show the new splits, and records an error in failed for each GPU whose new split doesn't appear. Until then, no claim
+// gets a part of these GPUs.
 func (d *Driver) await(ctx context.Context, todo []int32, failed map[int32]error) {
 	for end := time.Now().Add(nextReport); ; {
 		missing, _ := d.gpus.toSplit()

@@ -18,24 +18,24 @@ import (
 	"github.com/openpai/paictl/pkg/scheduler/claim"
 )
 
-// vendor holds the operations that differ between makers of GPUs. A machine's SKU determines the maker of its GPUs.
+// vendor holds the operations that differ between vendors of GPUs. The SKU of a machine determines the vendor of its GPUs.
 type vendor interface {
-	// watch reports the machine's GPUs until ctx ends: it calls see with each report, and failed with the reason whenever reports stop.
+	// watch reports the machine's GPUs until ctx ends. It calls see with each report, and calls failed with the reason whenever the reports stop.
 	watch(ctx context.Context, see func(*gpu.Report), failed func(error))
-	// equip adds the edits for containers with real GPUs to spec, whose devices correspond to gpus in order. all are the GPUs
-	// of the machine, which has this version of the driver.
+	// equip adds the edits for containers with real GPUs to spec, whose devices correspond to gpus in order. all are the GPUs of the machine, and
+	// driver is the version of its driver.
 	equip(ctx context.Context, spec *specs.Spec, gpus []*device, all []device, driver string) error
 	// reset resets a GPU that isn't allocated to a pod, and returns a message.
 	reset(ctx context.Context, g *device) (string, error)
-	// split splits a GPU into instances, or restores it to one piece. With keep, it doesn't destroy instances of the profile. It fails
-	// with a gpu.BusyError while someone uses the GPU.
+	// split splits a GPU into instances, or restores it to one piece. With keep, it doesn't destroy instances of the profile. It returns a
+	// gpu.BusyError if a program uses the GPU.
 	split(ctx context.Context, g *device, want gpu.Split, keep bool) error
-	// labels returns the labels that the vendor's own program writes on the Node of a machine with these GPUs.
+	// labels returns the labels that the vendor's own program would write on a Node with these GPUs.
 	labels(gpus []device, driver, cuda string) map[string]string
 }
 
-// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, splits the file with their splits, and hook
-// the path of nvidia-cdi-hook on the machine.
+// vendor returns the vendor of a machine's GPUs. faults is the file with the faults of simulated GPUs, splits is the file with their splits, and hook
+// is the path of nvidia-cdi-hook on the machine.
 func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, error) {
 	probe := func(program string, args ...string) *gpu.Probe {
 		return &gpu.Probe{Path: program, Args: args, Silence: silence, Pause: again}
@@ -56,7 +56,7 @@ func (o *options) vendor(m gpu.Machine, faults, splits, hook string) (vendor, er
 	return v, nil
 }
 
-// nvidia is NVIDIA: its library reports the GPUs, and its container toolkit returns the edits for containers.
+// nvidia is the vendor NVIDIA. NVIDIA's library reports the GPUs, and its container toolkit returns the edits for containers.
 type nvidia struct {
 	probe   *gpu.Probe
 	toolkit *toolkit.Toolkit
@@ -75,7 +75,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 		switch {
 		case g.Lost || g.missing:
 		case g.unlike != "" && !slices.ContainsFunc(gpus, func(one *device) bool { return one.card == g.card }):
-			// Skip it in any case, because the edits for the other GPUs don't depend on this GPU.
+			// Skip this GPU in any case, because the edits for the other GPUs don't depend on it.
 		case g.MIG != nil && g.MIG.Enabled:
 			state += " " + g.MIG.Named()
 			for _, i := range g.MIG.Instances {
@@ -105,7 +105,7 @@ func (n nvidia) equip(ctx context.Context, spec *specs.Spec, gpus []*device, all
 }
 
 func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool) error {
-	// The program that reads the GPUs has them open.
+	// Stop the program that reads the GPUs, because it has them open.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (n nvidia) split(ctx context.Context, g *device, want gpu.Split, keep bool)
 }
 
 func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
-	// The program that reads the GPUs has them open.
+	// Stop the program that reads the GPUs, because it has them open.
 	resume, err := n.probe.Hold(ctx)
 	if err != nil {
 		return "", err
@@ -154,15 +154,16 @@ func (n nvidia) reset(ctx context.Context, g *device) (string, error) {
 	return "it was reset", nil
 }
 
-// amd is AMD: the files of the kernel's driver describe the GPUs. Containers include all libraries, and only need device files.
+// amd is the vendor AMD. The files of the kernel's driver describe the GPUs. The images of containers contain all libraries, so containers need only
+// device files.
 type amd struct{ probe *gpu.Probe }
 
 func (a amd) watch(ctx context.Context, see func(*gpu.Report), failed func(error)) {
 	a.probe.Watch(ctx, see, failed)
 }
 
-// kfd is the device file for computing on all of AMD's GPUs. The kernel allows a program to compute only on GPUs whose render
-// nodes the program may open.
+// kfd is the device file for computing on all AMD GPUs. The kernel allows a program to compute only on those GPUs whose render nodes the program may
+// open.
 const kfd = "/dev/kfd"
 
 func (a amd) equip(_ context.Context, spec *specs.Spec, gpus []*device, _ []device, _ string) error {
@@ -186,18 +187,18 @@ func (a amd) split(context.Context, *device, gpu.Split, bool) error {
 	return errors.New("paictl can't split GPUs of AMD")
 }
 
-// openToAll returns a device file that any user in a container may open. On the machine it belongs to the group render, whose ID isn't known in
-// containers. Only containers that get the device file can use it.
+// openToAll returns a device file that any user in a container may open. On the machine, the file belongs to the group render, whose ID isn't known
+// in containers. Only containers that get the device file can use it.
 func openToAll(path, host string) *specs.DeviceNode {
 	mode := fs.FileMode(0o666)
 	return &specs.DeviceNode{Path: path, HostPath: host, FileMode: &mode, Permissions: "rw"}
 }
 
-// simulated are simulated GPUs of a vendor. NVIDIA's library is simulated for all vendors.
+// simulated is a vendor's machine with simulated GPUs. NVIDIA's library is simulated for all vendors.
 type simulated struct {
 	vendor
 	probe *gpu.Probe
-	// splits is the file with the splits of the GPUs.
+	// splits is the path of the file with the splits of the GPUs.
 	splits string
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/amdgputest"
 )
 
-// amdMachine returns one with real GPUs of AMD, by its files.
+// amdMachine returns the files of a machine with real AMD GPUs, and a function that returns its report.
 func amdMachine(t *testing.T, cards ...amdgputest.Card) (*amdgputest.Tree, func() *gpu.Report) {
 	t.Helper()
 	tr := amdgputest.New(t)

@@ -11,31 +11,30 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A segment is a file of frames. A frame is a piece of a log, compressed, with its origin: the
-// state of a log is only stored in its frames, so that a piece and its state can't differ when the
-// program is killed.
+// A segment is a file that consists of frames. A frame is a compressed piece of a log with its origin. The state of a log is stored only in its
+// frames, so that the pieces and the state can't differ if the program is killed.
 const (
 	frameMagic  = 0x31464c50 // "PLF1"
 	frameHeader = 64
-	// frameMost limits the size of a frame in memory, so that a damaged header can't request more.
+	// frameMost limits the size of a frame in memory, so that a damaged header can't cause a larger allocation.
 	frameMost = 8 << 20
 )
 
 const (
-	// flagGap means that lines before the frame were removed before they could be read.
+	// flagGap means that lines before this frame are missing, because they were removed before they could be read.
 	flagGap = 1 << iota
-	// flagOpen means that the last line continues in the next frame. containerd closes a file in the middle of
-	// a line when the kubelet rotates it.
+	// flagOpen means that the last line continues in the next frame. When the kubelet rotates a file, containerd closes it in the middle of a line.
 	flagOpen
-	// flagCounted means that the bits from errorLines on are the number of its lines of stderr. Frames of earlier versions don't have it.
+	// flagCounted means that the bits from errorLines on contain the number of the frame's lines of stderr. Frames of earlier versions don't contain
+	// it.
 	flagCounted
 	errorLines = 8 // a shift: 24 bits are enough, because a frame has fewer bytes, and therefore fewer lines
 )
 
-// frame is one piece of a log.
+// frame describes one piece of a log.
 type frame struct {
 	flags     uint32
-	raw, size uint32 // bytes of the log, and of it in the file
+	raw, size uint32 // the size in the log, and the compressed size
 	offset    int64  // the offset of its first byte in the log
 	source    int64  // the kubelet's file: when its first line was written, in ns
 	sourceEnd int64  // how far that file has been read, including this frame
@@ -48,10 +47,10 @@ func (f *frame) end() int64 { return f.offset + int64(f.raw) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errTorn is the error for a frame that wasn't written completely.
+// errTorn means that a frame wasn't written completely.
 var errTorn = errors.New("a frame is damaged")
 
-// codec compresses frames. It is safe for concurrent use.
+// codec compresses and decompresses frames. It is safe for concurrent use.
 type codec struct {
 	in  *zstd.Encoder
 	out *zstd.Decoder
@@ -69,7 +68,7 @@ func newCodec() (*codec, error) {
 	return &codec{in, out}, nil
 }
 
-// pack returns a frame with the given lines.
+// pack returns an encoded frame with the lines in data.
 func (c *codec) pack(f *frame, data []byte) []byte {
 	out := make([]byte, frameHeader, frameHeader+len(data)/4)
 	out = c.in.EncodeAll(data, out)
@@ -90,7 +89,7 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
 }
 
-// readHeader reads the header of the frame at a position of a segment; io.EOF means the end of the segment.
+// readHeader reads the header of the frame at a position in a segment. It returns io.EOF at the end of the segment.
 func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	var b [frameHeader]byte
 	n, err := r.ReadAt(b[:], at)
@@ -112,7 +111,7 @@ func readHeader(r io.ReaderAt, at int64) (frame, error) {
 	return f, nil
 }
 
-// unpack reads and checks the frame at a position.
+// unpack reads the frame at a position in a segment, and checks its content.
 func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	f, err := readHeader(r, at)
 	if err != nil {
@@ -132,7 +131,7 @@ func (c *codec) unpack(r io.ReaderAt, at int64) ([]byte, error) {
 	return data, nil
 }
 
-// describe fills in the properties that follow from the lines of a piece.
+// describe sets the properties of the frame that follow from its lines.
 func (f *frame) describe(data []byte) {
 	open := map[bool]bool{} // by whether it is stderr
 	errs, strange := uint32(0), false
@@ -165,7 +164,7 @@ func (f *frame) describe(data []byte) {
 
 func (f *frame) open() bool { return f.flags&flagOpen != 0 }
 
-// linesOf returns how many lines of a stream end in the frame. known is false if that requires reading the lines.
+// linesOf returns how many lines of a stream end in the frame. known is false if the number can be determined only by reading the lines.
 func (f *frame) linesOf(stream string) (n int64, known bool) {
 	errs := f.flags >> errorLines
 	switch {
@@ -179,7 +178,8 @@ func (f *frame) linesOf(stream string) (n int64, known bool) {
 	return int64(f.lines - errs), true
 }
 
-// without reports whether the frame has no line of a stream. If its last line continues in the next frame, that line may be part of the stream.
+// without reports whether the frame contains no line of a stream. It returns false if the last line continues in the next frame, because that line
+// may belong to the stream.
 func (f *frame) without(stream string) bool {
 	n, known := f.linesOf(stream)
 	return known && n == 0 && !f.open()

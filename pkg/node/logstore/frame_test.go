@@ -10,7 +10,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// The last lines of one stream may be anywhere in a long log: frames without them are skipped without being unpacked.
+// The last lines of one stream may be anywhere in a long log, so frames without such lines are skipped without unpacking them.
 func TestTheEndOfAStreamIsFoundWithoutUnpackingTheOther(t *testing.T) {
 	l := newLab(t)
 	stamp := l.now.Format(time.RFC3339Nano)

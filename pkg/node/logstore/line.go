@@ -7,8 +7,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// criLine is a line of the kubelet's log files: STAMP STREAM TAG TEXT. Lines of more than 16 KiB are split into parts;
-// all parts except the last are partial.
+// criLine is a line in the kubelet's log files, with the format STAMP STREAM TAG TEXT. A line of a program with more than 16 KiB is split into
+// several such lines, and all of them except the last are partial.
 type criLine struct {
 	stamp   int64 // ns
 	time    []byte
@@ -17,7 +17,7 @@ type criLine struct {
 	text    []byte
 }
 
-// parseLine splits a line into its parts. ok is false if the line is invalid.
+// parseLine parses a line in the kubelet's format. ok is false if the line has another format.
 func parseLine(line []byte) (l criLine, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	var at, rest, tags []byte
@@ -50,16 +50,16 @@ func parseStamp(text string) (int64, bool) {
 	return t.UnixNano(), true
 }
 
-// of reports whether a line belongs to a stream, or to any stream if stream is empty. A line that isn't in the kubelet's format counts as
+// of reports whether a line belongs to a stream. If stream is empty, it returns true. A line that isn't in the kubelet's format counts as a line of
 // stdout.
 func (l *criLine) of(stream string, ok bool) bool {
 	return stream == "" || ok && string(l.stream) == stream || !ok && stream == "stdout"
 }
 
-// maxText limits a line that is joined from parts.
+// maxText limits the size of a line that is joined from parts.
 const maxText = 1 << 20
 
-// joiner joins lines of the file to lines of the log.
+// joiner joins the lines in a file to the lines of the log.
 type joiner struct {
 	only    string                  // the wanted stream; empty: both
 	pending map[string]*logapi.Line // by stream
@@ -67,7 +67,7 @@ type joiner struct {
 
 func newJoiner(only string) *joiner { return &joiner{only, map[string]*logapi.Line{}} }
 
-// add calls give if a line of the file completes a line of the log.
+// add adds a line from a file, and calls give if that line completes a line of the log.
 func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	l, ok := parseLine(line)
 	if !l.of(j.only, ok) {
@@ -92,7 +92,7 @@ func (j *joiner) add(line []byte, give func(logapi.Line) error) error {
 	return give(*p)
 }
 
-// rest calls give for lines without an end.
+// rest calls give with the lines whose ends are missing.
 func (j *joiner) rest(give func(logapi.Line) error) error {
 	for _, stream := range []string{"stdout", "stderr"} {
 		if p := j.pending[stream]; p != nil {
@@ -105,10 +105,10 @@ func (j *joiner) rest(give func(logapi.Line) error) error {
 	return nil
 }
 
-// lastLine returns the start of the last line of the file, complete or not.
+// lastLine returns the offset after the last newline in data, at which an incomplete line may begin.
 func lastLine(data []byte) int { return bytes.LastIndexByte(data, '\n') + 1 }
 
-// cut returns the best end for a piece of a log: after a complete line of the log, or otherwise after a line of the
+// cut returns the best position for the end of a piece of a log. It is after the last complete line of the log, or else after the last line in the
 // file.
 func cut(data []byte) int {
 	end := bytes.LastIndexByte(data, '\n') + 1

@@ -16,7 +16,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// The report of a user: seq 300000; sleep 30. The kubelet rotates, and says that there is nothing.
+// A user reported this with seq 300000; sleep 30: the kubelet rotates the log, and then reports that there is no output.
 func TestWhatTheKubeletRotatedIsStillThere(t *testing.T) {
 	l := newLab(t)
 	l.print(300_000)
@@ -82,7 +82,7 @@ func TestAKillAtAnyByteOfAWriteLosesAndDoublesNothing(t *testing.T) {
 		l.restart()
 		l.whole()
 	}
-	// A power cut leaves pages whose data was lost.
+	// A power failure leaves pages without their data.
 	zeroes := append(append([]byte{}, after[:len(before)+70]...), make([]byte, len(after)-len(before)-70)...)
 	require.NoError(t, os.WriteFile(name, zeroes, 0o600))
 	l.restart()
@@ -130,7 +130,7 @@ func TestTheOldestLinesGoAndItIsSaidHowMany(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("line %d", l.lines), again[len(again)-1])
 }
 
-// The oldest lines are dropped during a request.
+// The store drops the oldest lines during a request.
 func TestLinesThatAreDroppedMeanwhileAreNotMissingInSilence(t *testing.T) {
 	l := newLab(t)
 	l.limits.PerTask = 4 << 20
@@ -240,7 +240,7 @@ func TestPartsOfALongLineAreOneLine(t *testing.T) {
 	assert.Equal(t, []string{"between", strings.Repeat(part, 40) + "end"}, lines)
 }
 
-// Seen of containerd 2.4 when the kubelet rotated the log of a fast writer.
+// This happened with containerd 2.4 when the kubelet rotated the log of a program that wrote fast.
 func TestALineThatARotationCutsIsOneLine(t *testing.T) {
 	l := newLab(t)
 	l.raw("2026-03-01T12:00:01.1Z stdout F 14436430\n2026-03-01T12:00:01.2Z stdout P 1\n")

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// needle is a text that every match of a regular expression contains. Searching for it in a whole frame is many times faster than matching
-// each line.
+// needle is a text that every match of a regular expression contains. A search for this text in a whole frame is many times faster than matching each
+// line.
 type needle struct {
 	text []byte // in lower case if fold is set; empty if no text is known
-	fold bool   // the case doesn't count
+	fold bool   // whether the case is ignored
 }
 
-// needleOf returns the longest literal text at the top level of an expression.
+// needleOf returns the longest literal text at the top level of an expression, or an empty needle.
 func needleOf(re *regexp.Regexp) (n needle) {
 	parsed, err := syntax.Parse(re.String(), syntax.Perl)
 	if err != nil {
@@ -41,8 +41,7 @@ func needleOf(re *regexp.Regexp) (n needle) {
 	return n
 }
 
-// missing returns a function that reports whether the data of a frame can't contain a match. It returns nil if that
-// can't be determined.
+// missing returns a function that reports whether the data of a frame can't contain a match. missing returns nil if the needle is empty.
 func (n needle) missing() func([]byte) bool {
 	if len(n.text) == 0 {
 		return nil
@@ -50,12 +49,12 @@ func (n needle) missing() func([]byte) bool {
 	var lower []byte
 	return func(data []byte) bool {
 		if bytes.Contains(data, []byte(" P ")) {
-			return false // it may be between two parts of a line
+			return false // the needle may be split between two parts of a line
 		}
 		if !n.fold {
 			return !bytes.Contains(data, n.text)
 		}
-		// The only two letters beyond ASCII that fold to an ASCII letter: the Kelvin sign and the long s.
+		// The Kelvin sign and the long s are the only two letters outside of ASCII that fold to an ASCII letter.
 		if bytes.Contains(data, []byte("\u212a")) || bytes.Contains(data, []byte("\u017f")) {
 			return false
 		}

@@ -22,7 +22,7 @@ type Query struct {
 	Times  bool   // before each line
 }
 
-// Page is a part of a log.
+// Page is a part of a log, which a Query selects.
 type Page struct {
 	Start, Next, End int64 // the range of the kept log, and the start of the page after this one
 	Gaps             int   // places in the log at which lines are missing
@@ -32,13 +32,13 @@ type Page struct {
 	codec            *codec
 }
 
-// framePlace is a frame and its position.
+// framePlace is a frame with its position and its segment.
 type framePlace struct {
 	placed
 	segment int64
 }
 
-// snapshot returns the current log: a page without frames, and the segments.
+// snapshot returns the current state of the log: a page without frames, and the segments.
 func (s *stream) snapshot() (*Page, []segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *stream) snapshot() (*Page, []segment) {
 	return p, slices.Clone(s.segments)
 }
 
-// page finds a part of a log.
+// page returns the part of the log that a query selects.
 func (s *stream) page(q Query) (*Page, error) {
 	p, segments := s.snapshot()
 	var err error
@@ -64,7 +64,7 @@ func (s *stream) page(q Query) (*Page, error) {
 	return p, err
 }
 
-// forward adds frames from a position or a time on, up to a size.
+// forward adds the frames that follow an offset or a time to the page, up to a total size.
 func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	begun, size := false, int64(0)
 	for _, g := range segments {
@@ -89,8 +89,8 @@ func (p *Page) forward(segments []segment, offset, since, most int64) error {
 	return nil
 }
 
-// scan reads the positions of the frames of a segment. If the segment was dropped in the meantime, it has no frames, and the
-// log begins at the segment's end.
+// scan reads the positions of a segment's frames. If the segment was dropped in the meantime, scan returns no frames, and the log begins at the
+// segment's end.
 func (p *Page) scan(g segment) ([]placed, error) {
 	frames, _, err := scan(p.dir, g.start)
 	if errors.Is(err, os.ErrNotExist) {
@@ -99,13 +99,13 @@ func (p *Page) scan(g segment) ([]placed, error) {
 	}
 	for i := range frames {
 		if frames[i].end() > p.End {
-			return frames[:i], err // written since
+			return frames[:i], err // written after the snapshot
 		}
 	}
 	return frames, err
 }
 
-// hold omits lines whose end may still be written.
+// hold removes frames from the end of the page if the rest of their last line may still be written.
 func (p *Page) hold() {
 	for n := len(p.frames); n > 0 && p.Next == p.End && p.frames[n-1].open(); n-- {
 		p.Next, p.End = p.frames[n-1].offset, p.frames[n-1].offset
@@ -113,7 +113,7 @@ func (p *Page) hold() {
 	}
 }
 
-// tail adds the frames with the last lines, of one stream if a stream is given.
+// tail adds the frames that contain the last lines. If stream isn't empty, only lines of this stream count.
 func (p *Page) tail(segments []segment, lines int64, stream string) error {
 	have := int64(0)
 	for i := len(segments) - 1; i >= 0 && lines > 0; i-- {
@@ -154,7 +154,7 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	defer func() { _ = f.Close() }() // opened for reading only
 	data, err := p.codec.unpack(f, place.at)
 	if errors.Is(err, errTorn) {
-		return 0, nil // output omits it as well
+		return 0, nil // the output also omits a damaged frame
 	}
 	for line := range bytes.Lines(data) {
 		if l, ok := parseLine(line); l.of(stream, ok) && !l.partial {
@@ -164,7 +164,7 @@ func (p *Page) count(place framePlace, stream string) (n int64, err error) {
 	return n, err
 }
 
-// each calls give for the lines of a page.
+// each calls give with each line of a page.
 func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	skip, j, begun := p.skip, newJoiner(q.Stream), q.Since.IsZero()
 	out := func(l logapi.Line) error {
@@ -193,7 +193,7 @@ func (p *Page) each(q Query, give func(logapi.Line) error) error {
 	return j.rest(out)
 }
 
-// segment passes on the lines of the frames in one segment.
+// segment passes the lines of those frames to j that are in the same segment as the first frame. It returns the number of these frames.
 func (p *Page) segment(frames []framePlace, j *joiner, give func(logapi.Line) error) (n int, err error) {
 	start := frames[0].segment
 	for n < len(frames) && frames[n].segment == start {

@@ -14,7 +14,7 @@ import (
 
 const segmentSuffix = ".seg"
 
-// segment is a file of frames, named after the position of its first byte in the log.
+// segment is a file of frames. Its name is the position of its first byte in the log.
 type segment struct {
 	start, end int64 // in the log
 	size       int64 // on the disk
@@ -24,7 +24,7 @@ func segmentPath(dir string, start int64) string {
 	return filepath.Join(dir, fmt.Sprintf("%020d%s", start, segmentSuffix))
 }
 
-// listSegments finds the segments of a log, in their order. Their ends aren't known yet.
+// listSegments returns the segments of a log in order. It doesn't set their ends.
 func listSegments(dir string) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,13 +46,13 @@ func listSegments(dir string) ([]segment, error) {
 	return out, nil
 }
 
-// placed is a frame with its position in the segment.
+// placed is a frame with its position in its segment.
 type placed struct {
 	frame
 	at int64
 }
 
-// scan reads the headers of a segment, and returns the length of its complete part.
+// scan reads the headers of a segment's frames. whole is the length of the segment's complete part.
 func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 	f, err := os.Open(segmentPath(dir, start))
 	if err != nil {
@@ -73,15 +73,15 @@ func scan(dir string, start int64) (frames []placed, whole int64, err error) {
 		}
 		next := whole + frameHeader + int64(h.size)
 		if next > info.Size() {
-			return frames, whole, nil // it was being written
+			return frames, whole, nil // the frame was being written
 		}
 		frames = append(frames, placed{h, whole})
 		whole = next
 	}
 }
 
-// recover repairs the last segment: it truncates a frame that was being written when the program was killed.
-// The kubelet still has those lines, and they are read again.
+// recover repairs the last segment. If the program was killed while it was writing a frame, recover removes that frame. The kubelet still has those
+// lines, so they are read again.
 func (c *codec) recover(dir string, start int64) (frames []placed, whole int64, err error) {
 	frames, whole, err = scan(dir, start)
 	if err != nil {

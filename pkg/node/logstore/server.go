@@ -20,35 +20,35 @@ import (
 )
 
 const (
-	// pageMost limits the size of a response, so that an interrupted page is soon repeated.
+	// pageMost limits the size of a response, so that the client can soon repeat an interrupted request.
 	pageMost = 8 << 20
 	// waitMost is how long a request may wait for lines.
 	waitMost = 30 * time.Second
-	// waitStep is how often the kubelet's file is checked during the wait.
+	// waitStep is the time between two checks of the kubelet's file during the wait.
 	waitStep = 250 * time.Millisecond
 	// writeTime limits the time for sending a response to a slow client.
 	writeTime = 5 * time.Minute
-	// searches is the number of concurrent searches. Further searches wait.
+	// searches is the maximum number of concurrent searches. Further searches wait.
 	searches = 2
 )
 
-// Server serves requests for logs, and for the resource use of their containers.
+// Server serves requests for logs, and for the resource use of the containers of jobs.
 type Server struct {
 	store      *Store
 	meter      *meter.Meter
 	tokenFile  string
 	accessFile string
-	// searching limits the number of concurrent searches, because the machine's processors are for the jobs.
+	// searching limits the number of concurrent searches, because the machine's processors are reserved for jobs.
 	searching chan struct{}
 }
 
-// NewServer returns a server. The token is in a file, which is read for each request, because the kubelet renews
-// it. The same is true of the password for its metrics; if accessFile is "", everyone may read them.
+// NewServer returns a server. It reads the token from tokenFile for each request, because the kubelet renews the file. It reads the password for its
+// metrics from accessFile in the same way. If accessFile is "", everyone may read the metrics.
 func NewServer(s *Store, m *meter.Meter, tokenFile, accessFile string) *Server {
 	return &Server{s, m, tokenFile, accessFile, make(chan struct{}, searches)}
 }
 
-// Handler serves GET /v1/logs/UID/CONTAINER and /v1/use.
+// Handler returns a handler for /v1/logs/UID/CONTAINER, /v1/use, health checks and metrics.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -58,7 +58,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// guard rejects requests that aren't signed with the token, because every pod can connect.
+// guard rejects requests that aren't signed with the token, because every pod in the cluster can connect to the server.
 func (s *Server) guard(h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := os.ReadFile(s.tokenFile)
@@ -84,8 +84,8 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// found returns the log of a request, and limits the time for the wait and then for the response, because the proxy in front has its own
-// limits. If the log doesn't exist, it responds with an error and returns nil.
+// found returns the log that a request names. It limits the time for the wait and the following response, because the proxy in front of the server
+// has its own limits. If the log doesn't exist, found responds with an error and returns nil.
 func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duration) *stream {
 	x := s.store.find(r.PathValue("uid"), r.PathValue("container"))
 	if x == nil {
@@ -99,7 +99,7 @@ func (s *Server) found(w http.ResponseWriter, r *http.Request, wait time.Duratio
 	return x
 }
 
-// badQuery responds to an invalid query with the error and its remedy.
+// badQuery responds with the error for an invalid query, and its remedy.
 func badQuery(w http.ResponseWriter, err error) {
 	text := err.Error()
 	if remedy := hint.Of(err); remedy != "" {
@@ -126,7 +126,7 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, q, p)
 }
 
-// await waits until the log has more after a position.
+// await waits until the log continues after the offset of a query, and returns the page that the query selects.
 func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duration) (*Page, error) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -146,11 +146,11 @@ func (s *Store) await(ctx context.Context, x *stream, q Query, wait time.Duratio
 	}
 }
 
-// settleTries is how many times a file that has a successor and still grows is checked.
+// settleTries is the number of checks of a file that has a successor and still grows.
 const settleTries = 8
 
-// catchUp stores all lines that a container has written so far. If they can't be read, the next round reports that, and
-// the lines that were read before are served.
+// catchUp stores all lines that a container has written so far. If these lines can't be read, the next round reports that, and the request gets the
+// lines that were read before.
 func (s *Store) catchUp(ctx context.Context, x *stream) {
 	for range settleTries {
 		if x.finished() || x.ingest(true) != nil || !x.isUnsettled() {
@@ -171,7 +171,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	h := w.Header()
-	// A program wrote the log: a browser must not render it as a page.
+	// A program wrote the log, so a browser must not render it as a web page.
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	for name, v := range map[string]int64{logapi.HeaderStart: p.Start, logapi.HeaderNext: p.Next, logapi.HeaderEnd: p.End, logapi.HeaderGaps: int64(p.Gaps), logapi.HeaderLimit: s.store.limits.PerTask} {
@@ -192,7 +192,7 @@ func (s *Server) answer(w http.ResponseWriter, q Query, p *Page) {
 	}
 }
 
-// query parses the parameters. It returns an error for unknown parameters.
+// query parses the parameters of a request for a page. It returns an error for unknown parameters.
 func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	q = Query{Tail: -1, Most: pageMost, Times: true}
 	now := s.store.now()
@@ -232,7 +232,7 @@ func (s *Server) query(v url.Values) (q Query, wait time.Duration, err error) {
 	return q, wait, nil
 }
 
-// whole reads a number that isn't below zero.
+// whole parses a number that isn't negative.
 func whole(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err == nil && n < 0 {
@@ -241,7 +241,7 @@ func whole(text string) (int64, error) {
 	return n, err
 }
 
-// metrics serves the metrics of the machine, for Prometheus.
+// metrics serves the machine's metrics to Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.store.mu.Lock()
 	used, logs, bad := s.store.used, len(s.store.streams), len(s.store.told)

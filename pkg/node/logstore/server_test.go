@@ -129,7 +129,7 @@ func TestMetricsWantTheirPassword(t *testing.T) {
 	}
 }
 
-// The alert rules rely on these names.
+// The alert rules depend on these names.
 func TestTheNamesOfMetricsAreAsRecordedForTheAlerts(t *testing.T) {
 	recorded, err := os.ReadFile("../../../templates/testdata/metrics/log-manager.txt")
 	require.NoError(t, err)

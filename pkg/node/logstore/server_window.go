@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// serveWindow serves a part of a log by position.
+// serveWindow serves the lines at a position in a log.
 func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	q, err := readWindowQuery(r.URL.Query())
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Server) serveWindow(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, out, err)
 }
 
-// serveMatches serves the matching lines of a part of a log.
+// serveMatches serves the lines that match an expression in a part of a log.
 func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	q, err := readMatchQuery(r.URL.Query())
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) serveMatches(w http.ResponseWriter, r *http.Request) {
 	answerJSON(w, out, err)
 }
 
-// awaitAfter reads the new output of the container, and waits until the log has more after an offset.
+// awaitAfter stores the new output of the container, and waits until the log continues after an offset. It doesn't wait for other kinds of places.
 func (s *Store) awaitAfter(ctx context.Context, x *stream, at place, wait time.Duration) {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -69,5 +69,5 @@ func answerJSON(w http.ResponseWriter, out any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = w.Write(data) // an error means that the client is gone
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }

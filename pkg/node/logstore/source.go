@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// source is one of the kubelet's files of a container's log. It is identified by the time of its first line,
-// which stays the same when the kubelet renames or compresses the file.
+// source is one of the kubelet's files with the log of a container. The time of its first line identifies it, because this time stays the same when
+// the kubelet renames or compresses the file.
 type source struct {
 	id     int64
 	name   string
@@ -27,10 +27,10 @@ type source struct {
 	quiet  bool     // it has not grown since the last check, and already had a successor then
 }
 
-// current reports whether the container still writes to the file, according to its name.
+// current reports whether a file has the name of the file to which the container still writes.
 func current(name string) bool { return strings.HasSuffix(name, ".log") }
 
-// openPlain opens a regular file. It rejects links, and also pipes, which could block forever.
+// openPlain opens a regular file. It rejects links, and pipes, which could block forever.
 func openPlain(path string) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func openPlain(path string) (*os.File, fs.FileInfo, error) {
 // errEmpty is the error for a file without a complete first line.
 var errEmpty = errors.New("the file has no line yet")
 
-// openSource opens a file of a log and identifies it.
+// openSource opens a file of a log and reads its first line to identify it.
 func openSource(folder, name string) (*source, error) {
 	f, info, err := openPlain(filepath.Join(folder, name))
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *source) identify() (int64, error) {
 	return id, nil
 }
 
-// grow updates the size of the file.
+// grow updates the known size of the file, unless the file is compressed or closed.
 func (s *source) grow() {
 	if s.packed || s.file == nil {
 		return
@@ -103,7 +103,7 @@ func (s *source) grow() {
 	}
 }
 
-// from returns a reader that starts after the bytes that were already read.
+// from returns a reader that begins at an offset in the uncompressed file.
 func (s *source) from(at int64) (io.Reader, error) {
 	if !s.packed {
 		return io.NewSectionReader(s.file, at, max(s.size-at, 0)), nil
@@ -126,7 +126,7 @@ func (s *source) close() {
 	}
 }
 
-// logName reports whether a file of a container's folder belongs to its log: 0.log, 0.log.TIME, 0.log.TIME.gz.
+// logName reports whether a file in a container's folder belongs to the log of the container. Such names are 0.log, 0.log.TIME and 0.log.TIME.gz.
 func logName(name string) bool {
 	return (strings.HasSuffix(name, ".log") || strings.Contains(name, ".log.")) && !strings.HasSuffix(name, ".tmp")
 }

@@ -19,14 +19,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Limits limit the stored logs.
+// Limits limits the size and the age of stored logs.
 type Limits struct {
 	PerTask int64         // bytes of output of a container, with their times; the oldest are dropped
 	Total   int64         // bytes on the disk, of all logs
 	Age     time.Duration // time after which the log of a removed pod is deleted; 0: never
 }
 
-// segment returns the size of the parts of a log that are removed at a time.
+// segment returns the size of a segment after which the next segment begins. A log is removed segment by segment.
 func (l *Limits) segment() int64 { return min(max(l.PerTask/16, 1<<20), 64<<20) }
 
 const (
@@ -49,17 +49,17 @@ type Store struct {
 	used    int64
 }
 
-// Options configure the store.
+// Options configures a Store.
 type Options struct {
 	Pods      string // the kubelet's folder, /var/log/pods
-	Folder    string // ours
+	Folder    string // the store's folder
 	Namespace string // the namespace of the jobs
 	Limits    Limits
 	Log       *slog.Logger
 	Now       func() time.Time
 }
 
-// Open opens a store, with the logs of earlier runs.
+// Open opens a store that contains the logs of earlier runs.
 func Open(o Options) (*Store, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func Open(o Options) (*Store, error) {
 	return s, s.remember()
 }
 
-// names matches valid UIDs and names of containers, because they become paths.
+// names matches valid UIDs and names of containers. The names are checked because they become parts of paths.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// remember finds the stored logs of pods that may no longer exist.
+// remember adds the logs that earlier runs stored. Their pods may no longer exist.
 func (s *Store) remember() error {
 	uids, err := folders(s.root)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Store) remember() error {
 	return nil
 }
 
-// folders returns the subfolders whose names can be UIDs or containers. It skips links.
+// folders returns the subfolders whose names may be UIDs or names of containers. It skips links.
 func folders(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -109,7 +109,7 @@ func folders(dir string) ([]string, error) {
 	return out, nil
 }
 
-// add adds the log of a container; from is the kubelet's folder, if it exists.
+// add adds the log of a container. from is the kubelet's folder for the log, or "" if the folder doesn't exist.
 func (s *Store) add(uid, container, from string) {
 	key := uid + "/" + container
 	s.mu.Lock()
@@ -124,7 +124,7 @@ func (s *Store) add(uid, container, from string) {
 	}
 }
 
-// find returns the log of a container, even if its pod was just created. "app" is the user's container,
+// find returns the log of a container, even if its pod was just created. It returns nil if there is no such log. "app" means the user's container,
 // which has another name in pods that another program made.
 func (s *Store) find(uid, container string) *stream {
 	if err := s.discover(); err != nil {
@@ -147,7 +147,7 @@ func (s *Store) find(uid, container string) *stream {
 	return only
 }
 
-// uids returns the UIDs of jobs' pods whose logs the kubelet has, or had.
+// uids returns the UIDs of the jobs' pods whose logs the kubelet has, or the store still keeps.
 func (s *Store) uids() map[string]bool {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -162,7 +162,7 @@ func (s *Store) uids() map[string]bool {
 	return out
 }
 
-// discover finds the pods whose logs the kubelet has.
+// discover adds the logs of all pods that have a folder of the kubelet.
 func (s *Store) discover() error {
 	pods, err := os.ReadDir(s.pods)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Store) discover() error {
 	return nil
 }
 
-// Run follows all logs until the context ends.
+// Run follows all logs until the context ends, and then closes them.
 func (s *Store) Run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -221,7 +221,7 @@ func (s *Store) all() []keyed {
 	return out
 }
 
-// Round checks all logs once.
+// Round stores the new lines of all logs once, and removes old logs.
 func (s *Store) Round(ctx context.Context) {
 	if err := s.discover(); err != nil {
 		s.problem("pods", err)
@@ -244,7 +244,7 @@ func (s *Store) Round(ctx context.Context) {
 	s.makeRoom()
 }
 
-// problem logs an error of a log, unless it repeats the log's previous error.
+// problem writes an error about a log to the program's own log, unless it is the same as the previous error about that log.
 func (s *Store) problem(key string, err error) {
 	text := ""
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 
 const (
 	chunk = 1 << 20 // bytes that are read at a time
-	// A frame is written when it has this many bytes, or after this time.
+	// A frame is written when it contains frameEnough bytes, or after frameWait.
 	frameEnough = 256 << 10
 	frameWait   = 10 * time.Second
-	// roundMost limits how many bytes of one log are read before other logs are read.
+	// roundMost limits how many bytes of one log are read before the next log is read.
 	roundMost = 64 << 20
-	// lingering is how long a file with a successor is kept open, because the container may still write to the file.
+	// lingering is how long a file that has a successor is kept open, because the container may still write to it.
 	lingering = 10 * time.Second
-	// rotatedKept is how many files the kubelet keeps in addition to the current one. If a log has that many
-	// files when it is first read, it may have had more.
+	// rotatedKept is the number of files that the kubelet keeps in addition to the current file. If a log has that many files when it is first read,
+	// the kubelet may already have removed other files.
 	rotatedKept = 4
 )
 
@@ -32,7 +32,7 @@ type stream struct {
 	codec  *codec
 	limits *Limits
 	from   string // the kubelet's folder
-	dir    string // ours
+	dir    string // the store's folder
 	now    func() time.Time
 
 	mu       sync.Mutex
@@ -50,7 +50,7 @@ type stream struct {
 	over     bool                // its pod no longer exists, and all lines are read
 	seen     bool                // the kubelet's folder was read
 	gaps     int
-	// unsettled means that the file before the current one still grew at the last check.
+	// unsettled means that the file before the current file still grew at the last check.
 	unsettled bool
 }
 
@@ -59,7 +59,7 @@ func newStream(c *codec, limits *Limits, from, dir string, now func() time.Time)
 		files: map[string]*source{}, done: map[string]bool{}, retired: map[int64]time.Time{}}
 }
 
-// load reads the log that an earlier run has stored.
+// load reads the part of the log that an earlier run has stored.
 func (s *stream) load() error {
 	if s.loaded {
 		return nil
@@ -96,7 +96,7 @@ func (s *stream) load() error {
 	return nil
 }
 
-// ingest stores the lines that the container has written since. With all, it also stores small amounts.
+// ingest stores the lines that the container has written since the last call. If all is set, it also stores amounts that are too small for a frame.
 func (s *stream) ingest(all bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +124,7 @@ func (s *stream) ingest(all bool) error {
 	return failed
 }
 
-// look finds the files of the log, and detects which files were removed. there is false if the pod's folder doesn't exist.
+// look finds the files of the log, and files that were removed. there is false if the kubelet's folder of the log doesn't exist.
 func (s *stream) look() (there bool, err error) {
 	entries, err := os.ReadDir(s.from)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -164,7 +164,7 @@ func (s *stream) look() (there bool, err error) {
 	return there, err
 }
 
-// renamed finds the current names of open files, because a name may belong to another file now.
+// renamed determines whether open files still have their names, because the kubelet may have given a name to another file.
 func (s *stream) renamed(byName map[string]bool) {
 	for name, src := range s.files {
 		if src.gone || !byName[name] {
@@ -182,7 +182,7 @@ func (s *stream) renamed(byName map[string]bool) {
 	}
 }
 
-// found adds a file, unless it was read completely, or is already open under another name.
+// found adds a file, unless the file was read completely, or is already open under another name.
 func (s *stream) found(src *source) {
 	for name, other := range s.files {
 		if other.id != src.id {
@@ -208,8 +208,8 @@ func (s *stream) found(src *source) {
 	s.files[src.name] = src
 }
 
-// firstLook determines, at the first read, whether lines were written and removed before the log was watched: the
-// kubelet removes the oldest files first.
+// firstLook determines, when the folder is first read, whether lines were written and removed before the log was watched. The kubelet removes the
+// oldest files first.
 func (s *stream) firstLook(oldest int64, rotated int) {
 	if s.seen || oldest == 0 {
 		return
@@ -232,7 +232,7 @@ func (s *stream) inOrder() []*source {
 	})
 }
 
-// take continues reading one file, up to a limit.
+// take reads a file from its last position, up to a limit, and stores the lines. It returns the number of bytes that it read.
 func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	src.grow()
 	_, succeeded := s.retired[src.id]
@@ -282,7 +282,7 @@ func (s *stream) take(src *source, all bool, most int64) (n int64, err error) {
 	return n, nil
 }
 
-// retire closes a file that gets no more lines.
+// retire closes a file to which no more lines will be written.
 func (s *stream) retire(src *source) {
 	if current(src.name) && !src.gone {
 		return
@@ -315,7 +315,7 @@ func (s *stream) retiredFor(src *source) time.Duration {
 	return s.now().Sub(since)
 }
 
-// append writes a piece of a file to the log, and removes old segments if the log is too large.
+// append writes a piece of a file to the log. It removes the oldest segments if the log becomes too large.
 func (s *stream) append(src *source, data []byte) error {
 	f := &frame{offset: s.end, source: src.id, sourceEnd: s.consumed[src.id] + int64(len(data))}
 	f.describe(data)
@@ -339,7 +339,7 @@ func (s *stream) append(src *source, data []byte) error {
 	return s.shrink()
 }
 
-// active returns the segment for the next lines.
+// active returns the segment to which the next lines are written.
 func (s *stream) active() *segment {
 	if n := len(s.segments); n == 0 || s.segments[n-1].end-s.segments[n-1].start >= s.limits.segment() {
 		s.segments = append(s.segments, segment{start: s.end, end: s.end})
@@ -347,7 +347,7 @@ func (s *stream) active() *segment {
 	return &s.segments[len(s.segments)-1]
 }
 
-// write appends to a segment. The next attempt overwrites a partial write.
+// write appends data to a segment. If it writes only a part, the next attempt overwrites that part.
 func (s *stream) write(g *segment, data []byte) error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -360,7 +360,7 @@ func (s *stream) write(g *segment, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// shrink drops the oldest segments of a log that is too long.
+// shrink removes the oldest segments if the log is too long.
 func (s *stream) shrink() error {
 	for len(s.segments) > 1 && s.end-s.segments[1].start >= s.limits.PerTask {
 		if err := s.drop(); err != nil {
@@ -370,7 +370,7 @@ func (s *stream) shrink() error {
 	return nil
 }
 
-// drop removes the oldest segment.
+// drop removes the oldest segment of the log.
 func (s *stream) drop() error {
 	if err := os.Remove(segmentPath(s.dir, s.segments[0].start)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -379,7 +379,7 @@ func (s *stream) drop() error {
 	return nil
 }
 
-// disk returns the log's size on disk.
+// disk returns the size of the log on the disk.
 func (s *stream) disk() (n int64) {
 	for _, g := range s.segments {
 		n += g.size
@@ -387,7 +387,7 @@ func (s *stream) disk() (n int64) {
 	return n
 }
 
-// close closes the kubelet's files.
+// close closes the open files of the kubelet.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -397,14 +397,14 @@ func (s *stream) close() {
 	}
 }
 
-// finished reports whether the log is complete.
+// finished reports whether the log is complete because its pod no longer exists and all lines were read.
 func (s *stream) finished() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.over
 }
 
-// reappear sets the kubelet's folder of the log.
+// reappear sets the kubelet's folder of a log that was found again.
 func (s *stream) reappear(from string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

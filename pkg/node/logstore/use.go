@@ -18,5 +18,5 @@ func (s *Server) serveUse(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // an error means that the client is gone
+	_, _ = w.Write(data) // an error means that the client has disconnected
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/logstore/logapi"
 )
 
-// runs makes the control group of a pod's container.
+// runs creates the control group of a pod's container.
 func (l *lab) runs(pod, container string) {
 	l.t.Helper()
 	dir := filepath.Join(l.groups, "kubepods", "pod"+pod, container)

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// stepBytes limits how many bytes of a log are read for one response by position: one line may be larger than any response.
+	// stepBytes limits how many bytes of a log are read for one response, because a single line may be larger than any response.
 	stepBytes = 64 << 20
-	// dropTries is how often the work on a response is repeated because a segment was dropped during the work.
+	// dropTries is how many times a request is processed if segments are dropped during the processing.
 	dropTries = 3
 )
 
-// place is a position of a log: the start, the end, the first line that was written at a time, or an offset.
+// place is a place in a log: its start, its end, the first line that was written at or after a time, or an offset.
 type place struct {
 	edge   string // start or end
 	time   time.Time
@@ -42,17 +42,17 @@ func readPlace(text string) (place, error) {
 	return place{offset: offset}, err
 }
 
-// windowQuery selects the lines of a window.
+// windowQuery selects the lines in a window.
 type windowQuery struct {
 	at     place
 	before bool // the lines before the position, instead of those from it on
 	lines  int
-	// longest is how many bytes of a line are returned.
+	// longest is the maximum number of bytes of a line that are returned.
 	longest int
 	wait    time.Duration
 }
 
-// readWindowQuery parses the parameters. It returns an error for unknown parameters.
+// readWindowQuery parses the parameters of a request for a window. It returns an error for unknown parameters.
 func readWindowQuery(v url.Values) (q windowQuery, err error) {
 	q = windowQuery{lines: logapi.WindowLines, longest: logapi.LineBytes}
 	for name := range v {
@@ -92,7 +92,7 @@ func between(text string, most int) (int, error) {
 	return n, err
 }
 
-// resolve returns the offset of a place.
+// resolve returns the offset of a place in the log.
 func (p *Page) resolve(ctx context.Context, segments []segment, at place) (int64, error) {
 	switch {
 	case at.edge == logapi.AtStart:
@@ -105,7 +105,7 @@ func (p *Page) resolve(ctx context.Context, segments []segment, at place) (int64
 	return min(at.offset, p.End), nil
 }
 
-// seek returns the position of the first line that was written at a time, in ns, or later.
+// seek returns the position of the first line that was written at or after a time, which is in ns.
 func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64, error) {
 	for _, g := range segments {
 		frames, err := p.scan(g)
@@ -121,12 +121,12 @@ func (p *Page) seek(ctx context.Context, segments []segment, since int64) (int64
 	return p.End, nil
 }
 
-// span returns the range of the log.
+// span returns the kept range of the log.
 func (p *Page) span(limit int64) logapi.Span {
 	return logapi.Span{Start: p.Start, End: p.End, Gaps: p.Gaps, Limit: limit}
 }
 
-// window reads a window. If a segment is dropped during that, it starts again.
+// window returns the lines that a query selects. If a segment is dropped in the meantime, window starts again.
 func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()
@@ -146,8 +146,8 @@ func (s *stream) window(ctx context.Context, q windowQuery) (w *logapi.Window, e
 	return nil, err
 }
 
-// windowFrom returns the lines that begin at a position or later. It ends before the first line that doesn't fit. If only one line is
-// requested, it may end within that line, so that the next window has the rest.
+// windowFrom returns the lines that begin at or after a position. The window ends before the first line that doesn't fit. If only one line is
+// requested, the window may end within that line, and the next window contains the rest.
 func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}}
 	open, size := [2]int{}, 0 // by stream: 1 + the index of its line that continues
@@ -162,7 +162,7 @@ func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q
 		l := &w.Lines[open[c.stderr]-1]
 		room := max(q.longest-len(l.Text), 0)
 		if q.lines == 1 && len(c.text) > room && len(l.Text) > 0 {
-			l.Bytes = max(l.Bytes, int64(len(l.Text))+1) // there is more of it
+			l.Bytes = max(l.Bytes, int64(len(l.Text))+1) // marks that the line continues
 			return false
 		}
 		part := c.text[:min(room, len(c.text))]
@@ -176,7 +176,7 @@ func (p *Page) windowFrom(ctx context.Context, segments []segment, from int64, q
 	return finished(w, from, err)
 }
 
-// windowBefore returns the last lines before a position.
+// windowBefore returns the last lines that begin before a position.
 func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q windowQuery) (*logapi.Window, error) {
 	w := &logapi.Window{Lines: []logapi.PlacedLine{}, To: to}
 	open, size := [2]*lineBack{}, 0 // by stream: its line whose beginning hasn't been read
@@ -217,8 +217,7 @@ func (p *Page) windowBefore(ctx context.Context, segments []segment, to int64, q
 	return finished(w, from, err)
 }
 
-// lineBack is a line that is read backwards. It copies each byte only once, because a line may be much longer than the
-// returned part.
+// lineBack is a line that is read backwards. It copies each byte only once, because a line may be much longer than its returned part.
 type lineBack struct {
 	logapi.PlacedLine
 	longest int
@@ -226,7 +225,7 @@ type lineBack struct {
 	held    int      // bytes of parts
 }
 
-// prepend adds a part before the others, and returns by how many bytes the text of the line grows.
+// prepend adds a part at the beginning of the line, and returns by how many bytes the returned text grows.
 func (l *lineBack) prepend(text []byte) int {
 	before := min(l.held, l.longest)
 	l.parts = append(l.parts, bytes.Clone(text[:min(l.longest, len(text))]))
@@ -238,7 +237,7 @@ func (l *lineBack) prepend(text []byte) int {
 	return min(l.held, l.longest) - before
 }
 
-// whole returns the line.
+// whole returns the line, joined from its parts.
 func (l *lineBack) whole() logapi.PlacedLine {
 	slices.Reverse(l.parts)
 	l.Text = bytes.Join(l.parts, nil)
@@ -246,7 +245,7 @@ func (l *lineBack) whole() logapi.PlacedLine {
 	return l.PlacedLine
 }
 
-// finished sets the beginning of a window, and removes the sizes of complete lines.
+// finished sets the start of a window, and removes Bytes from lines that the window contains completely.
 func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 	if err != nil {
 		return nil, err
@@ -264,22 +263,23 @@ func finished(w *logapi.Window, from int64, err error) (*logapi.Window, error) {
 }
 
 const (
-	// searchBytes is how many bytes of a line are searched.
+	// searchBytes is how many bytes at the beginning of a line are searched.
 	searchBytes = 64 << 10
-	// searchTime limits one search. excerptBytes is the size of the returned part of a long line; the match may be anywhere in that part.
+	// searchTime limits the duration of one search. excerptBytes is the size of the returned part of a long line. excerptBefore is the size of the
+	// text in that part before the match.
 	searchTime    = 2 * time.Second
 	excerptBytes  = 240
 	excerptBefore = 60
 )
 
-// matchQuery selects lines that match.
+// matchQuery selects the lines that match an expression.
 type matchQuery struct {
 	at    place
 	match *regexp.Regexp
 	limit int
 }
 
-// readMatchQuery parses the parameters. It returns an error for unknown parameters.
+// readMatchQuery parses the parameters of a request for matches. It returns an error for unknown parameters.
 func readMatchQuery(v url.Values) (q matchQuery, err error) {
 	q = matchQuery{at: place{edge: logapi.AtStart}, limit: logapi.MatchesLimit}
 	for name := range v {
@@ -313,8 +313,8 @@ type candidate struct {
 	open  bool
 }
 
-// matches searches a part of the log. It stops after a number of matches, bytes or seconds, and returns the position at which the
-// search can continue.
+// matches searches a part of the log. It stops after a number of matches or bytes, or after searchTime, and returns the position at which the search
+// can continue.
 func (s *stream) matches(ctx context.Context, q matchQuery, now func() time.Time) (out *logapi.Matches, err error) {
 	for range dropTries {
 		p, segments := s.snapshot()
@@ -377,7 +377,7 @@ func (p *Page) search(ctx context.Context, segments []segment, from int64, q mat
 	return out, err
 }
 
-// excerpt returns the part of a line around a match.
+// excerpt returns a Match with the part of a line around the match.
 func excerpt(at int64, stamp string, text []byte, found []int) logapi.Match {
 	begin := 0
 	if len(text) > excerptBytes {

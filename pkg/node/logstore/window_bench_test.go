@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkLargeLog reads windows of a log, and searches the whole log. The log has 64 MiB, or as many MiB as PAICTL_BENCH_LOG_MIB says. It
-// reports the peak of the heap, in MB.
+// BenchmarkLargeLog reads windows of a log, and searches the whole log. The size of the log is 64 MiB, or PAICTL_BENCH_LOG_MIB MiB. It reports the
+// peak size of the heap, in MB.
 func BenchmarkLargeLog(b *testing.B) {
 	mib := 64
 	if n, err := strconv.Atoi(os.Getenv("PAICTL_BENCH_LOG_MIB")); err == nil {
@@ -69,7 +69,8 @@ func BenchmarkLargeLog(b *testing.B) {
 	})
 }
 
-// peakOf samples the heap until the returned function is called, which returns the largest size above that at the beginning, in MB.
+// peakOf samples the size of the heap until the returned function is called. That function returns by how many MB the largest size exceeded the
+// first.
 func peakOf(b *testing.B) func() float64 {
 	b.Helper()
 	m := runtime.MemStats{}

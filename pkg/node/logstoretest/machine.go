@@ -23,14 +23,14 @@ import (
 
 const token = "sesame"
 
-// Machine is a machine whose logs are stored. It accepts any name of a machine.
+// Machine is a machine whose logs are stored. It responds to requests for any machine's name.
 type Machine struct {
 	t       testing.TB
 	pods    string
 	handler http.Handler
 }
 
-// New returns a machine without logs.
+// New returns a machine that has no logs yet.
 func New(t testing.TB) *Machine {
 	t.Helper()
 	m := &Machine{t: t, pods: t.TempDir()}
@@ -42,7 +42,7 @@ func New(t testing.TB) *Machine {
 	return m
 }
 
-// Print appends lines to the log of a pod, as containerd does.
+// Print appends lines to the log of a pod in containerd's format.
 func (m *Machine) Print(uid string, at time.Time, lines ...string) {
 	m.t.Helper()
 	dir := filepath.Join(m.pods, "pai-jobs_pod_"+uid, "app")
@@ -56,7 +56,7 @@ func (m *Machine) Print(uid string, at time.Time, lines ...string) {
 	require.NoError(m.t, f.Close())
 }
 
-// Get sends a request to the machine, as the job controller does.
+// Get sends a request to the machine like the job controller.
 func (m *Machine) Get(ctx context.Context, _, uid, container string, query url.Values) (*http.Response, error) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, logapi.Path(uid, container)+"?"+query.Encode(), nil)
 	logapi.Sign(r, token, time.Now())

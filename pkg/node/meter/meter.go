@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// shortest is the minimum time over which CPU is measured: over a shorter time, the steps of the kernel's counters dominate.
+	// shortest is the minimum time over which CPU use is measured. Over a shorter time, the resolution of the kernel's counters would dominate the
+	// result.
 	shortest = time.Second
-	// longest is the maximum age of the earlier reading: the mean over a longer time isn't the current use.
+	// longest is the maximum time over which CPU use is measured. A mean over a longer time isn't the current use.
 	longest = 30 * time.Second
 )
 
-// Meter measures resource use. It may be called concurrently: if its last reading is less than a second old, it doesn't
-// read the machine again.
+// Meter measures resource use. It is safe for concurrent use. If its last reading is less than a second old, it doesn't read the machine again.
 type Meter struct {
 	folder string
 	now    func() time.Time
@@ -34,10 +34,10 @@ type Meter struct {
 	told  map[string]logapi.Use // by container: the result of the last reading
 }
 
-// reading holds the counters of containers, by container.
+// reading maps the IDs of containers to their counters.
 type reading map[string]counters
 
-// counters are the counters of one container.
+// counters holds the counters of one container at one time.
 type counters struct {
 	pod    string
 	at     time.Time
@@ -45,7 +45,7 @@ type counters struct {
 	memory int64
 }
 
-// New returns a meter for a folder such as /sys/fs/cgroup. It doesn't read anything yet.
+// New returns a Meter for a folder of control groups such as /sys/fs/cgroup. It doesn't read the folder yet.
 func New(folder string) *Meter {
 	m := &Meter{folder: folder, now: time.Now, pause: pause, turn: make(chan struct{}, 1)}
 	m.read = m.readGroups
@@ -63,7 +63,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Use measures the running containers of the pods with these UIDs. It takes a second, unless it was called shortly before.
+// Use returns the resource use of the running containers in the pods with these UIDs. It takes a second, unless it was called shortly before.
 func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, error) {
 	select {
 	case m.turn <- struct{}{}:
@@ -86,7 +86,7 @@ func (m *Meter) Use(ctx context.Context, pods map[string]bool) ([]logapi.Use, er
 	return out, nil
 }
 
-// fresh reports whether the last reading is recent, and includes all of these pods.
+// fresh reports whether the last reading is recent and includes all of these pods.
 func (m *Meter) fresh(pods map[string]bool) bool {
 	if m.at.IsZero() || m.now().Sub(m.at) >= shortest {
 		return false
@@ -99,7 +99,8 @@ func (m *Meter) fresh(pods map[string]bool) bool {
 	return true
 }
 
-// refresh reads the machine, and measures if a container is new or the last reading isn't recent. It continues if its caller gives up.
+// refresh reads the counters. If a container is new or the last reading is too old, it reads them again after a pause and measures between the two
+// readings. If ctx ends during the pause, refresh fails.
 func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	r, err := m.read(pods)
 	if err != nil {
@@ -127,7 +128,7 @@ func (m *Meter) refresh(ctx context.Context, pods map[string]bool) error {
 	return nil
 }
 
-// age returns how old the last reading of these containers is. It is negative if one of the containers is missing in the reading.
+// age returns the age of the last reading of these containers. It is negative if the last reading doesn't contain one of the containers.
 func (m *Meter) age(r reading) time.Duration {
 	oldest := time.Duration(0)
 	for id, c := range r {
@@ -140,8 +141,7 @@ func (m *Meter) age(r reading) time.Duration {
 	return oldest
 }
 
-// since returns the resource use of a container since an earlier reading. If there was no such reading, its CPU isn't
-// known.
+// since returns the resource use of a container since an earlier reading. Without an earlier reading, CPU is nil.
 func (c counters) since(before counters, id string) logapi.Use {
 	u := logapi.Use{Pod: c.pod, Container: id, Memory: c.memory}
 	if passed := c.at.Sub(before.at); !before.at.IsZero() && passed > 0 && c.cpu >= before.cpu {

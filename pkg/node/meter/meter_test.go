@@ -25,17 +25,17 @@ const (
 	others = "99999999-2222-3333-4444-555555555555"
 )
 
-// id returns a container's.
+// id returns the ID of the container with a number.
 func id(n int) string { return fmt.Sprintf("%064x", n) }
 
-// machine is a folder of control groups.
+// machine is a Meter of a folder with control groups.
 type machine struct {
 	*Meter
 
 	t       *testing.T
 	now     time.Time
 	version int
-	// grows is the CPU time that each container uses per second of a pause, and cpu is the total.
+	// grows is the CPU time that each container uses per second, and cpu is the CPU time that it has used in total.
 	grows  map[string]time.Duration
 	cpu    map[string]time.Duration
 	pauses int
@@ -71,7 +71,7 @@ func (m *machine) write(name, text string) {
 	require.NoError(m.t, os.WriteFile(name, []byte(text), 0o600))
 }
 
-// pass lets time pass, and containers run.
+// pass advances the clock. The containers use CPU time.
 func (m *machine) pass(d time.Duration) {
 	m.t.Helper()
 	m.now = m.now.Add(d)
@@ -90,7 +90,8 @@ func (m *machine) count(group string) {
 	m.write("cpuacct/"+group+"/cpuacct.usage", fmt.Sprintf("%d\n", m.cpu[group].Nanoseconds()))
 }
 
-// run begins a container in a group that uses this many cores, and this much memory; idle is the part of the memory that idle files use.
+// run starts a container in a control group. cores and used are its CPU and memory use. idle is the part of the memory that caches of idle files
+// take.
 func (m *machine) run(group string, cores float64, used, idle int64) {
 	m.t.Helper()
 	m.grows[group], m.cpu[group] = time.Duration(cores*float64(time.Second)), time.Hour
@@ -111,7 +112,7 @@ func (m *machine) use() []logapi.Use {
 	return list
 }
 
-// inSystemd and inFolders are the groups of a container as the kubelet's two drivers name them.
+// inSystemd and inFolders return the control group of a container with the names that the kubelet's two cgroup drivers use.
 func inSystemd(pod string, n int) string {
 	return "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(pod, "-", "_") + ".slice/cri-containerd-" + id(n) + ".scope"
 }
@@ -286,7 +287,7 @@ func TestAMachineWithoutControlGroupsIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "read the machine's control groups")
 }
 
-// The numbers are the kernel's, of a process in a group as a container has it.
+// The numbers are the real kernel's, for a process in a control group like that of a container.
 func TestAProcessIsMeasuredByTheKernel(t *testing.T) {
 	tier.More(t, "control groups")
 	const folder = "/sys/fs/cgroup"

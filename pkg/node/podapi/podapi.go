@@ -23,30 +23,30 @@ import (
 	"time"
 )
 
-// Folder is the folder where the kubelet mounts a pod's token and the API server's CA.
+// Folder is the folder in which the kubelet mounts a pod's token and the API server's CA.
 const Folder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 const (
 	dialTime = 10 * time.Second
 	idleTime = time.Minute
-	// maxAnswer limits the responses that Read accepts: 250 nodes with the names of their images are some 20 MB.
+	// maxAnswer limits the size of responses that Read accepts. A list of 250 nodes with the names of their images has about 20 MB.
 	maxAnswer = 64 << 20
-	// maxReason limits the length of an error response.
+	// maxReason limits the part of an error response that is read.
 	maxReason = 4 << 10
 )
 
-// API is a connection to an API server.
+// API is a connection to an API server with the account of a pod.
 type API struct {
 	URL    string // https://ADDRESS:PORT
 	Folder string // the folder of the account
 	Agent  string // the program that sends requests
 
 	mu        sync.Mutex
-	authority []byte // the authority that the client trusts
+	authority []byte // the CA that the client trusts
 	client    *http.Client
 }
 
-// InCluster returns the API server of this pod's cluster.
+// InCluster returns a connection to the API server of this pod's cluster.
 func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	host, port := getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
@@ -55,7 +55,7 @@ func InCluster(getenv func(string) string, folder, agent string) (*API, error) {
 	return &API{URL: "https://" + net.JoinHostPort(host, port), Folder: folder, Agent: agent}, nil
 }
 
-// StatusError is a response with a status other than 200.
+// StatusError is the error for a response with a status other than 200.
 type StatusError struct {
 	Code    int
 	Message string
@@ -65,8 +65,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the API server answers %d: %s", e.Code, e.Message)
 }
 
-// Get requests a path with its query. The caller closes the response's body. It reads the token and the CA each time,
-// because the kubelet renews them.
+// Get requests a path with its query. The caller closes the response's body. Get reads the token and the CA each time, because the kubelet renews
+// them.
 func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	client, err := a.open()
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	res, err := client.Do(req)
 	var where *url.Error
 	if errors.As(err, &where) {
-		return nil, fmt.Errorf("%s: %w", a.URL, where.Err) // the query doesn't help people
+		return nil, fmt.Errorf("%s: %w", a.URL, where.Err) // the query isn't useful for users
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (a *API) Get(ctx context.Context, path string) (*http.Response, error) {
 	return nil, readStatus(res)
 }
 
-// Read requests a path and decodes the response, unless into is nil.
+// Read requests a path. It decodes the response into the value that into points to, unless into is nil.
 func (a *API) Read(ctx context.Context, path string, into any) error {
 	res, err := a.Get(ctx, path)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *API) Read(ctx context.Context, path string, into any) error {
 	return json.NewDecoder(body).Decode(into)
 }
 
-// Close closes idle connections.
+// Close closes the idle connections to the API server.
 func (a *API) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,8 +142,8 @@ func (a *API) open() (*http.Client, error) {
 		a.client.CloseIdleConnections()
 	}
 	a.authority, a.client = authority, &http.Client{
-		// No proxy from the environment of the image, because the API server is in the cluster. No
-		// HTTP/2, because there are few requests at a time, and its buffers are larger.
+		// The client uses no proxy from the environment of the image, because the API server is in the cluster. It doesn't use HTTP/2, because there
+		// are few requests at a time and HTTP/2 needs larger buffers.
 		Transport: &http.Transport{
 			TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 			DialContext:         (&net.Dialer{Timeout: dialTime}).DialContext,
@@ -152,13 +152,13 @@ func (a *API) open() (*http.Client, error) {
 			MaxIdleConns:        1,
 			ReadBufferSize:      16 << 10,
 		},
-		// The token is for this server only.
+		// Don't follow redirects, because the token is only for this server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return a.client, nil
 }
 
-// readStatus returns the reason in an error response: an object of Kubernetes, or text, as from /readyz.
+// readStatus returns the reason in an error response, which is an object of Kubernetes, or text such as the response of /readyz.
 func readStatus(res *http.Response) error {
 	var status struct {
 		Message string `json:"message"`
@@ -169,7 +169,7 @@ func readStatus(res *http.Response) error {
 	case json.Unmarshal(body, &status) == nil && status.Message != "":
 		words = status.Message
 	case err != nil || words == "" || strings.HasPrefix(words, "{") || strings.HasPrefix(words, "<"):
-		words = http.StatusText(res.StatusCode) // a truncated response, or a page for people
+		words = http.StatusText(res.StatusCode) // a truncated response, or an HTML page
 	}
 	return &StatusError{res.StatusCode, words}
 }

@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// minDepth protects top-level folders such as /etc or /mnt.
+// minDepth is the minimum number of components of a path. It protects top-level folders such as /etc or /mnt.
 const minDepth = 2
 
-// system are folders of a machine that can't contain volumes.
+// system lists the folders of a machine that can't contain volumes.
 var system = []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "run", "sbin", "sys", "usr"}
 
-// split checks a path of the machine and returns its components.
+// split checks a path on the machine and returns its components.
 func split(name string) ([]string, error) {
 	switch {
 	case !strings.HasPrefix(name, "/"):
@@ -38,8 +38,7 @@ func split(name string) ([]string, error) {
 	return parts, nil
 }
 
-// descend opens the folder that parts name below root, and creates missing folders if create is set.
-// The caller closes root and the result.
+// descend opens the folder below root that parts name, and creates missing folders if create is set. The caller closes root and the result.
 func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 	at, err := root.OpenRoot(".")
 	if err != nil {
@@ -59,8 +58,8 @@ func descend(root *os.Root, parts []string, create bool) (*os.Root, error) {
 // errLink means that a path leads through a symbolic link.
 var errLink = errors.New("is a symbolic link, which is not followed")
 
-// step opens one folder inside another. After opening it, step checks that it is the folder that was checked before, and not a
-// link that has replaced it since.
+// step opens a folder within another folder. After opening the folder, step checks that it is the folder that was checked before, and that no link
+// has replaced it in the meantime.
 func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	if create {
 		if err := at.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -83,7 +82,7 @@ func step(at *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// lookAt returns the FileInfo of name, or an error if it isn't a folder.
+// lookAt returns the FileInfo of the folder name. It returns an error if name is a link or isn't a folder.
 func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	info, err := at.Lstat(name)
 	switch {
@@ -97,7 +96,7 @@ func lookAt(at *os.Root, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// cause removes the path from an error of os.Root, because it is relative, and ours is complete.
+// cause removes the path from an error of os.Root, because that path is relative, and the caller adds the complete path.
 func cause(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// Owner is the owner of a folder.
+// Owner is the owner of a folder, as numbers.
 type Owner struct{ UID, GID int }
 
-// ParseOwner parses "UID" or "UID:GID"; without a group, the group has the number of the user.
+// ParseOwner parses "UID" or "UID:GID". Without a GID, the GID is the same number as the UID.
 func ParseOwner(s string) (Owner, error) {
 	user, group, both := strings.Cut(s, ":")
 	if !both {
@@ -26,8 +26,7 @@ func ParseOwner(s string) (Owner, error) {
 	return Owner{UID: int(uid), GID: int(gid)}, nil
 }
 
-// ParseMode parses an octal mode such as 0750, with the bits for set-group-id (2000) and sticky
-// (1000).
+// ParseMode parses an octal mode such as 0750. The mode may contain the set-group-ID bit (2000) and the sticky bit (1000).
 func ParseMode(s string) (fs.FileMode, error) {
 	n, err := strconv.ParseUint(s, 8, 32)
 	if err != nil || n > 0o3777 {
@@ -43,12 +42,11 @@ func ParseMode(s string) (fs.FileMode, error) {
 	return mode, nil
 }
 
-// modeBits are the bits that Prepare sets.
+// modeBits are the bits of a mode that Prepare sets.
 const modeBits = fs.ModePerm | fs.ModeSetgid | fs.ModeSticky
 
-// Prepare creates the folder name below root, and sets its owner and mode if they differ. It
-// doesn't touch the folder's content. It returns its changes, or none if the folder was already
-// correct.
+// Prepare creates the folder name below root, and sets its owner and mode if they differ. It doesn't change the folder's content. It returns
+// descriptions of its changes, or nothing if the folder was already correct.
 func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]string, error) {
 	parts, err := split(name)
 	if err != nil {
@@ -76,8 +74,7 @@ func Prepare(root *os.Root, name string, owner Owner, mode fs.FileMode) ([]strin
 	return append(did, more...), nil
 }
 
-// own sets the owner and mode of an open folder. The owner comes first: a change of the owner
-// clears bits of the mode.
+// own sets the owner and the mode of an open folder. It sets the owner first, because a change of the owner clears bits of the mode.
 func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 	var did []string
 	info, err := dir.Stat(".")
@@ -97,7 +94,7 @@ func own(dir *os.Root, owner Owner, mode fs.FileMode) ([]string, error) {
 		if err := dir.Chmod(".", mode); err != nil {
 			return nil, fmt.Errorf("set the mode: %w", cause(err))
 		}
-		// Without the capability FSETID the kernel silently drops the set-group-id bit.
+		// Without the capability FSETID, the kernel silently drops the set-group-ID bit.
 		now, err := dir.Stat(".")
 		if err != nil {
 			return nil, cause(err)

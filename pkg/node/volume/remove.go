@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove deletes the content of the folder name below root, and the folder itself unless keepFolder
-// is set. A folder that doesn't exist is not an error. It returns an error for a mount point, and stops at a mount
-// point inside the folder, because the mounted files belong to someone else.
+// Remove deletes the content of the folder name below root, and the folder itself unless keepFolder is set. It returns nil if the folder doesn't
+// exist. It returns an error for a mount point, and stops at a mount point inside the folder, because the mounted files don't belong to the volume.
 func Remove(root *os.Root, name string, keepFolder bool) error {
 	parts, err := split(name)
 	if err != nil {
@@ -36,7 +35,7 @@ func Remove(root *os.Root, name string, keepFolder bool) error {
 	return nil
 }
 
-// removeDir empties a folder and removes it.
+// removeDir empties a folder, and removes it unless keepFolder is set.
 func removeDir(parent *os.Root, name string, keepFolder bool) error {
 	dir, err := step(parent, name, false)
 	if err != nil {
@@ -66,8 +65,8 @@ func removeDir(parent *os.Root, name string, keepFolder bool) error {
 	return cause(parent.Remove(name))
 }
 
-// someNames returns the first names in a folder. It opens the folder again each time: if entries
-// are deleted while a folder is read, others may be skipped.
+// someNames returns the first names in a folder. It opens the folder again each time, because a reader may skip entries if other entries are deleted
+// at the same time.
 func someNames(dir *os.Root) ([]string, error) {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -81,7 +80,7 @@ func someNames(dir *os.Root) ([]string, error) {
 	return names, err
 }
 
-// removeEntry removes an entry of a volume. It removes a link itself, and doesn't follow it.
+// removeEntry removes an entry of a volume. It removes a link without following it.
 func removeEntry(dir *os.Root, name string) error {
 	info, err := dir.Lstat(name)
 	switch {
@@ -95,8 +94,8 @@ func removeEntry(dir *os.Root, name string) error {
 	return cause(dir.Remove(name))
 }
 
-// refuseMount returns an error if an open folder is a mount point. It queries the kernel, because the device number is the same for a
-// folder that is mounted in a different place.
+// refuseMount returns an error if an open folder is a mount point. It asks the kernel, because a folder that is mounted from the same file system has
+// the same device number.
 func refuseMount(dir *os.Root) error {
 	f, err := dir.Open(".")
 	if err != nil {

@@ -18,7 +18,7 @@ remove deletes the folders with all their contents.
 --root DIR is where the machine's "/" is mounted; each PATH is one of the machine.
 `
 
-// Run runs the program pai-volume with its arguments. It prints its changes to out.
+// Run runs the program pai-volume with its arguments. It prints its changes of folders to out.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no command\n%s", usage)
@@ -97,7 +97,7 @@ func parse(fs *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// each calls f for every path, and continues with the others if one fails.
+// each calls f for every path. If f fails for a path, each continues with the other paths.
 func each(ctx context.Context, root string, paths []string, f func(*os.Root, string) error) error {
 	r, err := os.OpenRoot(root)
 	if err != nil {

@@ -18,27 +18,26 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
-// Times of the barrier.
+// Durations of the barrier.
 const (
-	// DefaultTimeout is how long a task waits for the others.
+	// DefaultTimeout is how long a task waits for the other tasks.
 	DefaultTimeout = 600 * time.Second
-	// watchPeriod is the duration of one watch; jitter spreads the requests of tasks when they open it again.
+	// watchPeriod is the duration of one watch. jitter spreads the requests with which tasks start the next watch.
 	watchPeriod = 60 * time.Second
 	minBackoff  = 200 * time.Millisecond
 	maxBackoff  = 10 * time.Second
-	// refusedFor is how long a refusal may last: the task's Role may not be created yet.
+	// refusedFor is how long rejections are retried, because the task's Role may not exist yet.
 	refusedFor = time.Minute
 	tellEvery  = time.Minute
 )
 
-// Key is the key of the peers in the ConfigMap's binaryData. It is the same as v1.PeersKey, which this package doesn't
-// import.
+// Key is the key of the peers in the binaryData of the ConfigMap. It is the same as v1.PeersKey, because this package doesn't import package v1.
 const Key = "peers"
 
-// Source sends the peers: a Client or a Controller.
+// Source is a source of the peers, which is a Client or a Controller.
 type Source interface {
-	// watch calls opened once the response begins, and found with each version of the peers that it receives, until found reports that it is done,
-	// the response ends, or an error occurs. period is how long a response may take.
+	// watch calls opened once the response begins, and found with each version of the peers. It returns when found returns true, the response ends,
+	// or an error occurs. period is how long a response may take.
 	watch(ctx context.Context, period time.Duration, opened func(), found func([]byte) bool) (bool, error)
 	close()
 	name() string
@@ -48,7 +47,7 @@ type Source interface {
 type Wait struct {
 	Source  Source
 	Attempt int    // the attempt of the Framework; peers of other attempts are ignored
-	Role    string // in the Framework
+	Role    string // the name in the Framework
 	Index   int
 	PodIP   string
 	Timeout time.Duration
@@ -58,8 +57,8 @@ type Wait struct {
 	waited     time.Time
 }
 
-// For waits for the peers. Its errors have the exit code: 251 if other tasks aren't placed yet, 250 if the source can't
-// be reached, 252 if the source rejects the request.
+// For waits for the peers. Its errors contain an exit code: 251 if other tasks have no address yet, 250 if the source can't be reached, and 252 if
+// the source rejects the request.
 func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	if w.Timeout <= 0 {
 		w.Timeout = DefaultTimeout
@@ -82,7 +81,7 @@ func (w *Wait) For(ctx context.Context) (*peers.Peers, error) {
 	return nil, err
 }
 
-// tell logs from time to time that the task waits, so that its log isn't empty.
+// tell writes a message from time to time that the task waits, so that the task's log isn't empty.
 func (w *Wait) tell(ctx context.Context) {
 	t := time.NewTicker(tellEvery)
 	defer t.Stop()
@@ -152,7 +151,8 @@ func (w *Wait) loop(ctx context.Context) (*peers.Peers, error) {
 	}
 }
 
-// timeout returns why there are no peers: they weren't published in time, or the source couldn't be reached or rejected the request.
+// timeout returns the error after the time has run out: the peers weren't published in time, or the source couldn't be reached or rejected the
+// request.
 func (w *Wait) timeout(last try) error {
 	switch {
 	case last.opened:
@@ -163,7 +163,7 @@ func (w *Wait) timeout(last try) error {
 	return exit.With(exit.BarrierTransient, fmt.Errorf("%s can't be reached, tried for %s: %w", w.Source.name(), w.Timeout, last.err))
 }
 
-// accept decodes peers and reports whether they are this task's.
+// accept decodes peers. It returns nil if the peers belong to another attempt, and an error if they don't match this task.
 func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	p, err := peers.Decode(data)
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *Wait) accept(data []byte) (*peers.Peers, error) {
 	return p, nil
 }
 
-// jitter adds up to a quarter to a duration.
+// jitter lengthens a duration by a random part of up to a quarter.
 func jitter(d time.Duration) time.Duration {
 	return d + rand.N(d/4+1) //nolint:gosec // only to spread requests
 }

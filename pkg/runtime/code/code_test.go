@@ -31,7 +31,7 @@ func archive(tb testing.TB, entries ...tar.Header) []byte {
 	return build(tb, func(err error) bool { require.NoError(tb, err); return true }, entries)
 }
 
-// build leaves out entries whose errors keep doesn't want.
+// build returns an archive with the entries. It leaves out an entry that can't be written if keep returns false for its error.
 func build(tb testing.TB, keep func(error) bool, entries []tar.Header) []byte {
 	tb.Helper()
 	var buf bytes.Buffer
@@ -136,7 +136,7 @@ func TestNothingGetsOutOfTheFolder(t *testing.T) {
 	}
 }
 
-// inside checks that all links of a folder lead into it and nothing was made beside it.
+// inside checks that all links in a folder stay inside, and that no file was created next to the folder.
 func inside(t testing.TB, dir string) {
 	t.Helper()
 	list, err := os.ReadDir(filepath.Dir(dir))
@@ -185,7 +185,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// server serves an archive in the ways that networks fail.
+// server serves an archive, with failures that occur in networks.
 type server struct {
 	*httptest.Server
 	data     []byte
@@ -216,7 +216,7 @@ func serve(t *testing.T, data []byte) *server {
 	return s
 }
 
-// cutter ends the connection in the middle.
+// cutter ends the connection in the middle of a response.
 type cutter struct {
 	http.ResponseWriter
 	left int64
@@ -237,7 +237,7 @@ func (s *server) code(t *testing.T) *spec.Code {
 	return &spec.Code{URL: s.URL, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(s.data)), Dir: filepath.Join(t.TempDir(), "code")}
 }
 
-// big returns an archive that gzip doesn't make small.
+// big returns an archive whose content gzip can't compress.
 func big(t *testing.T) []byte {
 	t.Helper()
 	b := make([]byte, 600<<10)

@@ -24,20 +24,20 @@ const (
 	tries      = 8
 	minBackoff = 250 * time.Millisecond
 	maxBackoff = 15 * time.Second
-	// busyTries is the number of attempts of a download that has to wait for others: at least a quarter of an hour.
+	// busyTries is the number of attempts while the server is busy with other downloads. They take at least a quarter of an hour.
 	busyTries = 64
-	// stall ends a download that receives no data.
+	// stall is the time without data after which a download is canceled.
 	stall = 30 * time.Second
 )
 
-// errFinal is an error that a retry wouldn't resolve.
+// errFinal is an error after which a retry is useless.
 type errFinal struct{ error }
 
-// errBusy means that the server has too many downloads.
+// errBusy means that the server has too many downloads at the moment.
 var errBusy = errors.New("the server is busy")
 
-// Get downloads the archive with its token, verifies it, and then unpacks it into c.Dir. tmp is the folder for the
-// archive itself, which is removed afterwards.
+// Get downloads the archive with its token, verifies it, and then unpacks it into c.Dir. It stores the archive in the folder tmp, and removes it
+// afterwards.
 func Get(ctx context.Context, c *spec.Code, token, tmp string, tell func(format string, args ...any)) error {
 	client := newClient()
 	defer client.CloseIdleConnections()
@@ -77,7 +77,7 @@ func newClient() *http.Client {
 	}}
 }
 
-// download is a download in progress.
+// download is the state of a download.
 type download struct {
 	code   *spec.Code
 	token  string
@@ -125,7 +125,7 @@ func (d *download) run(ctx context.Context, tell func(string, ...any)) error {
 	}
 }
 
-// try downloads the missing part, and checks the whole archive at the end.
+// try downloads the missing part of the archive, and checks the whole archive at the end.
 func (d *download) try(ctx context.Context) error {
 	if d.have < d.code.Size || d.have == 0 {
 		if err := d.request(ctx); err != nil {
@@ -144,7 +144,7 @@ func (d *download) try(ctx context.Context) error {
 	return nil
 }
 
-// restart discards the downloaded part.
+// restart discards the part of the archive that was already downloaded.
 func (d *download) restart() error {
 	d.have = 0
 	d.hash.Reset()
@@ -187,7 +187,7 @@ func (d *download) request(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}
-	// One byte more than announced shows that the archive is a different one.
+	// If the response has one byte more than announced, the archive is a different one.
 	body := io.LimitReader(res.Body, d.code.Size-d.have+1)
 	watchdog := time.AfterFunc(stall, cancel)
 	defer watchdog.Stop()
@@ -199,7 +199,7 @@ func (d *download) request(ctx context.Context) error {
 	return err
 }
 
-// touch resets a timer with each read.
+// touch is a reader that resets a timer with each read.
 type touch struct {
 	r io.Reader
 	t *time.Timer

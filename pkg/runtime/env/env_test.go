@@ -33,7 +33,7 @@ func golden(t *testing.T, name string, got []byte) {
 	assert.Equal(t, string(want), string(got))
 }
 
-// job has two roles, one with a name that isn't its object's.
+// job returns a job with two roles. The name of one role differs from its name in the Framework.
 func job() *spec.Spec {
 	ports := []spec.Port{{Label: "ssh", Count: 1}, {Label: "http", Count: 2}}
 	return &spec.Spec{

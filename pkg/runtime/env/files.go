@@ -11,14 +11,14 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The files in a task's container.
+// Paths of files in a task's container.
 const (
 	ScriptFile = spec.Home + "/runtime.d/runtime_env.sh"
 	PeersFile  = spec.Home + "/runtime.d/peers.json"
 	HostFile   = spec.Home + "/hostfile"
 )
 
-// PeersJSON returns all tasks as JSON, with all their data in the variables.
+// PeersJSON returns all tasks as JSON. It contains all data about the tasks that the variables contain.
 func (l *Layout) PeersJSON() ([]byte, error) {
 	address, port := l.Master()
 	data, err := json.Marshal(struct {
@@ -32,8 +32,8 @@ func (l *Layout) PeersJSON() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Hostfile returns a hostfile for mpirun: one line per task. It uses the names from the ssh plugin's configuration,
-// which has the right port for each name.
+// Hostfile returns a hostfile for mpirun, with one line per task. It contains the names in the ssh plugin's configuration, which defines the port for
+// each name.
 func (l *Layout) Hostfile() []byte {
 	var b bytes.Buffer
 	for i := range l.Tasks {
@@ -42,14 +42,14 @@ func (l *Layout) Hostfile() []byte {
 	return b.Bytes()
 }
 
-// Comments before and after our lines in /etc/hosts, so that the lines are replaced instead of added again.
+// Comments before and after the runtime's lines in /etc/hosts, so that a restarted runtime replaces these lines.
 const (
 	hostsBegin = "# pai-runtime: tasks of this job\n"
 	hostsEnd   = "# pai-runtime: end\n"
 )
 
-// Hosts adds the names of all tasks to the text of /etc/hosts. On the host network two tasks may have the same address;
-// then their short names have it, too.
+// Hosts returns the text of /etc/hosts with the names of all tasks. On the host network, two tasks may have the same address, and then both of their
+// short names have this address.
 func (l *Layout) Hosts(old []byte) []byte {
 	text := string(old)
 	if before, rest, ok := strings.Cut(text, hostsBegin); ok {
@@ -77,7 +77,7 @@ func (l *Layout) Hosts(old []byte) []byte {
 	return b.Bytes()
 }
 
-// Write writes the files below root, which is "" except in tests.
+// Write writes all files below root, which is "" except in tests.
 func (l *Layout) Write(root string, vars []Var) error {
 	data, err := l.PeersJSON()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Self identifies this task, as the controller and the kubelet do.
+// Self identifies this task with the names of the controller and the kubelet.
 type Self struct {
-	Role        string // in the Framework
+	Role        string // the name in the Framework
 	Index       int
 	Attempt     int // the attempt of the Framework
 	TaskAttempt int
@@ -28,12 +28,12 @@ type Self struct {
 	WorkDir string
 }
 
-// Task is one task of the job, as the other tasks see it.
+// Task describes one task of the job to the other tasks.
 type Task struct {
-	Role   string `json:"role"`   // as the user spells it
-	Object string `json:"object"` // as the Framework does
+	Role   string `json:"role"`   // the name in the job file
+	Object string `json:"object"` // the name in the Framework
 	Index  int    `json:"index"`
-	// NodeRank is the number of the task, over all roles in the order of the job file. Rank is the number of its first process.
+	// NodeRank is the number of the task, counted over all roles in the order of the job file. Rank is the number of the task's first process.
 	NodeRank       int              `json:"nodeRank"`
 	Rank           int              `json:"rank"`
 	LocalWorldSize int              `json:"localWorldSize"`
@@ -44,10 +44,10 @@ type Task struct {
 	MasterPort     int              `json:"-"`
 }
 
-// Alias returns its short name: ROLE-INDEX.
+// Alias returns the short name of the task, ROLE-INDEX.
 func (t *Task) Alias() string { return t.Object + "-" + strconv.Itoa(t.Index) }
 
-// Aliases returns its short name in both spellings of the role, if they differ.
+// Aliases returns the short names of the task in both spellings of the role, or only one name if the spellings are the same.
 func (t *Task) Aliases() []string {
 	if own := t.Role + "-" + strconv.Itoa(t.Index); own != t.Alias() {
 		return []string{t.Alias(), own}
@@ -55,7 +55,7 @@ func (t *Task) Aliases() []string {
 	return []string{t.Alias()}
 }
 
-// Layout is the job as a list of tasks.
+// Layout describes the job as a list of tasks.
 type Layout struct {
 	Spec  *spec.Spec
 	Self  Self
@@ -65,9 +65,8 @@ type Layout struct {
 	World int    // number of processes
 }
 
-// New returns the Layout of a job. Without peers, as in jobs whose tasks don't wait for each other, only this task's
-// own address is known. The numbers of tasks come from the peers, if any: a job may have been scaled since it was
-// submitted.
+// New returns the Layout of a job. p is nil for jobs whose tasks don't wait for each other. Then only the address of this task is known. If p isn't
+// nil, the numbers of tasks come from p, because a job may have been scaled after its submission.
 func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	l := &Layout{Spec: s, Self: self, Own: -1}
 	role := s.Role(self.Role)
@@ -102,7 +101,7 @@ func New(s *spec.Spec, p *peers.Peers, self Self) (*Layout, error) {
 	return l, nil
 }
 
-// maxIndex is larger than the index of any real task. The list of tasks is at least as long as this task's index.
+// maxIndex is larger than the index of any real task. It limits the list of tasks, which is at least as long as this task's index.
 const maxIndex = 100_000
 
 func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
@@ -133,17 +132,17 @@ func (l *Layout) add(r *spec.Role, known *peers.Role, index int, own bool) {
 	l.Tasks = append(l.Tasks, t)
 }
 
-// Me returns this task.
+// Me returns the Task of this task.
 func (l *Layout) Me() *Task { return &l.Tasks[l.Own] }
 
-// Role returns this task's role.
+// Role returns the role of this task.
 func (l *Layout) Role() *spec.Role { return &l.Spec.Roles[l.Spec.Role(l.Self.Role)] }
 
-// Instances returns the number of tasks of the role with this number.
+// Instances returns the number of tasks of the role with this index.
 func (l *Layout) Instances(role int) int { return l.First[role+1] - l.First[role] }
 
-// Master returns the address of the first task of the first role, and the port of the rendezvous there. A job of one
-// task connects to itself, without a name.
+// Master returns the address of the first task of the first role, and the port of the rendezvous on this task. A job with only one task connects to
+// itself without a name.
 func (l *Layout) Master() (string, int) {
 	t := &l.Tasks[0]
 	port := t.MasterPort
@@ -168,7 +167,7 @@ func first(list ...string) string {
 	return ""
 }
 
-// join formats numbers, separated by commas.
+// join returns numbers as text, separated by commas.
 func join(ports []int) string {
 	parts := make([]string, len(ports))
 	for i, p := range ports {
@@ -177,7 +176,7 @@ func join(ports []int) string {
 	return strings.Join(parts, ",")
 }
 
-// firstPort returns the first port of a label, or "".
+// firstPort returns the first port with a label, or "" if the label has no ports.
 func (t *Task) firstPort(label string) string {
 	if list := t.Ports[label]; len(list) > 0 {
 		return strconv.Itoa(list[0])
@@ -185,7 +184,7 @@ func (t *Task) firstPort(label string) string {
 	return ""
 }
 
-// endpoint returns address:port, with brackets around an IPv6 address.
+// endpoint returns address:port. It puts an IPv6 address in brackets.
 func endpoint(address, port string) string {
 	if port == "" {
 		return address

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Script formats the variables as a file that shells read: one export per variable, with the value in single quotes,
-// which shells don't expand.
+// Script returns the variables as a file for shells. The file contains one export per variable, with the value in single quotes, within which shells
+// don't expand anything.
 func Script(vars []Var) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The variables that paictl sets for this task. Shells read them: . " + ScriptFile + "\n")
@@ -21,8 +21,8 @@ func Script(vars []Var) []byte {
 	return b.Bytes()
 }
 
-// ParseScript parses the output of Script. It doesn't implement a shell: all other text is an error, because otherwise
-// lines that a user added would be ignored silently.
+// ParseScript parses the output of Script. It isn't a shell. It returns an error for any other text, because otherwise it would silently ignore lines
+// that a user added.
 func ParseScript(data []byte) ([]Var, error) {
 	var out []Var
 	s := string(data)
@@ -69,7 +69,7 @@ func isName(s string) bool {
 	return s != ""
 }
 
-// Without removes variables from an environment in the form of os.Environ.
+// Without returns an environment, in the form of os.Environ, without the variables that have the names.
 func Without(environ []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
@@ -77,7 +77,7 @@ func Without(environ []string, names ...string) []string {
 	})
 }
 
-// Merge sets variables in an environment in the form of os.Environ.
+// Merge returns an environment, in the form of os.Environ, in which the variables are set.
 func Merge(environ []string, vars []Var) []string {
 	set := make(map[string]bool, len(vars))
 	for _, v := range vars {

@@ -4,7 +4,7 @@ package exit
 
 import "errors"
 
-// The runtime ends a task with these codes, which have the names of OpenPAI's exit specification.
+// Exit codes of the runtime itself. Their names are from OpenPAI's exit specification.
 const (
 	Setup             = 247 // PAIRuntimeSetupFailed: a step before the program
 	SSHBarrierTimeout = 249 // PAIRuntimeSSHBarrierTimeout
@@ -20,21 +20,21 @@ const (
 	signalBase = 128
 )
 
-// Error is an error with the exit code of the task.
+// Error is an error that determines the exit code of the task.
 type Error struct {
 	Code int
 	Err  error
-	// Program reports whether the code is a program's exit code, which the failure rules interpret. They don't
-	// interpret the runtime's own codes, because they would search the output of a program that never ran.
+	// Program reports whether the code is the exit code of a program, which the failure rules interpret. The rules don't interpret the runtime's own
+	// codes, because they would search the output of a program that never ran.
 	Program bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// With adds an exit code to an error; nil stays nil.
+// With adds an exit code to an error. It returns nil if the error is nil.
 func With(code int, err error) error {
 	if err == nil {
 		return nil
@@ -42,7 +42,7 @@ func With(code int, err error) error {
 	return &Error{Code: code, Err: err}
 }
 
-// Code returns the code of the outermost Error, or Setup for other errors; 0 for nil.
+// Code returns the exit code of the outermost Error, Setup for another error, and 0 for nil.
 func Code(err error) int {
 	var e *Error
 	switch {
@@ -54,14 +54,14 @@ func Code(err error) int {
 	return Setup
 }
 
-// OfProgram returns an error with the exit code of a program, or with the code that a shell would return for the program.
+// OfProgram returns an error with the exit code of a program, or with the code that a shell would return for a program that can't be started.
 func OfProgram(code int, err error) error { return &Error{Code: code, Err: err, Program: true} }
 
-// Own reports whether an error's code is the runtime's and not a program's.
+// Own reports whether the exit code of an error is the runtime's own code, and not a program's exit code.
 func Own(err error) bool {
 	var e *Error
 	return !errors.As(err, &e) || !e.Program
 }
 
-// Signal returns the code of a program that a signal ended.
+// Signal returns the exit code of a program that was ended by the signal n.
 func Signal(n int) int { return signalBase + n }

@@ -16,18 +16,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// File is where the runtime's messages are kept within the container.
+// File is the path of the file with the runtime's messages in the container.
 const File = spec.Home + "/logs/runtime.log"
 
 const (
 	prefix = "[pai-runtime] "
-	// maxFile limits the file; at that size it becomes File.1, and replaces an older one.
+	// maxFile limits the size of the file. A file that reaches this size is renamed to File.1, and replaces an older File.1.
 	maxFile = 10 << 20
 	tailLen = 1 << 20
 	maxLine = 64 << 10
 )
 
-// Journal is safe for concurrent use.
+// Journal is a log of messages. It is safe for concurrent use.
 type Journal struct {
 	mu   sync.Mutex // guards all fields below, and keeps lines whole
 	err  io.Writer
@@ -63,7 +63,7 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// Stderr returns the container's standard error for other writers, which never write in the middle of a journal line.
+// Stderr returns a writer to the container's standard error. Its output never appears in the middle of a line of the journal.
 func (j *Journal) Stderr() io.Writer { return stderr{j} }
 
 type stderr struct{ j *Journal }
@@ -74,11 +74,10 @@ func (s stderr) Write(p []byte) (int, error) {
 	return s.j.err.Write(p)
 }
 
-// Printf writes one message; every line of it is marked.
+// Printf writes one message, and marks each of its lines.
 func (j *Journal) Printf(format string, args ...any) { j.print(true, format, args) }
 
-// Notef writes to the file only: messages that help to find a fault, but would be noise in the log of a job without
-// problems.
+// Notef writes a message only to the file. Such messages help to find a fault, but would be noise in the log of a job without problems.
 func (j *Journal) Notef(format string, args ...any) { j.print(false, format, args) }
 
 func (j *Journal) print(shown bool, format string, args []any) {
@@ -93,7 +92,7 @@ func (j *Journal) line(text []byte, shown bool) {
 	marked := make([]byte, 0, len(prefix)+len(text)+1)
 	marked = append(append(append(marked, prefix...), text...), '\n')
 	if shown {
-		_, _ = j.err.Write(marked) // there is nowhere else to report the error
+		_, _ = j.err.Write(marked) // an error can't be reported anywhere
 	}
 	_, _ = j.tail.Write(marked)
 	if j.file == nil {
@@ -105,23 +104,22 @@ func (j *Journal) line(text []byte, shown bool) {
 		_ = j.file.Close()
 		j.file = nil
 		if err == nil && os.Rename(j.path, j.path+".1") == nil {
-			_ = j.open() // the log still has the messages without it
+			_ = j.open() // without the file, the messages are still in the log
 		}
 	}
 }
 
-// Tail returns the end of the output, including the marks. It is a copy, because plugins in the background may continue
-// to write.
+// Tail returns the end of the output, including the marks. It returns a copy, because plugins in the background may continue to write.
 func (j *Journal) Tail() []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return bytes.Clone(j.tail.Bytes())
 }
 
-// Writer returns a writer for a plugin's output, which marks its lines. Flush writes its end.
+// Writer returns a writer for the output of a plugin. The writer marks each line. Flush writes the last line.
 func (j *Journal) Writer() *Writer { return &Writer{journal: j} }
 
-// Writer splits output into lines.
+// Writer splits the output of a plugin into lines.
 type Writer struct {
 	journal *Journal
 	mu      sync.Mutex
@@ -145,7 +143,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 }
 
-// Flush writes the last line if it doesn't end in a newline yet.
+// Flush writes the last line if the line doesn't end with a newline.
 func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

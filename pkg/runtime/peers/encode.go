@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// maxSize limits the unpacked size in Decode. Ten thousand tasks with UIDs are 1 MB.
+// maxSize limits the unpacked size of a message in Decode. A message for ten thousand tasks with UIDs has 1 MB.
 const maxSize = 32 << 20
 
 var rolePattern = regexp.MustCompile(`^[a-z0-9]{1,63}$`)
 
-// validUID reports whether s may be a UID. UIDs are only hashed and printed.
+// validUID reports whether s may be a UID. The check is lax because UIDs are only hashed and printed.
 func validUID(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -29,8 +29,8 @@ func validUID(s string) bool {
 	return len(s) > 0 && len(s) <= 63
 }
 
-// header is the first line of the message, JSON. The lists follow, three lines for each role: pods, machines, UIDs. A
-// comma follows each entry. If the lists were JSON, their decoding would take most of a task's time.
+// header is the first line of the message, in JSON. Three lines for each role follow, with the addresses of pods, the addresses of machines, and
+// UIDs. A comma follows each entry. The lists aren't JSON, because decoding them would take most of a task's time.
 type header struct {
 	Attempt int32    `json:"attempt"`
 	Roles   []string `json:"roles"`
@@ -50,7 +50,7 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, ","), ",")
 }
 
-// Encode returns the message, gzipped. The same peers give the same bytes.
+// Encode returns the gzipped message. The result for the same peers is always the same.
 func Encode(p *Peers) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -81,8 +81,7 @@ func Encode(p *Peers) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Decode reads the output of Encode, and validates all of it: addresses are written to /etc/hosts and to
-// files that shells read.
+// Decode decodes the output of Encode. It validates everything, because addresses are written to /etc/hosts and to files that shells read.
 func Decode(data []byte) (*Peers, error) {
 	text, err := unpack(data)
 	if err != nil {
@@ -108,7 +107,7 @@ func Decode(data []byte) (*Peers, error) {
 	return p, p.check()
 }
 
-// unpack returns the uncompressed text. gzip has the length at its end, so the text is read into a buffer of exactly that size.
+// unpack returns the uncompressed text. A gzip file contains the length at its end, so unpack reads the text into a buffer of exactly that size.
 func unpack(data []byte) (string, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -149,7 +148,7 @@ func (p *Peers) check() error {
 			if err := address(r.PodIPs[i]); err != nil {
 				return fmt.Errorf("peers: task %s-%d: %w", r.Name, i, err)
 			}
-			// Tasks next to each other are often on the same machine.
+			// Don't check an address again that is the same as the previous one, because adjacent tasks are often on the same machine.
 			if host := r.HostIPs[i]; host != "" && (i == 0 || host != r.HostIPs[i-1]) {
 				if err := address(host); err != nil {
 					return fmt.Errorf("peers: machine of task %s-%d: %w", r.Name, i, err)
@@ -163,7 +162,7 @@ func (p *Peers) check() error {
 	return nil
 }
 
-// address returns an error for everything that isn't an IP address, and for addresses with a zone, which may contain any text.
+// address returns an error unless s is an IP address without a zone. A zone may contain any text.
 func address(s string) error {
 	a, err := netip.ParseAddr(s)
 	if err == nil && a.Zone() != "" {
@@ -172,7 +171,7 @@ func address(s string) error {
 	return err
 }
 
-// Role returns the role with this name in the Framework, or nil.
+// Role returns the role with the Framework's name, or nil.
 func (p *Peers) Role(name string) *Role {
 	if p == nil {
 		return nil

@@ -2,19 +2,19 @@
 // their ports. In: addresses. Out: the message, small enough that a thousand tasks may get it at once.
 package peers
 
-// Peers is the message. It is published once per attempt, so its cost is one message per task.
+// Peers is the content of the message. It is published once per attempt, so that each task gets only one message.
 type Peers struct {
-	// Attempt is the Framework attempt of the message. Tasks of other attempts ignore it.
+	// Attempt is the number of the Framework's attempt. Tasks of other attempts ignore the message.
 	Attempt int32
 	Roles   []Role
 }
 
-// Role holds one entry per task in each list, by index.
+// Role holds the addresses of a role's tasks. Each list has one entry per task, by index.
 type Role struct {
-	Name   string // in the Framework
+	Name   string // the name in the Framework
 	PodIPs []string
-	// HostIPs are the addresses of the machines.
+	// HostIPs are the addresses of the tasks' machines.
 	HostIPs []string
-	// PodUIDs are only set with the host network, where they determine the ports.
+	// PodUIDs are set only for the host network, on which they determine the ports.
 	PodUIDs []string
 }

@@ -11,19 +11,18 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// The range for ports if a job doesn't specify one; the end is excluded.
+// The default range of ports, which doesn't include its end.
 const (
 	DefaultPortStart = 15000
 	DefaultPortEnd   = 40000
-	// MasterLabel is the label for computing the port of a job's rendezvous on the host network.
+	// MasterLabel is the label from which the port of a job's rendezvous on the host network is computed.
 	MasterLabel = "master"
-	// MasterPort is the port of the pod network.
+	// MasterPort is the port of a job's rendezvous on the pod network.
 	MasterPort = 29500
 )
 
-// HostPort computes the port number k of a label for a task on the host network. Every task that knows the pod's UID
-// computes the same port, so ports needn't be allocated. A collision is detected when the task starts, and the next
-// attempt has another UID.
+// HostPort computes port number k of a label for a task on the host network. Every task that knows the pod's UID computes the same port, so no ports
+// have to be allocated. If the port is in use, the task detects this when it starts, and the pod of the next attempt has another UID.
 func HostPort(podUID, label string, k, start, end int) int {
 	if end <= start {
 		start, end = DefaultPortStart, DefaultPortEnd
@@ -34,7 +33,7 @@ func HostPort(podUID, label string, k, start, end int) int {
 	for _, part := range []string{h[0:12], h[12:24], h[24:32]} {
 		v, err := strconv.ParseUint(part, 16, 64)
 		if err != nil {
-			panic(err) // it is the hexadecimal sum from above
+			panic(err) // sum is always hexadecimal
 		}
 		n += v
 	}
@@ -54,8 +53,8 @@ func HostPorts(podUID string, ports []spec.Port, start, end int) map[string][]in
 	return out
 }
 
-// PodPorts numbers the ports of a task with a separate network: from DefaultPortStart on, in the order of the labels,
-// so all tasks of a role have the same ports.
+// PodPorts returns the ports of a task on the pod network, by label. It numbers the ports from DefaultPortStart in the order of the labels, so that
+// all tasks of a role have the same ports.
 func PodPorts(ports []spec.Port) map[string][]int {
 	sorted := slices.Clone(ports)
 	slices.SortFunc(sorted, func(a, b spec.Port) int { return strings.Compare(a.Label, b.Label) })

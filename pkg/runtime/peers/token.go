@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// A task proves with a token of its job that it may read the job's addresses. It verifies that the addresses are the controller's by a
-// code that was made with that token. Anyone who may read the job's pods can also read the token and the addresses.
+// A task has a token of its job. With the token, it proves that it may read the job's addresses, and it verifies that the addresses come from the
+// controller. Everyone who may read the job's pods can also read the token and the addresses.
 
-// Message is the job controller's message to the tasks of a job.
+// Message is the message with the addresses that the job controller sends to the tasks of a job.
 type Message struct {
 	Version uint64 `json:"version"` // unique among all messages
 	Data    []byte `json:"data"`    // the output of Encode
 	Seal    string `json:"seal"`    // the seal of the data
 }
 
-// WriteMessage writes a message as JSON. All tasks of a job may get the message at the same time, so the data isn't copied.
+// WriteMessage writes a message as JSON. It doesn't copy the data, because all tasks of a job may get the message at the same time.
 func WriteMessage(w io.Writer, version uint64, data []byte, token string) error {
 	if _, err := fmt.Fprintf(w, `{"version":%d,"data":"`, version); err != nil {
 		return err
@@ -36,25 +36,25 @@ func WriteMessage(w io.Writer, version uint64, data []byte, token string) error 
 	return err
 }
 
-// Token returns the token of a Framework, made with the controller's key.
+// Token returns the token of a Framework. It is computed with the controller's key.
 func Token(key []byte, framework, uid string) string {
 	return uid + "." + code(key, []byte(framework+"\n"+uid))
 }
 
-// CheckToken returns the UID of a token's Framework, and reports whether the Framework has this name.
+// CheckToken returns the UID in a token. ok reports whether the token is valid for a Framework with this name and UID.
 func CheckToken(key []byte, framework, token string) (uid string, ok bool) {
 	uid, _, _ = strings.Cut(token, ".")
 	return uid, len(key) > 0 && hmac.Equal([]byte(token), []byte(Token(key, framework, uid)))
 }
 
-// OfCode returns the name that the token for code has instead of a Framework's. It is different from all names of
-// Frameworks, because these contain no slash.
+// OfCode returns the name that replaces the name of a Framework in the token for code. It differs from all names of Frameworks, because those contain
+// no slash.
 func OfCode(sha256 string) string { return "code/" + sha256 }
 
-// Seal returns the code that authenticates a message to the tasks that have a token.
+// Seal returns a code with which tasks that have the token can verify the sender of a message.
 func Seal(token string, message []byte) string { return code([]byte(token), message) }
 
-// Sealed reports whether a message was sealed with this token.
+// Sealed reports whether a seal belongs to the message and this token.
 func Sealed(token string, message []byte, seal string) bool {
 	return hmac.Equal([]byte(seal), []byte(Seal(token, message)))
 }

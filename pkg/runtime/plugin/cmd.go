@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// cmd runs shell commands before and after the job's own.
+// cmd is the plugin that runs shell commands before and after the commands of the job.
 type cmd struct {
 	PreCommands  []string `json:"preCommands"`
 	PostCommands []string `json:"postCommands"`
@@ -47,7 +47,7 @@ func runAll(r *Run, name string, commands []string) error {
 	return r.script(name, strings.Join(commands, "\n"))
 }
 
-// storage is OpenPAI's plugin for shared storage. It does nothing: jobs use volumes instead.
+// storage is OpenPAI's plugin for shared storage. It does nothing, because jobs use volumes instead.
 type storage struct{}
 
 func (*storage) pre(_ context.Context, r *Run) error {

@@ -23,7 +23,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// repository returns a real one on disk with one commit; it has to be made before anything reaps.
+// repository creates a git repository with one commit on the disk. It must be called before a Reaper runs.
 func repository(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -43,7 +43,7 @@ func repository(t *testing.T) string {
 	return bare
 }
 
-// program of git that repositories are served by, found before anything reaps.
+// backend returns the path of git's program that serves repositories. It must be called before a Reaper runs.
 func backend(t *testing.T) string {
 	t.Helper()
 	path, err := exec.Command("git", "--exec-path").Output()
@@ -51,7 +51,7 @@ func backend(t *testing.T) string {
 	return filepath.Join(strings.TrimSpace(string(path)), "git-http-backend")
 }
 
-// gitServer serves a folder in a separate process, because this process reaps the children that net/http/cgi would wait for.
+// gitServer serves a folder in a separate process, because this process reaps the children that net/http/cgi waits for.
 func gitServer(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -67,7 +67,7 @@ func gitServer(t *testing.T, dir string) string {
 	return url
 }
 
-// serveRepositories is that process. The first request with a login fails.
+// serveRepositories is the main function of that process. The first request with a login fails.
 func serveRepositories(dir, backend string) {
 	handler := &cgi.Handler{Path: backend, Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1"}}
 	var fail atomic.Int32
@@ -88,7 +88,7 @@ func serveRepositories(dir, backend string) {
 	select {} // until it is killed
 }
 
-// clone runs the plugin with short pauses.
+// clone runs the plugin git with short pauses between its attempts.
 func clone(t *testing.T, ctx context.Context, r *Run, parameters string) error {
 	t.Helper()
 	p := plugins(t, r, named("git", parameters))
@@ -128,7 +128,7 @@ func TestAFolderThatIsAllTheUserMayWriteToIsEnough(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "volume")
 	require.NoError(t, os.Mkdir(dir, 0o755))
-	// As a volume: it can't be renamed or replaced.
+	// The folder is a mount point like a volume, so it can't be renamed or replaced.
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Skipf("this machine lets nobody mount: %v", err)
 	}

@@ -20,33 +20,33 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Run is the data of a task that plugins need.
+// Run holds the data of a task that plugins need.
 type Run struct {
 	Layout  *env.Layout
 	Environ []string
-	// Home is spec.Home except in tests. UserHome is the home of the user that the container runs as.
+	// Home is spec.Home except in tests. UserHome is the home folder of the user that runs the container.
 	Home, UserHome string
-	Dir            string // where commands run
+	Dir            string // the folder in which commands run
 	Reaper         *process.Reaper
 	Signals        *process.Signals
 	Grace          time.Duration
 	Tell           func(format string, args ...any)
-	// Output returns a file for the output of plugins' programs; call the returned function once they have
-	// ended, or run in the background.
+	// Output returns a file for the output of plugins' programs. The caller calls the returned function when the programs have ended, or run in the
+	// background.
 	Output func() (*os.File, func(), error)
-	// Self is the runtime's own program.
+	// Self is the path of the runtime's own program.
 	Self string
 }
 
 // plugin is a plugin with its decoded parameters.
 type plugin interface {
-	// pre runs before the commands.
+	// pre runs before the job's commands.
 	pre(ctx context.Context, r *Run) error
-	// post runs after successful commands.
+	// post runs after the job's commands if they were successful.
 	post(ctx context.Context, r *Run) error
 }
 
-// kinds holds all plugins by name.
+// kinds maps the names of plugins to functions that create them.
 var kinds = map[string]func() plugin{
 	"cmd":              func() plugin { return &cmd{} },
 	"git":              func() plugin { return &git{} },
@@ -55,7 +55,7 @@ var kinds = map[string]func() plugin{
 	"teamwise_storage": func() plugin { return &storage{} },
 }
 
-// Plugins are the plugins of a task, ready to run.
+// Plugins holds the plugins of a task, with decoded parameters.
 type Plugins struct {
 	list []entry
 	run  *Run
@@ -67,8 +67,7 @@ type entry struct {
 	shown string // the name and number in messages
 }
 
-// New reads the parameters of all plugins, so that a mistake in the last is found before the first
-// has run.
+// New decodes the parameters of all plugins, so that a mistake in the last plugin is found before the first plugin runs.
 func New(list []spec.Plugin, r *Run) (*Plugins, error) {
 	p := &Plugins{run: r}
 	for i, s := range list {
@@ -104,7 +103,7 @@ func read(s spec.Plugin) (plugin, error) {
 	return p, nil
 }
 
-// parameterError keeps the field and omits the value, which may be a secret.
+// parameterError returns an error that contains the name of the field, but not the value, which may be a secret.
 func parameterError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -113,7 +112,7 @@ func parameterError(err error) error {
 	return errors.New("its parameters can't be read")
 }
 
-// Pre runs the steps before the commands, in order.
+// Pre runs the plugins' steps before the commands, in order.
 func (p *Plugins) Pre(ctx context.Context) error {
 	for _, e := range p.list {
 		if ctx.Err() != nil {
@@ -126,7 +125,7 @@ func (p *Plugins) Pre(ctx context.Context) error {
 	return nil
 }
 
-// Post runs the steps after the commands, in reverse order.
+// Post runs the plugins' steps after the commands, in reverse order.
 func (p *Plugins) Post(ctx context.Context) error {
 	for i := len(p.list) - 1; i >= 0; i-- {
 		if err := p.handle(ctx, p.list[i], " after the commands", p.list[i].post(ctx, p.run)); err != nil {
@@ -136,7 +135,7 @@ func (p *Plugins) Post(ctx context.Context) error {
 	return nil
 }
 
-// handle applies the failurePolicy. Stopping the task doesn't count as a failure of the plugin.
+// handle applies the failurePolicy to an error of a plugin. If the task was stopped, this isn't a failure of the plugin.
 func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) error {
 	switch {
 	case err == nil:
@@ -150,8 +149,8 @@ func (p *Plugins) handle(ctx context.Context, e entry, when string, err error) e
 	return fmt.Errorf("%s%s: %w", e.shown, when, err)
 }
 
-// command runs a program of a plugin, and waits until it ends. Its output goes to the journal. Processes that it leaves
-// in the background continue to run.
+// command runs a program of a plugin, and waits until the program ends. The output goes to the journal. Background processes of the program continue
+// to run.
 func (r *Run) command(args []string, environ []string) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -170,7 +169,7 @@ func (r *Run) command(args []string, environ []string) error {
 	return nil
 }
 
-// background starts a program that runs during the commands.
+// background starts a program of a plugin that runs at the same time as the commands.
 func (r *Run) background(args []string, environ []string, stdin *os.File) error {
 	out, closeOut, err := r.Output()
 	if err != nil {
@@ -181,7 +180,7 @@ func (r *Run) background(args []string, environ []string, stdin *os.File) error 
 	return err
 }
 
-// ask runs a program and returns its output.
+// ask runs a program and returns its output. It returns an error if the program's exit code isn't 0.
 func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	out, code, err := r.Reaper.Ask(ctx, process.Command{Args: args, Dir: r.Dir, Env: r.Environ})
 	if err == nil && code != 0 {
@@ -190,8 +189,7 @@ func (r *Run) ask(ctx context.Context, args []string) (string, error) {
 	return out, err
 }
 
-// script runs shell commands from a file: as an argument, they would be visible in the list of processes, and limited
-// to 128 KiB.
+// script runs shell commands from a file. If they were an argument, the list of processes would show them, and they would be limited to 128 KiB.
 func (r *Run) script(name, text string) error {
 	file := filepath.Join(r.Home, "runtime.d", name)
 	args, text, err := Shell(nil, text)
@@ -204,7 +202,7 @@ func (r *Run) script(name, text string) error {
 	return r.command(append(args, file), r.Environ)
 }
 
-// flag reads a JSON boolean that people also write as a string.
+// flag is a JSON boolean that may also be written as a string.
 type flag bool
 
 func (f *flag) UnmarshalJSON(data []byte) error {

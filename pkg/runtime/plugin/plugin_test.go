@@ -29,7 +29,7 @@ import (
 
 const patience = time.Minute
 
-// TestMain also is the ssh server, as the command pai-runtime runs it, and a server of repositories.
+// TestMain also runs the ssh server, like the command pai-runtime, and a server of repositories.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == "sshd":
@@ -59,7 +59,7 @@ func serve() int {
 	return 0
 }
 
-// said is the log of a run.
+// said collects the log of a run.
 type said struct{ output.Buffer }
 
 func (s *said) await(t *testing.T, text string) {
@@ -67,7 +67,7 @@ func (s *said) await(t *testing.T, text string) {
 	require.Eventually(t, func() bool { return strings.Contains(s.String(), text) }, patience, 10*time.Millisecond, "%q", text)
 }
 
-// newRun returns a task in this process. The test must not wait for children with os/exec while it runs.
+// newRun returns the Run of a task in this process. Until the test ends, it must not wait for children with os/exec.
 func newRun(t *testing.T) (*Run, *said) {
 	t.Helper()
 	log := &said{}
@@ -200,7 +200,7 @@ func TestCommandsOfAPluginStopAtTheFirstThatFails(t *testing.T) {
 
 func TestAStopIsNoFailureOfThePlugin(t *testing.T) {
 	r, log := newRun(t)
-	// Pre's context doesn't stop the program. Signals do.
+	// The context of Pre doesn't stop the program, but signals do.
 	ctx := r.Signals.Context()
 	p := plugins(t, r, ignored(named("cmd", `{"preCommands":["echo up; sleep 60"]}`)), named("cmd", `{"preCommands":["echo NOT"]}`))
 	done := make(chan error, 1)
@@ -238,7 +238,7 @@ func TestWhatAPluginStartsInTheBackgroundRunsOn(t *testing.T) {
 	log.await(t, "from behind")
 }
 
-// image gives the task an image with these programs: links to this machine's programs, or scripts.
+// image gives the task an image with these programs, which are links to programs of this machine, or scripts.
 func image(t *testing.T, r *Run, programs map[string]string) {
 	t.Helper()
 	bin := t.TempDir()

@@ -60,7 +60,7 @@ func freePort(t *testing.T) int {
 	return 0
 }
 
-// sshRun returns a task whose port of ssh is free.
+// sshRun returns a task whose ssh port is free.
 func sshRun(t *testing.T) (*Run, *said, string) {
 	t.Helper()
 	r, log := newRun(t)
@@ -86,7 +86,7 @@ func login(address, key string, signer xssh.Signer) error {
 	return err
 }
 
-// servers returns the children that are ssh servers.
+// servers returns the PIDs of the children that are ssh servers.
 func servers(t *testing.T) []int {
 	t.Helper()
 	var out []int

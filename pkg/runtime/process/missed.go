@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is a process that existed when its group was asked to end.
+// child is a process that existed when its process group was asked to end.
 type child struct {
 	pid   int
 	start uint64 // in clock ticks since the machine started; a later process with the same PID has a different value
 }
 
-// ticks is the unit of start: USER_HZ, which is 100 for all programs on all machines.
+// ticks is the duration of a clock tick in ns. USER_HZ is 100 for all programs on all machines.
 const ticks = uint64(time.Second / 100)
 
-// stop asks the group to end.
+// stop asks the process group to end.
 //
-// A shell with a trap may have forked a program that hasn't begun to run: the signal goes to the shell's handler in that process,
-// which is lost when the program begins. The shell then waits for a program that wasn't asked to end. So stop records the shell's
-// children that haven't executed their program yet, and resend sends them the signal again when they have. Programs that were
-// already running have received the signal. Later programs don't get it, because a trap of the user may run them at the end.
-// Therefore a program that a shell forks in the microseconds between the signal and the scan still has the whole grace period.
+// A shell with a trap may have forked a child that hasn't executed its program yet. In this child, the signal goes to the shell's handler, and is
+// lost when the program begins. The shell then waits for a program that wasn't asked to end. So stop records the shell's children that haven't
+// executed their programs yet, and resend sends them the signal again when they have. Programs that were already running have received the signal.
+// Programs that start later don't get the signal, because a trap of the user may run them at the end. Therefore, a program that a shell forks in the
+// microseconds between the signal and the scan still runs for the whole grace period.
 func (p *Process) stop(s unix.Signal) error {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
@@ -52,8 +52,8 @@ func (p *Process) stop(s unix.Signal) error {
 	return nil
 }
 
-// resend sends the signal again to children that missed it: they have executed another program in the meantime, don't
-// handle the signal, and still run.
+// resend sends the signal again to children that missed it. These are children that have executed another program in the meantime, don't handle the
+// signal, and still run.
 func (p *Process) resend() {
 	left := p.children[:0]
 	for _, c := range p.children {
@@ -69,7 +69,7 @@ func (p *Process) resend() {
 	p.children = left
 }
 
-// program returns the file that a process runs, or "" if that can't be read.
+// program returns the path of the file that a process runs, or "" if it can't be read.
 func program(pid int) string {
 	name, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err != nil {
@@ -78,13 +78,13 @@ func program(pid int) string {
 	return name
 }
 
-// startTime reads when a process began. ok is false if the process doesn't exist.
+// startTime returns the time at which a process began, in clock ticks. ok is false if the process doesn't exist or has exited.
 func startTime(pid int) (uint64, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
-	// The second field is the program's name in parentheses, and may contain any bytes.
+	// The second field is the name of the program in parentheses, which may contain any bytes.
 	_, rest, ok := cutLast(string(data), ") ")
 	fields := strings.Fields(rest)
 	if !ok || len(fields) < 20 || fields[0] == "Z" {
@@ -94,7 +94,7 @@ func startTime(pid int) (uint64, bool) {
 	return n, err == nil
 }
 
-// byDefault reports whether a process neither handles nor ignores nor blocks a signal.
+// byDefault reports whether a process neither handles, ignores nor blocks a signal.
 func byDefault(pid int, s unix.Signal) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

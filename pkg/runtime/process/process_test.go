@@ -29,7 +29,7 @@ func reaper(t *testing.T) *process.Reaper {
 	return r
 }
 
-// host runs programs with their output collected.
+// host runs programs and collects their output.
 type host struct {
 	reaper  *process.Reaper
 	signals *process.Signals
@@ -47,7 +47,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// start runs a script of sh; each line that it prints comes on lines.
+// start runs a script with sh. It sends each line that the script prints to h.lines.
 func (h *host) start(t *testing.T, script string) *process.Process {
 	t.Helper()
 	s, w, err := process.NewStream(&h.out, lineWriter(h.lines))
@@ -63,7 +63,7 @@ func (h *host) start(t *testing.T, script string) *process.Process {
 	return p
 }
 
-// await returns when the line was printed. Shells may print other lines, such as which process was killed.
+// await waits until a line was printed. It skips other lines that shells may print, such as which process was killed.
 func (h *host) await(t *testing.T, line string) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -124,7 +124,7 @@ func TestAProgramThatCannotBeStartedSaysWhy(t *testing.T) {
 
 func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {
 	h := newHost(t)
-	// Twenty children whose parent ends first; their ends come to this process.
+	// The parent of twenty children ends first, so this process has to reap the children.
 	p := h.start(t, `for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do (sh -c 'echo $$' & ); done; read x < /dev/zero || true; sleep 1000`)
 	require.Eventually(t, func() bool { return strings.Count(h.out.String(), "\n") == 20 }, time.Minute, 10*time.Millisecond)
 	for pid := range strings.FieldsSeq(h.out.String()) {
@@ -152,7 +152,7 @@ func TestSIGTERMReachesTheWholeGroupAndTheProgramEndsInItsTime(t *testing.T) {
 
 func TestAChildThatOutlivesItsShellHasTheGracePeriodToo(t *testing.T) {
 	h := newHost(t)
-	// The shell has no trap and dies of the signal; the child takes its time.
+	// The shell has no trap, so the signal kills it. Its child takes longer to exit.
 	p := h.start(t, `(trap 'sleep 0.3; echo saved; exit 0' TERM; echo up; while :; do sleep 0.01; done) & wait`)
 	h.await(t, "up")
 	require.NoError(t, unix.Kill(os.Getpid(), unix.SIGTERM))
@@ -196,7 +196,7 @@ func TestOtherSignalsGoToTheProgramAndStopNothing(t *testing.T) {
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
 	go func() { done <- h.signals.Supervise(p, time.Second) }()
-	// Supervise may not have taken the program over yet. Until then the signal has no effect.
+	// Supervise may not know the program yet. Until it does, the signal has no effect.
 	for {
 		require.NoError(t, unix.Kill(os.Getpid(), unix.SIGUSR1))
 		select {
@@ -219,8 +219,8 @@ func TestASignalBeforeTheProgramReachesIt(t *testing.T) {
 func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 	h := newHost(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	// As between fork and exec: the signal comes to a handler that does nothing, then the program
-	// begins, without any. USR1 shows that signals reach the program.
+	// This simulates the moment between fork and exec: the signal goes to a handler that does nothing, and then the program begins without a handler.
+	// USR1 shows that signals reach the program.
 	p := h.start(t, `trap : USR1; trap 'exit 143' TERM; (trap 'echo got' USR1; trap : TERM; echo up; until [ -e `+mark+` ]; do :; done; exec sleep 1000)`)
 	h.await(t, "up")
 	done := make(chan process.Outcome, 1)
@@ -241,7 +241,7 @@ func TestAChildThatForgotTheSignalGetsItAgain(t *testing.T) {
 
 func TestAProgramThatHandledTheSignalIsNotDisturbed(t *testing.T) {
 	h := newHost(t)
-	// At its end it no longer handles signals, as Python does while it cleans up.
+	// At its end, the program no longer handles signals, like Python during its cleanup.
 	p := h.start(t, `trap : TERM; python3 -u -c '
 import signal, time
 def stop(*_): raise SystemExit
@@ -313,7 +313,7 @@ func TestAChildThatNeverStopsWritingDoesNotHoldUpTheEnd(t *testing.T) {
 	require.NoError(t, p.Signal(unix.SIGKILL))
 }
 
-// broken is a log whose reader is gone.
+// broken is a log that no longer has a reader.
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -18,8 +18,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// Reaper waits for all children: the children that the runtime started, and the children that it inherited. While it
-// runs, other code must not wait for children: os/exec's Wait would find them gone.
+// Reaper waits for all children of the runtime, including orphans that it inherited. While a Reaper runs, other code must not wait for children. For
+// example, os/exec's Wait would fail, because the children would already have been reaped.
 type Reaper struct {
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
@@ -28,8 +28,8 @@ type Reaper struct {
 	done    chan struct{}
 }
 
-// NewReaper begins to reap. As PID 1, the runtime inherits orphans. Elsewhere, as in tests and in pods that share their
-// process namespace, it becomes a subreaper.
+// NewReaper begins to reap children. As PID 1, the runtime inherits orphans. In tests, and in pods that share their process namespace, the runtime
+// isn't PID 1, so it becomes a subreaper.
 func NewReaper() (*Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the reaper of orphans: %w", err)
@@ -43,7 +43,7 @@ func NewReaper() (*Reaper, error) {
 	return r, nil
 }
 
-// Stop ends reaping. After that, os/exec can be used again.
+// Stop stops reaping. Afterwards, os/exec can be used again.
 func (r *Reaper) Stop() {
 	signal.Stop(r.signals)
 	close(r.stop)
@@ -62,7 +62,7 @@ func (r *Reaper) run() {
 	}
 }
 
-// reap collects all children that ended. Pending signals are merged, so one signal may mean several children.
+// reap reaps all children that have ended. Pending signals are merged, so one signal may stand for several children.
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *Reaper) reap() {
 	}
 }
 
-// Command is a program to start, in a separate session.
+// Command describes a program to start. It runs in a separate session.
 type Command struct {
 	Args   []string // the first is looked up in PATH
 	Dir    string   // "" is the current one
@@ -96,20 +96,19 @@ type Command struct {
 	Extra  []*os.File // from file descriptor 3 on
 }
 
-// Process is a program that was started. It leads a session, so it and its children are one process group, except for
-// children that leave it.
+// Process is a started program. It leads a session. The program and its children are one process group, except for children that leave the group.
 type Process struct {
 	PID  int
 	done chan unix.WaitStatus
 
-	// These fields are written when the process is asked to end. They are read after that.
+	// These fields are set when the process is asked to end, and read only afterwards.
 	asked    unix.Signal
-	program  string // the leader's
+	program  string // the program of the group's leader
 	children []child
 }
 
-// Start starts a program. Its errors carry the codes of shells: 127 for a program that doesn't
-// exist, 126 for one that can't be run.
+// Start starts a program. Its errors contain the exit codes that shells use: 127 for a program that doesn't exist, and 126 for a program that can't
+// be run.
 func (r *Reaper) Start(c Command) (*Process, error) {
 	path, err := exec.LookPath(c.Args[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
@@ -127,7 +126,7 @@ func (r *Reaper) Start(c Command) (*Process, error) {
 		}
 		defer stdin.Close()
 	}
-	// Hold the lock over fork and exec: if exec fails, Go waits for the child itself.
+	// Hold the lock during fork and exec, because Go itself waits for the child if exec fails.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, err := os.StartProcess(path, c.Args, &os.ProcAttr{
@@ -154,7 +153,7 @@ func startError(name string, err error) error {
 	case errors.Is(err, exec.ErrNotFound):
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found (%w)", name, cause))
 	case errors.Is(err, fs.ErrNotExist):
-		// Linux reports the same for a program whose loader or interpreter is missing.
+		// Linux reports the same error for a program whose loader or interpreter is missing.
 		return exit.OfProgram(exit.NotFound, fmt.Errorf("%s: command not found, or its loader or interpreter is missing (%w)", name, cause))
 	case errors.Is(err, unix.E2BIG):
 		cause = fmt.Errorf("%w: its arguments and the environment are larger than Linux allows", err)
@@ -172,7 +171,7 @@ func (p *Process) Signal(s unix.Signal) error {
 	return nil
 }
 
-// Alive reports whether the group has members, apart from a leader that was reaped.
+// Alive reports whether the process group has members. A leader that was reaped doesn't count.
 func (p *Process) Alive() bool { return !errors.Is(unix.Kill(-p.PID, 0), unix.ESRCH) }
 
 // Code returns the exit code that a shell would report for a program.

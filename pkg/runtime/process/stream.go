@@ -10,28 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeSize is the requested size, so that a program isn't delayed by each small delay of the log; a machine
-// may give less.
+// pipeSize is the requested size of a pipe. It is large so that a short delay of the log doesn't delay the program. The system may allow less.
 const pipeSize = 1 << 20
 
-// Stream passes on one output of a program: every byte, in order.
+// Stream copies one output of a program, with every byte in order.
 type Stream struct {
 	read *os.File
 	dst  io.Writer
 	tail io.Writer
-	done chan struct{} // the copying goroutine ended
-	eof  bool          // read only after done
-	lost error         // the error of dst: its reader is gone
+	done chan struct{} // closed when the copying goroutine has ended
+	eof  bool          // may be read only after done is closed
+	lost error         // the error of dst, if its reader has exited
 }
 
-// NewStream returns a stream, and the end of a pipe for a program's output. The caller closes that end when the program
-// has it. The stream writes the output to dst and then to tail.
+// NewStream returns a stream, and the write end of a pipe for a program's output. The caller closes the write end after the program has got it. The
+// stream writes the output to dst and then to tail.
 func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	// Only our end may be non-blocking: programs don't expect a non-blocking output.
+	// Only the read end may be non-blocking, because programs don't expect a non-blocking output.
 	if err := unix.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, fmt.Errorf("make a pipe: %w", err)
 	}
@@ -41,8 +40,7 @@ func NewStream(dst, tail io.Writer) (*Stream, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "output"), nil
 }
 
-// Through returns a stream that reads a non-blocking file, such as the near side of a terminal. The stream then owns
-// the file.
+// Through returns a stream that reads a non-blocking file, such as the near side of a terminal. Close also closes this file.
 func Through(read *os.File, dst io.Writer) *Stream {
 	s := &Stream{read: read, dst: dst, tail: io.Discard}
 	s.start()
@@ -57,8 +55,7 @@ func (s *Stream) start() {
 	}()
 }
 
-// copy passes the output on until its end. If limit isn't negative, it stops when no more output is
-// available, or after limit bytes.
+// copy copies the output until the output ends. If limit isn't negative, copy stops when no more output is available, or after limit bytes.
 func (s *Stream) copy(limit int) error {
 	buf := make([]byte, 64<<10)
 	read := s.read.Read
@@ -81,8 +78,8 @@ func (s *Stream) copy(limit int) error {
 	return nil
 }
 
-// readNow is like Read, but doesn't wait. It returns EAGAIN if no output is available. The number of available bytes can't be used,
-// because a terminal produces more only when it is read.
+// readNow is like Read, but doesn't wait. It returns EAGAIN if no output is available. It doesn't ask for the number of available bytes, because a
+// terminal produces more output only when it is read.
 func (s *Stream) readNow(p []byte) (int, error) {
 	c, err := s.read.SyscallConn()
 	if err != nil {
@@ -104,8 +101,8 @@ func (s *Stream) readNow(p []byte) (int, error) {
 	return max(0, n), err
 }
 
-// pass writes to dst and tail. If the log no longer has a reader, the program continues. It wouldn't if its pipe were
-// closed.
+// pass writes to dst and tail. If dst fails because the log no longer has a reader, pass still reads the output, so that the program continues. If
+// its pipe was closed, the program would end.
 func (s *Stream) pass(p []byte) {
 	if s.lost == nil {
 		_, s.lost = s.dst.Write(p)
@@ -113,8 +110,8 @@ func (s *Stream) pass(p []byte) {
 	_, _ = s.tail.Write(p)
 }
 
-// Drain returns after all data that was written before the call has been passed on. It doesn't wait for the end of the pipe, which
-// a background program may hold open.
+// Drain returns when all data that was written before the call has been copied. It doesn't wait for the end of the pipe, which a background program
+// may keep open.
 func (s *Stream) Drain() error {
 	open, err := s.drain()
 	if open {
@@ -123,7 +120,7 @@ func (s *Stream) Drain() error {
 	return err
 }
 
-// drain stops the copying. open reports whether more output may follow.
+// drain stops the copying after the output that is available now. open reports whether more output may follow.
 func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Unix(1, 0)); err != nil {
 		return false, err
@@ -135,7 +132,7 @@ func (s *Stream) drain() (open bool, err error) {
 	if err := s.read.SetReadDeadline(time.Time{}); err != nil {
 		return false, err
 	}
-	// Read at most a full pipe: more output can't have been available at the call.
+	// Read at most as much as the pipe can hold. More output can't have been available at the call.
 	if err := s.copy(s.capacity()); err != nil {
 		s.eof = true
 		return false, nil //nolint:nilerr // the pipe has ended, or can't be read: there is no more output
@@ -155,14 +152,14 @@ func (s *Stream) capacity() int {
 	return size
 }
 
-// Close drains and ends the stream: nothing is written to either side afterwards.
+// Close copies the available output, and ends the stream. Afterwards, the stream writes to neither dst nor tail.
 func (s *Stream) Close() error {
 	_, err := s.drain()
 	return errors.Join(err, s.read.Close())
 }
 
-// Finish ends the stream at its end, or after d. Then it passes on all that was written until then, however long dst
-// takes.
+// Finish waits until the output ends, or until d has passed. Then it copies all output that is available, regardless of how long dst takes, and ends
+// the stream.
 func (s *Stream) Finish(d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

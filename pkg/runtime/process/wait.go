@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wait waits for the program. When the context ends, it ends the program's group.
+// Wait waits for the program and returns its exit code. When the context ends, Wait ends the program's process group.
 func (p *Process) Wait(ctx context.Context) (int, error) {
 	select {
 	case status := <-p.done:
@@ -19,10 +19,10 @@ func (p *Process) Wait(ctx context.Context) (int, error) {
 	}
 }
 
-// maxAnswer limits the output that Ask keeps.
+// maxAnswer limits how many bytes of the output Ask keeps.
 const maxAnswer = 8 << 20
 
-// Ask runs a short program and returns its output. It replaces os/exec's Output while a Reaper runs.
+// Ask runs a short program and returns its output and its exit code. It is a replacement for os/exec's Output while a Reaper runs.
 func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	var out bytes.Buffer
 	s, w, err := NewStream(&limited{&out}, io.Discard)
@@ -31,7 +31,7 @@ func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	}
 	c.Stdout, c.Stderr = w, w
 	p, err := r.Start(c)
-	_ = w.Close() // the program has it
+	_ = w.Close() // the program has inherited it
 	if err != nil {
 		_ = s.Close()
 		return "", 0, err
@@ -43,7 +43,7 @@ func (r *Reaper) Ask(ctx context.Context, c Command) (string, int, error) {
 	return out.String(), code, err
 }
 
-// limited drops output beyond the limit.
+// limited is a writer that drops output beyond the limit maxAnswer.
 type limited struct{ b *bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

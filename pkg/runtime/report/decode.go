@@ -6,7 +6,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// wire is the written form of a report.
+// wire is a report in its written form.
 type wire struct {
 	ExitCode     *int   `yaml:"exitCode"`
 	UserExitCode int    `yaml:"originUserExitCode"`
@@ -23,7 +23,7 @@ type wire struct {
 	} `yaml:"errorLogs"`
 }
 
-// Decode finds the report in a termination message. ok is false if the message has no report, or a truncated one.
+// Decode decodes the report in a termination message. ok is false if the message contains no complete report.
 func Decode(text string) (r Report, ok bool) {
 	_, rest, found := strings.Cut(text, Start)
 	if !found {
@@ -33,7 +33,7 @@ func Decode(text string) (r Report, ok bool) {
 	if !found || len(body) > 1<<20 {
 		return r, false
 	}
-	// A container may write any text here, and yaml.v3 may panic because of the text.
+	// A container may write any text here, and some texts may cause a panic in yaml.v3.
 	defer func() {
 		if recover() != nil {
 			r, ok = Report{}, false

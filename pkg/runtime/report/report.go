@@ -8,34 +8,34 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/rules"
 )
 
-// Max is the kubelet's limit of a container's termination message, in bytes.
+// Max is the kubelet's limit for a container's termination message, in bytes.
 const Max = 4096
 
-// Start and End are the lines before and after a report. A reader takes the text between these lines.
+// Start and End are the lines before and after a report. The text between these lines is the report.
 const (
 	Start = "[PAI_RUNTIME_ERROR_START]"
 	End   = "[PAI_RUNTIME_ERROR_END]"
 )
 
-// Report is an exit report.
+// Report describes why a task failed.
 type Report struct {
 	ExitCode     int `json:"exitCode"`           // the exit code of the container: the rule's code
 	UserExitCode int `json:"originUserExitCode"` // the exit code of the program
-	// The text that the rule matched.
+	// These fields contain the texts that the rule matched.
 	MatchedUserLog     string `json:"matchedUserLogString,omitempty"`
 	MatchedPlatformLog string `json:"matchedPlatformLogString,omitempty"`
 	GPUECC             bool   `json:"nvidiaDoubleEccError,omitempty"`
 	OOMKilled          bool   `json:"oomKilled,omitempty"`
-	// GPUFault is the machine's report of faulty GPUs of the task, even if the rule matched something else.
+	// GPUFault contains the machine's report about faulty GPUs of the task, even if the rule matched for another reason.
 	GPUFault string `json:"gpuFault,omitempty"`
-	// The log lines around it, or the last lines if nothing matched.
+	// These fields contain the log lines around the matched texts, or the last lines if no text matched.
 	UserLog     []string `json:"userLog,omitempty"`
 	PlatformLog []string `json:"platformLog,omitempty"`
-	// These are the indices of the lines with the match, or -1 if there is no match.
+	// userAt and platformAt are the indices of the lines with the matched texts, or -1.
 	userAt, platformAt int
 }
 
-// New returns the report of a failure.
+// New returns the report of a failure, from the facts about the exit and the matching rule.
 func New(e rules.Exit, m rules.Match) Report {
 	r := Report{ExitCode: m.Code, UserExitCode: e.Code, GPUECC: m.GPUECC, OOMKilled: m.OOMKilled, GPUFault: e.GPUFault,
 		MatchedUserLog: clip(m.UserLog, maxMatched), MatchedPlatformLog: clip(m.PlatformLog, maxMatched)}

@@ -136,8 +136,8 @@ func TestWhatIsNoReportIsNotTakenForOne(t *testing.T) {
 	}
 }
 
-// pieces are bytes of all kinds. They include bytes that broke other decoders (carriage returns, NUL, halves of
-// characters, line ends outside of ASCII, tags, huge lines) and words that rules match.
+// pieces generates bytes of all kinds. They include bytes with which other decoders failed (carriage returns, NUL, halves of characters, line ends
+// outside of ASCII, tags, huge lines), and words that rules match.
 var pieces = rapid.OneOf(
 	rapid.SliceOfN(rapid.Byte(), 0, 200),
 	rapid.Custom(func(t *rapid.T) []byte {
@@ -184,7 +184,7 @@ func TestAnyLogMakesAReportThatFitsAndIsReadBack(t *testing.T) {
 	})
 }
 
-// FuzzReport finds bytes that the property test doesn't generate.
+// FuzzReport tries logs with bytes that the property test doesn't generate.
 func FuzzReport(f *testing.F) {
 	f.Add([]byte("a\r\nImportError: x\r"), []byte("\xff\x00"), 1)
 	f.Add([]byte(End), []byte(Start), 137)
@@ -196,7 +196,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-// FuzzDecode: nothing in a termination message makes it panic.
+// FuzzDecode checks that no termination message causes a panic.
 func FuzzDecode(f *testing.F) {
 	f.Add(Start + "\nexitCode: 1\n" + End)
 	f.Add(Start + "\n? [a\n" + End)

@@ -13,14 +13,13 @@ import (
 	"github.com/openpai/paictl/pkg/config/strictyaml"
 )
 
-// ruleFile is a file of rules: a list, or OpenPAI's map with the list below "spec". The other keys of that map are
-// documentation.
+// ruleFile is a file with rules. The rules are a list, or OpenPAI's map with the list below "spec". The other keys of this map are documentation.
 type ruleFile struct {
 	rules []Rule
 	base  strictyaml.Path
 }
 
-// DecodeNode reads both forms.
+// DecodeNode decodes both forms of the file.
 func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictyaml.Path) {
 	if n.Kind == yaml.SequenceNode {
 		d.Value(n, path, &f.rules)
@@ -35,7 +34,7 @@ func (f *ruleFile) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, path strictya
 	f.rules, f.base = whole.Spec, strictyaml.Path{"spec"}
 }
 
-// KeyHints returns hints for keys of the file that OpenPAI's runtime reads.
+// KeyHints returns hints for keys in the file that OpenPAI's runtime reads, and for misspelled keys.
 func (Rule) KeyHints() map[string]string {
 	return map[string]string{
 		"containerExitCode": `write the code as "code", and its patterns below "pattern"`,
@@ -55,7 +54,7 @@ var enums = map[string][]string{
 	"reaction": {reactionRetry, reactionBackoff, reactionMax, reactionNever},
 }
 
-// reactions maps each behaviour to its reaction.
+// reactions maps each behavior to its reaction.
 var reactions = map[string]string{behaviorTransient: reactionRetry, behaviorConflict: reactionBackoff,
 	behaviorPermanent: reactionNever, behaviorUnknown: reactionMax}
 
@@ -63,7 +62,7 @@ func sizeMessage(n int) string {
 	return fmt.Sprintf("%d KiB are more than the limit of %d KiB", n>>10, MaxBytes>>10)
 }
 
-// checker finds mistakes in rules, fills in defaults, and compiles the rules.
+// checker finds mistakes in rules, sets defaults, and compiles the rules.
 type checker struct {
 	doc      *strictyaml.Document
 	base     strictyaml.Path
@@ -123,7 +122,7 @@ func (c *checker) code(i int, path strictyaml.Path) {
 	c.set.byCode[r.Code] = i
 }
 
-// words checks strings and enumerations.
+// words checks the strings and the enumerations in a rule.
 func (c *checker) words(r *Rule, path strictyaml.Path) {
 	switch first, twice := c.phrases[r.Phrase]; {
 	case r.Phrase == "":
@@ -176,7 +175,7 @@ func (c *checker) texts(path strictyaml.Path, list []string) {
 	}
 }
 
-// regex compiles a regex of a log or a pod. It returns nil if there is no regex, or it is invalid.
+// regex compiles a regex for a log or a pod. It returns nil if there is no regex, or if the regex is invalid.
 func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	if expr == "" {
 		if c.doc.Has(path...) {
@@ -210,7 +209,7 @@ func (c *checker) regex(path strictyaml.Path, expr string, log bool) *logRegex {
 	return re
 }
 
-// Frequent mistakes of users who forget that these characters are special, also found in OpenPAI's own rules.
+// Frequent mistakes of users who forget that parentheses and brackets are special. OpenPAI's own rules contain them, too.
 var (
 	emptyGroup = regexp.MustCompile(`(?:^|[^\\(])\(\)`)
 	plainGroup = regexp.MustCompile(`\(\d+\)`)

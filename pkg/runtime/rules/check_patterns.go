@@ -41,7 +41,7 @@ func (c *checker) patterns(i int, path strictyaml.Path) {
 	c.set.pod = append(c.set.pod, d)
 }
 
-// internal reports whether a code is one of the controller's, or success.
+// internal reports whether a code is one of the controller's codes, or 0 for success.
 func (c *checker) internal(code int) bool { return code >= -999 && code <= 0 }
 
 func (c *checker) exitPattern(r *Rule, p RuntimePattern, path strictyaml.Path) exitPattern {
@@ -97,7 +97,8 @@ func (c *checker) podRegex(path strictyaml.Path, expr string) *regexp.Regexp {
 	return nil
 }
 
-// unreachable warns of pod patterns that an earlier rule always matches first, as in OpenPAI's rule -1205.
+// unreachable warns about pod patterns that never match, because a pattern of an earlier rule always matches first. OpenPAI's rule -1205 has this
+// mistake.
 func (c *checker) unreachable(i int, path strictyaml.Path) {
 	for k, p := range c.rules[i].Pattern.Pod {
 		for _, before := range c.set.pod {
@@ -111,7 +112,7 @@ func (c *checker) unreachable(i int, path strictyaml.Path) {
 	}
 }
 
-// covers reports whether wide matches whenever narrow does, as far as equal texts show.
+// covers reports whether wide matches whenever narrow matches. It compares only the texts of regexes.
 func covers(wide, narrow PodPattern) bool {
 	if !sameOrAny(wide.Reason, narrow.Reason) || !sameOrAny(wide.Message, narrow.Message) {
 		return false

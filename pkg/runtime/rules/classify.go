@@ -2,38 +2,38 @@ package rules
 
 import "fmt"
 
-// MaxLog is how much of the end of each log is searched.
+// MaxLog is the number of bytes at the end of each log that are searched.
 const MaxLog = 10 << 20
 
-// Exit is how a task's program ended, as the runtime saw it.
+// Exit describes how a task's program ended, from the runtime's point of view.
 type Exit struct {
 	Code int // the code of the program: 0 to 255, 128+n after signal n
-	// UserLog and PlatformLog are the ends of the program's and the runtime's output. They may contain any bytes.
+	// UserLog is the end of the program's output, and PlatformLog is the end of the runtime's output. They may contain any bytes.
 	UserLog, PlatformLog []byte
-	// GPUECC reports that the driver counts double-bit errors of a GPU's memory.
+	// GPUECC reports whether the driver counts double-bit errors of a GPU's memory.
 	GPUECC bool
-	// GPUFault is the machine's report of faulty GPUs of the task; "" if it reports no fault, or there is no report.
+	// GPUFault contains the machine's report about faulty GPUs of the task, or "" if it reports no fault.
 	GPUFault string
-	// OOMKilled reports that the kernel killed a process of the container because its memory was used up.
+	// OOMKilled reports whether the kernel killed a process of the container because memory ran out.
 	OOMKilled bool
 }
 
-// Match is the meaning of a failure.
+// Match is the result of matching a failure with the rules.
 type Match struct {
 	Rule Rule
 	// Code is the rule's code, or the container's exit code if a pod matches no rule.
 	Code int
-	// UserLog and PlatformLog are the matched texts, and UserLogAt and PlatformLogAt their positions in the cleaned log (Clean);
-	// a position is -1 without a match.
+	// UserLog and PlatformLog are the matched texts. UserLogAt and PlatformLogAt are their positions in the cleaned logs (see Clean), or -1 without a
+	// match.
 	UserLog, PlatformLog     string
 	UserLogAt, PlatformLogAt int
-	// ExitCode, GPUECC, GPUFault, OOMKilled report which other facts the rule matched.
+	// ExitCode, GPUECC, GPUFault and OOMKilled report which other facts the rule matched.
 	ExitCode, GPUECC, GPUFault, OOMKilled bool
-	// Known is false if no rule matched.
+	// Known reports whether a rule matched.
 	Known bool
 }
 
-// ClassifyExit returns the first rule that matches. If no rule does, the code is 255.
+// ClassifyExit matches the first rule that applies to an exit. If no rule applies, the code is 255.
 func (s *Set) ClassifyExit(e Exit) Match {
 	if e.Code == 0 {
 		return Match{Rule: s.ByCode(CodeSucceeded), UserLogAt: -1, PlatformLogAt: -1, Known: true}

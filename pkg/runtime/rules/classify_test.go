@@ -111,7 +111,7 @@ func TestMegabytesWithoutARuleTakeLittleTime(t *testing.T) {
 	}
 }
 
-// A word that a regex needs is only a short cut: it must never change the result.
+// The search for a word that a regex needs is only a shortcut, and must never change the result.
 func TestTheShortCutByWordsFindsTheSame(t *testing.T) {
 	for _, r := range Builtin().runtime {
 		for _, p := range r.patterns {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// corpus holds outputs of programs, and their expected codes. Unless it is given, the exit code is 1.
+// corpus contains outputs of programs with the expected codes. The exit code is 1 unless exit is set.
 var corpus = map[string]struct {
 	exit int
 	log  string
@@ -161,7 +161,7 @@ var corpus = map[string]struct {
 	"reserved by the controller":        {210, "", 255},
 	"success":                           {0, "Segmentation fault\nCUDA out of memory. Tried to allocate", 0},
 
-	// Words without a meaning in this place.
+	// Words that have no meaning for the failure in these places.
 	"a caught import":           {1, "WARNING: ImportError: No module named apex, going on without\nValueError: x", 255},
 	"source of a handler":       {1, "    except ImportError:\n    raise ValueError(x)\nValueError: x", 255},
 	"an option in prose":        {1, "# an unknown option is passed on\nValueError: x", 255},

@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzClassify: no log makes it panic, and positions point into the cleaned log.
+// FuzzClassify checks that no log causes a panic, and that positions are inside of the cleaned log.
 func FuzzClassify(f *testing.F) {
 	f.Add(1, []byte("CUDA error: out of memory\r\n\xff\x00"), []byte("NVRM: Xid (PCI:1): 79"), "", false, false)
 	f.Add(137, []byte("\x1b[1mKilled\r"), []byte(""), "GPU 3: XID 79", true, true)

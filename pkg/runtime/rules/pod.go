@@ -2,24 +2,24 @@ package rules
 
 import "slices"
 
-// codeOutOfMemory is the runtime's exit code if the kernel killed a process of the task.
+// codeOutOfMemory is the runtime's exit code if the kernel killed a process of the task because memory ran out.
 const codeOutOfMemory = 227
 
-// Pod is a failed pod.
+// Pod describes a failed pod.
 type Pod struct {
 	Reason, Message string
 	Containers      []Container // including init containers; only terminated ones
 }
 
-// Container is a terminated container.
+// Container describes a terminated container.
 type Container struct {
 	Name, Reason, Message string
 	Code                  int
 	Finished              int64 // Unix time, to find which failed last
 }
 
-// ClassifyPod returns the meaning of a failed pod: first by the contract between containers and the controller, then by
-// the first rule that matches, and otherwise by the exit code of the container that failed last.
+// ClassifyPod returns the meaning of a failed pod. It first considers the codes of the contract between containers and the controller, then uses the
+// first rule that matches. Otherwise, the exit code of the container that failed last counts.
 func (s *Set) ClassifyPod(p Pod) Match {
 	none := Match{UserLogAt: -1, PlatformLogAt: -1}
 	for _, code := range []int{CodeTransient, CodeConflict, CodePermanent} {
@@ -28,7 +28,7 @@ func (s *Set) ClassifyPod(p Pod) Match {
 			return none
 		}
 	}
-	// The runtime detected that memory ran out, and could still report it.
+	// The runtime detected that memory ran out, and could still return its code.
 	if slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Code == codeOutOfMemory && c.Reason == "OOMKilled" }) {
 		none.Rule, none.Code, none.Known = s.ByCode(codeOutOfMemory), codeOutOfMemory, true
 		return none

@@ -4,7 +4,7 @@
 // It imports no package of Kubernetes, because the job runtime includes it.
 package rules
 
-// Rule is one entry of a set: one code and its description.
+// Rule is one entry in a set of rules. It describes one code.
 type Rule struct {
 	Code     int      `yaml:"code" json:"code"`
 	Phrase   string   `yaml:"phrase" json:"phrase"`
@@ -20,44 +20,44 @@ type Rule struct {
 	Pattern  Pattern  `yaml:"pattern,omitempty" json:"pattern,omitzero"`
 }
 
-// Pattern recognises a code. If any pattern of the list matches, the code does.
+// Pattern defines when a code applies. The code applies if any pattern in the lists matches.
 type Pattern struct {
-	// Runtime is matched in the task's container, for codes from 1 to 255.
+	// Runtime are patterns for codes from 1 to 255, which the runtime matches in the task's container.
 	Runtime []RuntimePattern `yaml:"runtimeContainerPatterns,omitempty" json:"runtimeContainerPatterns,omitempty"`
-	// Pod is matched by the controller. A rule without it matches a container that exits with its code.
+	// Pod are patterns that the controller matches. A rule without such patterns matches a container that exits with the rule's code.
 	Pod []PodPattern `yaml:"controllerPodPatterns,omitempty" json:"controllerPodPatterns,omitempty"`
 }
 
-// RuntimePattern matches if all its conditions match.
+// RuntimePattern matches if all conditions that it contains match.
 type RuntimePattern struct {
 	ExitCode    *int     `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
 	UserLog     string   `yaml:"userLogRegex,omitempty" json:"userLogRegex,omitempty"`
 	PlatformLog string   `yaml:"platformLogRegex,omitempty" json:"platformLogRegex,omitempty"`
 	GPU         *GPUInfo `yaml:"gpuInfo,omitempty" json:"gpuInfo,omitempty"`
-	// GPUFault matches if the agent of the machine reports that a GPU of the task is faulty.
+	// GPUFault matches if the machine's agent reports that a GPU of the task is faulty.
 	GPUFault *bool `yaml:"gpuFault,omitempty" json:"gpuFault,omitempty"`
-	// OOMKilled matches if the kernel killed a process of the container because its memory was used up.
+	// OOMKilled matches if the kernel killed a process of the container because memory ran out.
 	OOMKilled *bool `yaml:"oomKilled,omitempty" json:"oomKilled,omitempty"`
-	// LastLines is the number of lines at the end of the log that are searched; 0 searches the whole log. The cause of
-	// a program's end is usually at the end, and a warning from hours ago doesn't explain it.
+	// LastLines is the number of lines at the end of the log that are searched. 0 means the whole log. The cause of a program's end is usually at the
+	// end of the log, and a warning from hours ago isn't the cause.
 	LastLines int `yaml:"lastLines,omitempty" json:"lastLines,omitempty"`
-	// ErrorLine skips matches on lines that are marked as warning, information or debug output.
+	// ErrorLine means that matches on lines that are marked as warning, information or debug output don't count.
 	ErrorLine bool `yaml:"errorLine,omitempty" json:"errorLine,omitempty"`
 }
 
-// GPUInfo is the driver's report on the task's GPUs.
+// GPUInfo is the driver's report about the task's GPUs.
 type GPUInfo struct {
 	NvidiaDoubleEccError bool `yaml:"nvidiaDoubleEccError" json:"nvidiaDoubleEccError"`
 }
 
-// PodPattern matches if all its conditions match; each of Containers must match some container.
+// PodPattern matches if all its conditions match. For each entry of Containers, at least one container must match.
 type PodPattern struct {
 	Reason     string             `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
 	Message    string             `yaml:"messageRegex,omitempty" json:"messageRegex,omitempty"`
 	Containers []ContainerPattern `yaml:"containers,omitempty" json:"containers,omitempty"`
 }
 
-// ContainerPattern is matched against a terminated container. Without an exit code it matches failed containers.
+// ContainerPattern is matched with a terminated container. If it has no exit code, it matches only failed containers.
 type ContainerPattern struct {
 	Name     string `yaml:"nameRegex,omitempty" json:"nameRegex,omitempty"`
 	Reason   string `yaml:"reasonRegex,omitempty" json:"reasonRegex,omitempty"`
@@ -65,7 +65,7 @@ type ContainerPattern struct {
 	ExitCode *int   `yaml:"exitCode,omitempty" json:"exitCode,omitempty"`
 }
 
-// Codes that other packages set themselves.
+// Codes that other packages use.
 const (
 	CodeSucceeded         = 0
 	CodeConfigMapDeleted  = -100
@@ -94,7 +94,7 @@ const (
 	CodeUndefinedNegative = -8000 // stands for any other negative code
 )
 
-// Values of behaviour, reaction and type that this package needs.
+// Values of behavior, reaction and type that this package uses.
 const (
 	behaviorTransient = "TRANSIENT"
 	behaviorConflict  = "TRANSIENT_CONFLICT"
@@ -115,8 +115,7 @@ const (
 	phraseUnrecognized        = "ContainerUnrecognizedFailed"
 )
 
-// Attributes returns the attributes of the Framework's completion type that control the retry: Transient, Conflict,
-// Permanent.
+// Attributes returns the attributes of the Framework's completion type that control the retry, which are Transient, Conflict and Permanent.
 func (r Rule) Attributes() []string {
 	switch r.Behavior {
 	case behaviorTransient:
@@ -129,7 +128,7 @@ func (r Rule) Attributes() []string {
 	return []string{}
 }
 
-// contract holds the codes for requesting an action of the controller from a container, regardless of the set.
+// contract holds the codes with which a container requests an action of the controller. They are the same for all sets of rules.
 var contract = map[int]Rule{
 	CodeTransient: {Code: CodeTransient, Phrase: "ContainerTransientFailed", Issuer: "USER_CONTAINER", Causer: unknown, Type: typeUnknown,
 		Stage: "RUNNING", Behavior: behaviorTransient, Reaction: reactionRetry, Reason: "The container asks to be started again",

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxMatch limits a matched text: a regex such as (?s)a.*b may span megabytes.
+// maxMatch limits the size of a matched text, because a regex such as (?s)a.*b may match megabytes.
 const maxMatch = 2048
 
-// text is a log to be matched with many regexes. Most of them need a word that isn't in the log, and searching for a
-// word takes a hundredth of the time of a regex.
+// text is a log that is matched with many regexes. Most regexes need a word that the log doesn't contain, and a search for a word takes a hundredth
+// of the time of a regex.
 type text struct {
 	log, lower string
 }
@@ -20,8 +20,7 @@ func newText(log []byte) *text {
 	return &text{log: s, lower: asciiLower(s)}
 }
 
-// asciiLower converts ASCII letters to lower case. It keeps positions, which strings.ToLower doesn't for all of
-// Unicode.
+// asciiLower converts ASCII letters to lower case. Unlike strings.ToLower, it doesn't change the positions of other characters.
 func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -32,7 +31,7 @@ func asciiLower(s string) string {
 	return string(b)
 }
 
-// logRegex is a regex with words. Every match contains at least one of the words. words is empty if there are no such words.
+// logRegex is a regex and words, at least one of which is part of every match. words is empty if no such words are known.
 type logRegex struct {
 	*regexp.Regexp
 	words []string // ASCII, lower case
@@ -50,8 +49,8 @@ func newLogRegex(expr string) (*logRegex, error) {
 	return out, nil
 }
 
-// words returns texts such that every match of re contains at least one of them, or nil if it can't find such texts. It
-// ignores that the Kelvin sign and the long s match k and s if case is ignored.
+// words returns words such that every match of re contains at least one of them, or nil if it doesn't find such words. It ignores the special case
+// that the Kelvin sign matches k, and the long s matches s, if re ignores case.
 func words(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -89,7 +88,8 @@ func words(re *syntax.Regexp) []string {
 	return nil
 }
 
-// better reports whether a is better than b: its shortest word is longer, and so occurs less often by chance.
+// better reports whether the words a are better than b. They are better if their shortest word is longer, because longer words occur less often by
+// chance.
 func better(a, b []string) bool {
 	return a != nil && (b == nil || shortest(a) > shortest(b))
 }
@@ -111,8 +111,8 @@ func (re *logRegex) mayMatch(lower string) bool {
 	return re.words == nil
 }
 
-// find returns the lines of the first match in the last lines of the log, and their position, or -1 without
-// a match. With errorLine, lines that are marked as less than an error don't count.
+// find searches the last lines of the log. It returns the lines of the first match and their position, or -1 without a match. With errorLine, it
+// skips lines that are marked as less severe than an error.
 func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	from := lastLines(t.log, lines)
 	for from <= len(t.log) && re.mayMatch(t.lower[from:]) {
@@ -129,7 +129,7 @@ func (t *text) find(re *logRegex, lines int, errorLine bool) (string, int) {
 	return "", -1
 }
 
-// lines extends a match to whole lines, without empty lines before it, because ^\s* may begin on the previous line.
+// lines extends a match to whole lines. It omits empty lines before the match, because a match of ^\s* may begin on an earlier line.
 func (t *text) lines(begin, end int) (int, int) {
 	for begin < end && (t.log[begin] == '\n' || t.log[begin] == ' ') {
 		begin++
@@ -146,13 +146,12 @@ func (t *text) lines(begin, end int) (int, int) {
 
 var mark = regexp.MustCompile(`(?i)\b(?:warn|warning|userwarning|deprecationwarning|futurewarning|info|debug|notice|trace)\b`)
 
-// harmless reports whether a line is marked as a warning or less in its first 120 bytes, and not also as
-// an error.
+// harmless reports whether the first 120 bytes of a line mark it as a warning or less, and don't also mark it as an error.
 func harmless(line string) bool {
 	line = line[:min(len(line), 120)]
 	at := mark.FindStringIndex(line)
 	if at == nil {
-		// glog and TensorFlow: W0102 03:04:05, or 2026-01-02 03:04:05.678901: W tensorflow/
+		// Formats of glog and TensorFlow: W0102 03:04:05, or 2026-01-02 03:04:05.678901: W tensorflow/
 		return glog.MatchString(line)
 	}
 	return !strings.Contains(strings.ToLower(line[:at[0]]), "error")
@@ -160,7 +159,7 @@ func harmless(line string) bool {
 
 var glog = regexp.MustCompile(`^[WI]\d{4} |^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*: [WI] `)
 
-// lastLines returns where the last n lines begin; 0 for n = 0.
+// lastLines returns the position at which the last n lines of s begin, or 0 if n is 0.
 func lastLines(s string, n int) int {
 	if n <= 0 {
 		return 0
@@ -175,7 +174,7 @@ func lastLines(s string, n int) int {
 	return end + 1
 }
 
-// clip cuts a text to at most n bytes, at the boundary of a character.
+// clip shortens a text to at most n bytes without splitting a character.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s

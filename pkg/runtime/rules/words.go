@@ -5,8 +5,7 @@ import (
 	"unicode"
 )
 
-// phrases holds the texts of phrases, and of reasons of Kubernetes, that would say less if they were only split into
-// words.
+// phrases maps phrases of rules and reasons of Kubernetes to texts, if the separate words of the phrase alone wouldn't be clear enough.
 var phrases = map[string]string{
 	"StopFrameworkRequested":       "stopped",
 	"DeleteTaskRequested":          "scaled down",
@@ -30,14 +29,14 @@ var phrases = map[string]string{
 	"CrashLoopBackOff":             "keeps crashing",
 }
 
-// spelled are the words that are names, as people write them.
+// spelled maps words that are names to their usual spelling.
 var spelled = map[string]string{
 	"cuda": "CUDA", "dnn": "DNN", "ecc": "ECC", "gpu": "GPU", "nccl": "NCCL", "xid": "XID", "tensorflow": "TensorFlow",
 	"docker": "Docker", "windows": "Windows",
 }
 
-// Words returns a phrase such as ContainerMemoryOOMKilled in words for people: container memory OOM killed. The reasons of Kubernetes
-// are written the same way: FailedMount is failed mount.
+// Words returns a phrase in separate words. For example, ContainerMemoryOOMKilled becomes container memory OOM killed. It also converts the reasons
+// of Kubernetes. For example, FailedMount becomes failed mount.
 func Words(phrase string) string {
 	if w, ok := phrases[phrase]; ok {
 		return w
@@ -61,7 +60,7 @@ func Words(phrase string) string {
 	return strings.Join(out, " ")
 }
 
-// WithTerm returns a reason of Kubernetes in words, followed by the reason itself for people who search for it: failed mount (FailedMount).
+// WithTerm returns a reason of Kubernetes in words, followed by the reason itself, so that users can search for it: failed mount (FailedMount).
 func WithTerm(reason string) string {
 	words := Words(reason)
 	if strings.EqualFold(words, reason) {
@@ -70,7 +69,7 @@ func WithTerm(reason string) string {
 	return words + " (" + reason + ")"
 }
 
-// split divides a name before each word; consecutive upper-case letters are one word.
+// split splits a name into words. Consecutive upper-case letters are one word.
 func split(name string) (words []string) {
 	runes, from := []rune(name), 0
 	for i := 1; i < len(runes); i++ {
@@ -81,7 +80,7 @@ func split(name string) (words []string) {
 	return append(words, string(runes[from:]))
 }
 
-// word lowers a word, unless it is an abbreviation.
+// word converts a word to lower case, unless the word is an abbreviation.
 func word(w string) string {
 	lower := strings.ToLower(w)
 	if s, ok := spelled[lower]; ok {

@@ -5,34 +5,34 @@ package spec
 
 import "encoding/json"
 
-// Version is the only version so far.
+// Version is the version of the spec. No other version exists yet.
 const Version = 1
 
-// MaxCode limits an archive of code that is submitted with the job, in bytes.
+// MaxCode limits the size of an archive of code that is submitted with a job, in bytes.
 const MaxCode = 256 << 20
 
 // Paths in a task's container.
 const (
-	// Home holds the runtime itself, its files, and the code and logs of plugins.
+	// Home contains the runtime, its files, and the code and logs of plugins.
 	Home = "/usr/local/pai"
-	// Runtime is the runtime's program: a copy by the init container, or a link to that in Image.
+	// Runtime is the path of the runtime. This file is a copy that the init container made, or a link to ImageRuntime.
 	Runtime = Home + "/runtime"
-	// InitContainer is the name of the container that makes the copy.
+	// InitContainer is the name of the init container that makes this copy.
 	InitContainer = "init"
-	// Image is the runtime's own image if the cluster can mount it, and ImageRuntime is the program in that image.
+	// Image is the path of the runtime's image if the cluster can mount the image. ImageRuntime is the path of the program in the image.
 	Image        = "/usr/local/pai-image"
 	ImageRuntime = Image + "/pai-runtime"
-	// File is the spec, on a volume of the job's Secret.
+	// File is the path of the spec, on a volume that contains the job's Secret.
 	File = "/usr/local/pai-spec/spec.json"
-	// Rules is the failure rules' file, on a volume of a ConfigMap that follows changes.
+	// Rules is the path of the file with the failure rules. A volume contains the ConfigMap, so the file follows its changes.
 	Rules = "/usr/local/pai-rules/rules.yaml"
-	// RulesConfigMap is the name of that ConfigMap, in the namespace of jobs.
+	// RulesConfigMap is the name of the ConfigMap with the failure rules, in the namespace of jobs.
 	RulesConfigMap = "runtime-exit-spec-configuration"
-	// TerminationLog is the path of the exit report.
+	// TerminationLog is the path of the file for the exit report.
 	TerminationLog = "/tmp/pai-termination-log"
 )
 
-// Spec is one job, as its tasks see it.
+// Spec describes one job to its tasks.
 type Spec struct {
 	Version        int    `json:"version"`
 	Framework      string `json:"framework"` // name of the object
@@ -42,30 +42,30 @@ type Spec struct {
 	Roles          []Role `json:"roles"` // in the order of the job file
 	// Gang reports whether every task waits until all tasks of the job have an address.
 	Gang bool `json:"gang"`
-	// BarrierTimeoutSec is how long a task waits for the others; then it ends with code 251. 0 means 600.
+	// BarrierTimeoutSec is how long a task waits for the other tasks before it ends with code 251. 0 means 600.
 	BarrierTimeoutSec int `json:"barrierTimeoutSec,omitempty"`
-	// HostNetwork reports whether tasks use the machine's addresses. Then ports are computed in [PortStart, PortEnd)
-	// from the pod's UID (peers.HostPorts). Otherwise every task has its own address and the same ports.
+	// HostNetwork reports whether tasks use the addresses of their machines. If so, each task's ports are in [PortStart, PortEnd), and are computed
+	// from the pod's UID (peers.HostPorts). Otherwise, every task has a separate address, and all tasks have the same ports.
 	HostNetwork bool `json:"hostNetwork,omitempty"`
 	PortStart   int  `json:"portStart,omitempty"`
 	PortEnd     int  `json:"portEnd,omitempty"`
-	// GracePeriodSec is the time between SIGTERM and SIGKILL; the pod's own grace period is a few seconds longer.
+	// GracePeriodSec is the time between SIGTERM and SIGKILL. The pod's own grace period is a few seconds longer.
 	GracePeriodSec int `json:"gracePeriodSec"`
-	// CheckpointDir is a folder that outlives attempts, on storage of the job; "" without such a folder.
+	// CheckpointDir is a folder on a storage of the job that still exists in the next attempt. It is "" if the job has no such folder.
 	CheckpointDir string `json:"checkpointDir,omitempty"`
 	// Code is a folder that was submitted with the job, or nil.
 	Code *Code `json:"code,omitempty"`
-	// PeersURL is where the tasks of a gang wait for the addresses of all: PeersURL + "/" + Framework. It is empty in jobs that an earlier
-	// paictl submitted, which have the addresses in a ConfigMap.
+	// PeersURL is the beginning of the URL from which the tasks of a gang get the addresses of all tasks: PeersURL + "/" + Framework. It is empty in
+	// jobs that an earlier paictl submitted. The addresses of their tasks are in a ConfigMap.
 	PeersURL string `json:"peersURL,omitempty"`
-	// Domain is the domain suffix of the tasks' names: ROLE-INDEX.DOMAIN.
+	// Domain is the suffix of the tasks' domain names, ROLE-INDEX.DOMAIN.
 	Domain string `json:"domain,omitempty"`
 }
 
-// Role is one task role.
+// Role describes one task role of the job.
 type Role struct {
-	Name         string `json:"name"`   // as the user spells it
-	Object       string `json:"object"` // as the Framework does: [a-z0-9]+
+	Name         string `json:"name"`   // the name in the job file
+	Object       string `json:"object"` // the name in the Framework: [a-z0-9]+
 	Instances    int    `json:"instances"`
 	GPU          int    `json:"gpu"`
 	CPU          int    `json:"cpu"`
@@ -74,28 +74,28 @@ type Role struct {
 	MinFailed    int    `json:"minFailed"`
 	MinSucceeded int    `json:"minSucceeded"`
 	Ports        []Port `json:"ports"` // by label
-	// Command is the script, after all references were replaced. Shell runs it.
+	// Command is the script in which all references were replaced. Shell runs it.
 	Command string   `json:"command"`
 	Shell   []string `json:"shell,omitempty"` // default: bash or sh, with errexit, nounset and pipefail if it supports them
-	// Exec runs a program without any shell, instead of Command.
+	// Exec is a program with its arguments that runs without a shell, instead of Command.
 	Exec    []string `json:"exec,omitempty"`
 	Plugins []Plugin `json:"plugins,omitempty"`
 }
 
-// Port is a number of ports under one label.
+// Port requests a number of ports with one label.
 type Port struct {
 	Label string `json:"label"`
 	Count int    `json:"count"`
 }
 
-// Plugin is one runtime plugin of a role. Plugins run in the order of their list.
+// Plugin is one runtime plugin of a role. Plugins run in the order of the list.
 type Plugin struct {
 	Name          string          `json:"name"` // cmd, ssh, tensorboard, git, teamwise_storage
 	IgnoreFailure bool            `json:"ignoreFailure,omitempty"`
 	Parameters    json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Code is a tar archive, gzipped, identified by its content.
+// Code is a gzipped tar archive. The checksum of its content identifies it.
 type Code struct {
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`

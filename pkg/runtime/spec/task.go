@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// These variables of the environment identify the task to its runtime. The controller sets them.
+// Environment variables that identify the task to its runtime. The controller sets them.
 const (
-	// TaskVariable is a Task as text.
+	// TaskVariable contains a Task as text.
 	TaskVariable = "PAI_TASK"
-	// PeersTokenVariable is the token for the addresses of the job's tasks.
+	// PeersTokenVariable contains the token for the addresses of the job's tasks.
 	PeersTokenVariable = "PAI_PEERS_TOKEN"
-	// CodeTokenVariable is the token for the job's code.
+	// CodeTokenVariable contains the token for the job's code.
 	CodeTokenVariable = "PAI_CODE_TOKEN"
 )
 
-// Task identifies the task of a pod, and its attempts.
+// Task identifies the task that a pod runs, and the attempts of the job and the task.
 type Task struct {
-	Role                        string // in the Framework
+	Role                        string // the name in the Framework
 	Index, Attempt, TaskAttempt int
 }
 
-// String returns ROLE/INDEX/ATTEMPT/TASK-ATTEMPT.
+// String returns the Task as text: ROLE/INDEX/ATTEMPT/TASK-ATTEMPT.
 func (t Task) String() string {
 	return fmt.Sprintf("%s/%d/%d/%d", t.Role, t.Index, t.Attempt, t.TaskAttempt)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/exit"
 )
 
-// DefaultBarrier is how long a task waits for the SSH servers of the others.
+// DefaultBarrier is how long a task waits for the SSH servers of the other tasks.
 const DefaultBarrier = 30 * time.Minute
 
 const (
@@ -26,7 +26,7 @@ const (
 	tellEvery = time.Minute
 )
 
-// Barrier waits until this task can log in to every other one.
+// Barrier waits until this task can log in to every other task.
 type Barrier struct {
 	Layout  *env.Layout
 	Key     string // the private key of the job, PEM
@@ -34,8 +34,8 @@ type Barrier struct {
 	Tell    func(format string, args ...any)
 }
 
-// Wait waits until all other tasks can be reached. If the time runs out, its error has the code 249, and a text that
-// OpenPAI's failure rules recognize.
+// Wait waits until this task can log in to all other tasks. If the time runs out, its error has the exit code 249 and a text that OpenPAI's failure
+// rules recognize.
 func (b Barrier) Wait(ctx context.Context) error {
 	config, err := clientConfig(b.Key)
 	if err != nil {
@@ -71,8 +71,7 @@ func (b Barrier) Wait(ctx context.Context) error {
 	}
 }
 
-// others returns all tasks except this one. It begins with the task after this one, so that not all tasks first connect
-// to the same one.
+// others returns all tasks except this task. The list begins with the task after this task, so that not all tasks connect to the same task first.
 func others(l *env.Layout) []*env.Task {
 	var out []*env.Task
 	for i := 1; i < len(l.Tasks); i++ {
@@ -100,7 +99,7 @@ func clientConfig(key string) (*xssh.ClientConfig, error) {
 	}, nil
 }
 
-// round tries to reach all tasks. It returns the tasks that can't be reached yet, and the last reason.
+// round tries to log in to all tasks. It returns the tasks that it couldn't log in to, and the reason of the last failure.
 func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([]*env.Task, error) {
 	var (
 		mu   sync.Mutex
@@ -124,7 +123,7 @@ func round(ctx context.Context, tasks []*env.Task, config *xssh.ClientConfig) ([
 	return left, last
 }
 
-// knock logs in and out.
+// knock logs in to a task and out again.
 func knock(ctx context.Context, t *env.Task, config *xssh.ClientConfig) error {
 	host, ports := t.Address, t.Ports["ssh"]
 	if host == "" {

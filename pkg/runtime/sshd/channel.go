@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channel is the channel of one session. The library reports when a connection ends, but not when one of its sessions
-// does; it doesn't support signals, and it changes the output for clients with a terminal.
+// channel is the channel of one session. The library reports the end of a connection, but not the end of a session. It also doesn't support signals,
+// and changes the output for clients that have a terminal.
 type channel struct {
 	xssh.NewChannel
 	raw     xssh.Channel
 	gone    context.Context //nolint:containedctx // the type exists to hold it
 	cancel  context.CancelFunc
 	delay   time.Duration    // outputDelay except in tests
-	sizes   chan ssh.Window  // the latest
-	signals chan unix.Signal // that the client sends
+	sizes   chan ssh.Window  // the latest size
+	signals chan unix.Signal // signals that the client sends
 }
 
 func newChannel(ctx context.Context, asked xssh.NewChannel, delay time.Duration) *channel {
@@ -27,12 +27,12 @@ func newChannel(ctx context.Context, asked xssh.NewChannel, delay time.Duration)
 	return c
 }
 
-// sessions returns the handler of channels for sessions.
+// sessions returns the handler for channels of sessions.
 func sessions(c *Config) ssh.ChannelHandler {
 	return func(_ *ssh.Server, conn *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 		n := newChannel(ctx, asked, c.delay)
 		defer n.cancel()
-		// A separate server for each session, because the library passes only the session to handlers.
+		// Use a separate server for each session, because the library passes only the session to handlers.
 		one := &ssh.Server{
 			Handler:           func(s ssh.Session) { session(s, n, c) },
 			SubsystemHandlers: map[string]ssh.SubsystemHandler{"sftp": func(s ssh.Session) { files(s, n) }},
@@ -41,7 +41,7 @@ func sessions(c *Config) ssh.ChannelHandler {
 	}
 }
 
-// Accept filters out the requests that are handled here.
+// Accept accepts the channel. It filters out the requests that take handles.
 func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	raw, all, err := c.NewChannel.Accept()
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *channel) Accept() (xssh.Channel, <-chan *xssh.Request, error) {
 	return raw, rest, nil
 }
 
-// take handles a request, and reports whether it was successful.
+// take handles a request, and reports whether it has handled the request.
 func (c *channel) take(r *xssh.Request) bool {
 	ok := false
 	switch r.Type {
@@ -85,17 +85,17 @@ func (c *channel) take(r *xssh.Request) bool {
 			}
 		}
 	case "auth-agent-req@openssh.com":
-		// The library would confirm the request without doing anything.
+		// The library would confirm such a request without doing anything.
 	default:
 		return false
 	}
 	if r.WantReply {
-		_ = r.Reply(ok, nil) // a client that is gone doesn't need a reply
+		_ = r.Reply(ok, nil) // an error means that the client has disconnected
 	}
 	return true
 }
 
-// attend handles the client's requests for a program, until the program has ended.
+// attend handles the client's requests that concern a running program, until the program has ended.
 func (c *channel) attend(ended <-chan struct{}, pid int, resize func(ssh.Window), hangUp func()) {
 	gone := c.gone.Done()
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// layout returns a job with a task behind each address; the first is this one.
+// layout returns a job with a task for each address. The first task is this task.
 func layout(t *testing.T, addresses ...string) *env.Layout {
 	t.Helper()
 	l := &env.Layout{Spec: &spec.Spec{Gang: true, HostNetwork: true}}

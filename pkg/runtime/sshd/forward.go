@@ -10,9 +10,8 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// forward connects a client to an address. It needs no further permission, because a user who may log in can also connect from here
-// by hand. Each direction ends separately, unlike in the library: after a client has sent its whole request, it still waits for the
-// response.
+// forward connects a client to an address. It needs no further permission, because a user who may log in can also connect from a session. Unlike in
+// the library, each direction ends separately, because a client that has sent its whole request still waits for the response.
 func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.Context) {
 	var to struct {
 		Host       string
@@ -21,7 +20,7 @@ func forward(_ *ssh.Server, _ *xssh.ServerConn, asked xssh.NewChannel, ctx ssh.C
 		OriginPort uint32
 	}
 	if err := xssh.Unmarshal(asked.ExtraData(), &to); err != nil {
-		_ = asked.Reject(xssh.ConnectionFailed, "the request can't be read") // here and below: a client that is gone needs no answer
+		_ = asked.Reject(xssh.ConnectionFailed, "the request can't be read") // here and below, an error means that the client has disconnected
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, dialTime)

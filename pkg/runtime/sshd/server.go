@@ -21,17 +21,17 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Config configures a server. It is sent over a pipe, because it contains a key.
+// Config configures a server. The runtime sends it over a pipe, because it contains a key.
 type Config struct {
 	HostKey    string   `json:"hostKey"` // PEM
 	Authorized []string `json:"authorized"`
 	Environ    []string `json:"environ"` // the environment of sessions
-	Dir        string   `json:"dir"`     // where they begin
+	Dir        string   `json:"dir"`     // the folder in which sessions begin
 
 	delay time.Duration
 }
 
-// ReadConfig reads the configuration that the runtime sends its server.
+// ReadConfig reads the configuration that the runtime sends to the server.
 func ReadConfig(r io.Reader) (*Config, error) {
 	c := &Config{delay: outputDelay}
 	if err := json.NewDecoder(io.LimitReader(r, 16<<20)).Decode(c); err != nil {
@@ -79,8 +79,8 @@ func Serve(ctx context.Context, l net.Listener, c *Config, tell func(format stri
 	return nil
 }
 
-// files serves scp and sftp. Names without a folder are in the server's own: the library's
-// option for another folder would change the targets of links.
+// files serves scp and sftp. Relative names refer to the server's own folder, because the library's option for another folder would change the
+// targets of links.
 func files(s ssh.Session, ch *channel) {
 	server, err := sftp.NewServer(ch.raw)
 	if err != nil {
@@ -96,14 +96,14 @@ func files(s ssh.Session, ch *channel) {
 	_ = server.Close()
 }
 
-// Anyone can connect to the ports of tasks, so connections without a login must neither last nor use up the task's
+// Everyone can connect to the ports of tasks. So connections that haven't logged in are limited in time and number, because they use the task's
 // memory.
 const (
 	loginTime = 60 * time.Second
 	maxLogins = 128
 )
 
-// provenKey is the key of the function in a connection's context that ends its login.
+// provenKey is the key in a connection's context for the function that marks the login as finished.
 type provenKey struct{}
 
 // login limits the time of a connection's login. It returns nil if too many other connections are logging in.

@@ -22,15 +22,15 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/process"
 )
 
-// outputDelay is how long a session outlives its program if other processes, such as background processes, hold its output open.
+// outputDelay is how long a session continues after its program has ended, if other processes, such as background processes, keep its output open.
 const outputDelay = time.Second
 
-// session runs one shell or command.
+// session runs a login shell or one command.
 func session(s ssh.Session, ch *channel, c *Config) {
 	cmd, err := command(s, c)
 	if err != nil {
 		fmt.Fprintln(ch.raw.Stderr(), "[pai-runtime]", err)
-		_ = s.Exit(rexit.NotFound) // here and below: a client that is gone doesn't need the code
+		_ = s.Exit(rexit.NotFound) // here and below, an error means that the client has disconnected
 		return
 	}
 	if request, _, terminal := s.Pty(); terminal {
@@ -54,7 +54,7 @@ func session(s ssh.Session, ch *channel, c *Config) {
 	}
 }
 
-// command returns the command that the client requests: a login shell, or a command for the shell.
+// command returns the command that the client requests, which is a login shell, or a shell that runs a command.
 func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	shell, err := loginShell(c.Environ, passwdFile)
 	if err != nil {
@@ -71,8 +71,8 @@ func command(s ssh.Session, c *Config) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Folder returns the start folder of sessions and of the server itself; "" means the image's. Some images specify a HOME that doesn't
-// exist.
+// Folder returns the folder in which sessions and the server start. "" means the image's working directory. It checks that the folder exists, because
+// HOME doesn't exist in some images.
 func (c *Config) Folder() string {
 	for _, dir := range []string{c.Dir, lookup(c.Environ, "HOME")} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -82,7 +82,7 @@ func (c *Config) Folder() string {
 	return ""
 }
 
-// sessionVars returns the variables that a client may set, and OpenSSH's variables that describe the connection.
+// sessionVars returns the variables of the client that it may set, and OpenSSH's variables that describe the connection.
 func sessionVars(s ssh.Session, shell string) []string {
 	var out []string
 	for _, e := range s.Environ() {
@@ -104,10 +104,10 @@ func sessionVars(s ssh.Session, shell string) []string {
 	return out
 }
 
-// passwdFile holds the users of the image.
+// passwdFile is the file that lists the users of the image.
 const passwdFile = "/etc/passwd"
 
-// loginShell returns the user's shell in the password file, or otherwise the shell of the environment, or bash or sh.
+// loginShell returns the user's shell from the password file, or else the shell in the environment, or bash or sh.
 func loginShell(environ []string, passwd string) (string, error) {
 	if shell := passwdShell(passwd, strconv.Itoa(os.Getuid())); shell != "" {
 		return shell, nil
@@ -123,7 +123,7 @@ func loginShell(environ []string, passwd string) (string, error) {
 	return "", errors.New("the image has no shell")
 }
 
-// passwdShell reads the shell of a user.
+// passwdShell returns the shell of a user in the password file, or "".
 func passwdShell(passwd, uid string) string {
 	f, err := os.Open(passwd)
 	if err != nil {
@@ -157,8 +157,7 @@ func lookup(environ []string, name string) string {
 	return value
 }
 
-// runPipes runs a program without a terminal. If the client disconnects, the program gets SIGHUP. It may continue
-// nevertheless, as with nohup.
+// runPipes runs a program without a terminal. If the client disconnects, the program gets SIGHUP, which it may ignore, for example with nohup.
 func runPipes(cmd *exec.Cmd, ch *channel) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -174,7 +173,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	}
 	cmd.Stdout, cmd.Stderr = outPipe, errPipe
 	err = cmd.Start()
-	_, _ = outPipe.Close(), errPipe.Close() // the program has them, or didn't start
+	_, _ = outPipe.Close(), errPipe.Close() // the program has inherited them, or didn't start
 	if err != nil {
 		return errors.Join(err, stdout.Close(), stderr.Close())
 	}
@@ -189,7 +188,7 @@ func runPipes(cmd *exec.Cmd, ch *channel) error {
 	return err
 }
 
-// wait waits for a program that runs.
+// wait waits for a running program.
 func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) error {
 	ended := make(chan struct{})
 	attended := make(chan struct{})
@@ -203,8 +202,8 @@ func (c *channel) wait(cmd *exec.Cmd, resize func(ssh.Window), hangUp func()) er
 	return err
 }
 
-// runTerminal runs a program in a new terminal. When the client disconnects, the terminal is closed, and Linux sends
-// SIGHUP to the programs.
+// runTerminal runs a program in a new terminal. When the client disconnects, runTerminal closes the terminal, and Linux sends SIGHUP to the programs
+// in it.
 func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	near, far, err := openTerminal(w)
 	if err != nil {
@@ -213,7 +212,7 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
 	cmd.SysProcAttr.Setctty = true
 	err = cmd.Start()
-	_ = far.Close() // the program has it
+	_ = far.Close() // the program has inherited it
 	if err != nil {
 		return errors.Join(err, near.Close())
 	}
@@ -224,8 +223,8 @@ func runTerminal(cmd *exec.Cmd, ch *channel, w ssh.Window) error {
 	return err
 }
 
-// openTerminal opens a terminal. The near side doesn't block. Otherwise it would stay open while something reads from
-// it, and its programs wouldn't notice that it is closed.
+// openTerminal opens a terminal. The near side is non-blocking. Otherwise, it would stay open as long as a read from it is in progress, and programs
+// in the terminal wouldn't notice that it is closed.
 func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	blocking, far, err := pty.Open()
 	if err != nil {
@@ -246,7 +245,7 @@ func openTerminal(w ssh.Window) (near, far *os.File, err error) {
 	return near, far, nil
 }
 
-// resize sets the size without making the file blocking, as pty.Setsize would.
+// resize sets the size of a terminal. Unlike pty.Setsize, it doesn't make the file blocking.
 func resize(f *os.File, w ssh.Window) error {
 	c, err := f.SyscallConn()
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/openpai/paictl/pkg/ui/plural"
 )
 
-// memoryEvents are the kernel's files with the number of processes that it killed in this container: for control groups of version 2 and 1.
+// memoryEvents are the kernel's files that contain how many processes it killed in this container, for versions 2 and 1 of control groups.
 var memoryEvents = []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"}
 
-// oomKills returns how many processes of this container the kernel killed because memory ran out.
+// oomKills returns how many processes in this container the kernel killed because memory ran out.
 func oomKills(files []string) int {
 	for _, name := range files {
 		if data, err := os.ReadFile(name); err == nil {
@@ -23,9 +23,8 @@ func oomKills(files []string) int {
 	return 0
 }
 
-// parseKills reads the line oom_kill. Other lines have other meanings: oom counts how often memory was
-// short, oom_group_kill how often all were killed for one, oom_kill_disable is a setting. Kernels
-// before 4.13 have no such line.
+// parseKills returns the number in the line oom_kill. Other lines have other meanings: oom is how often memory was short, oom_group_kill is how often
+// a whole group was killed, and oom_kill_disable is a setting. Kernels before 4.13 don't write the line oom_kill.
 func parseKills(text string) int {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" {
@@ -38,7 +37,7 @@ func parseKills(text string) int {
 	return 0
 }
 
-// facts adds facts about the machine that may be reasons for the program's end.
+// facts adds facts about the machine that may explain why the program ended.
 func (t *task) facts(e *rules.Exit) {
 	if n := oomKills(memoryEvents); n > t.oomKills {
 		e.OOMKilled = true

@@ -41,8 +41,7 @@ func TestTheFirstVersionThatIsThereCounts(t *testing.T) {
 	assert.Equal(t, 3, oomKills([]string{"testdata", v1}), "a folder")
 }
 
-// The documents are shortened to the parts that could be mistaken. Their names contain the GPU's generation and the
-// driver's version.
+// The documents contain only the parts that could be misinterpreted. Their names contain the generation of the GPU and the version of the driver.
 func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) {
 	for name, want := range map[string]bool{
 		"pascal-510-healthy.xml":       false, // but in its lifetime, with retired pages
@@ -68,7 +67,7 @@ func TestMemoryErrorsOfGPUsAreThoseThatCannotBeCorrectedAndAreNew(t *testing.T) 
 	}
 }
 
-// fakeSMI puts a program nvidia-smi into PATH.
+// fakeSMI puts a script with the name nvidia-smi into PATH.
 func fakeSMI(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// finish classifies the failure, writes the report and returns the container's exit code.
+// finish classifies a failure, writes the report and returns the container's exit code.
 func (t *task) finish(r result) int {
 	if r.code == 0 {
 		return 0
@@ -22,8 +22,8 @@ func (t *task) finish(r result) int {
 	m := rules.Match{Rule: set.ByCode(r.code), Code: r.code, UserLogAt: -1, PlatformLogAt: -1, Known: true}
 	if !r.own {
 		if !r.stopped {
-			// If a program was asked to end, only its code counts: because of a warning from hours ago, it would
-			// otherwise count as a permanent failure, and not be restarted.
+			// If a program was asked to end, only its exit code counts. Otherwise, because of a warning from hours ago, the end could count as a
+			// permanent failure, and the program wouldn't be restarted.
 			e.UserLog = t.userTail.Bytes()
 			if t.role != nil {
 				t.facts(&e)
@@ -41,12 +41,12 @@ func (t *task) finish(r result) int {
 	return m.Code
 }
 
-// explain writes the outcome at the end of the log, for users who read only that.
+// explain writes the outcome at the end of the log, for users who read only the log.
 func (t *task) explain(r result, m rules.Match) {
 	switch {
 	case r.stopped:
 		t.journal.Printf("the task was stopped; exit code %d", m.Code)
-	case m.Rule.Reason != "" && !r.own: // otherwise the previous line is more specific
+	case m.Rule.Reason != "" && !r.own: // if r.own is set, the previous line is more specific
 		t.journal.Printf("failed with exit code %d, %s: %s", m.Code, rules.Words(m.Rule.Phrase), strings.TrimSpace(m.Rule.Reason))
 	default:
 		t.journal.Printf("failed with exit code %d, %s", m.Code, rules.Words(m.Rule.Phrase))
@@ -71,8 +71,8 @@ func (t *task) rules() *rules.Set {
 	return set
 }
 
-// leave writes the report to the file that the kubelet reads, and to one beside the runtime's log. The first is
-// mounted, so it can only be written in place.
+// leave writes the report to the file that the kubelet reads, and to a file next to the runtime's log. The kubelet's file is mounted, so it can be
+// written only in place.
 func (t *task) leave(text []byte) {
 	if err := os.WriteFile(t.path(spec.TerminationLog), text, 0o644); err != nil {
 		t.journal.Printf("the exit report can't be written: %v", err)

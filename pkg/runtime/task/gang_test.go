@@ -21,7 +21,7 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// api is an API server that has one ConfigMap to be watched.
+// api is an API server with only one ConfigMap, which tasks can watch.
 type api struct {
 	*httptest.Server
 	peers    atomic.Pointer[peers.Peers]
@@ -60,7 +60,7 @@ func newAPI(t *testing.T) *api {
 	return a
 }
 
-// join makes a container a pod of this server's cluster.
+// join makes a container a pod in the cluster of this API server.
 func (a *api) join(c *container) {
 	c.t.Helper()
 	u, err := url.Parse(a.URL)

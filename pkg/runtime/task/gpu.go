@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// smiLimit bounds a run of nvidia-smi. If the driver isn't kept loaded, each run loads it, which takes seconds; on
-	// a broken GPU it hangs.
+	// smiLimit limits the duration of one run of nvidia-smi. If the driver isn't kept loaded, each run loads it, which takes seconds. If a GPU is
+	// broken, nvidia-smi hangs.
 	smiLimit = 5 * time.Second
-	// maxSMI bounds the output of nvidia-smi, which for sixteen GPUs with all their processes has some hundred KB.
+	// maxSMI limits the output of nvidia-smi. The output for sixteen GPUs with all their processes has several hundred KB.
 	maxSMI = 8 << 20
 )
 
-// smi is the output of nvidia-smi: its document, and error messages.
+// smi is the output of nvidia-smi: the XML document, and error messages.
 type smi struct{ document, complaints string }
 
-// askSMI runs nvidia-smi. It ends with the context, except for a program that hangs within the driver.
+// askSMI runs nvidia-smi. It returns when the context ends, unless nvidia-smi hangs within the driver.
 func askSMI(ctx context.Context, environ []string) smi {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,11 +42,11 @@ func askSMI(ctx context.Context, environ []string) smi {
 	if cmd.Wait() == nil || ctx.Err() != nil {
 		return smi{document: string(data)}
 	}
-	// nvidia-smi writes errors to standard output, with or without the document. The document is used anyway.
+	// nvidia-smi writes errors to standard output, with or without a document. A document is used in both cases.
 	return smi{string(data), complaints(words.String() + "\n" + outside(string(data)))}
 }
 
-// outside returns the parts of a text before and after its document.
+// outside returns the parts of the output before and after the document.
 func outside(text string) string {
 	begin, end := strings.IndexByte(text, '<'), strings.LastIndexByte(text, '>')
 	if begin < 0 || end < begin {
@@ -55,7 +55,7 @@ func outside(text string) string {
 	return text[:begin] + "\n" + text[end+1:]
 }
 
-// complaints returns the first few lines of a text.
+// complaints returns the first few lines of the error messages in a text, shortened.
 func complaints(text string) string {
 	const lines, long = 3, 300
 	var out []string
@@ -70,8 +70,7 @@ func complaints(text string) string {
 	return strings.Join(out, "\n")
 }
 
-// waitSMI calls ask, but doesn't wait longer than the limit, because not even SIGKILL stops a program that hangs in the
-// driver.
+// waitSMI calls ask, but waits no longer than the limit, because not even SIGKILL stops a program that hangs in the driver.
 func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -85,10 +84,10 @@ func waitSMI(limit time.Duration, ask func(context.Context) smi) (smi, bool) {
 	}
 }
 
-// parseECC reports whether a GPU counts memory errors that can't be corrected, since its driver was loaded. Up to
-// Volta, nvidia-smi calls such errors double_bit and reports a total. Later it names them by their location:
-// dram_uncorrectable, sram_uncorrectable and parts of SRAM. With MIG the GPU has no counts and each of its devices has
-// its own. Values that aren't numbers aren't counted: "N/A", "[Not Supported]".
+// parseECC reports whether a GPU has counted uncorrectable memory errors since its driver was loaded. For GPUs up to Volta, nvidia-smi calls such
+// errors double_bit and reports a total. For later GPUs, it names them after their location: dram_uncorrectable, sram_uncorrectable and parts of the
+// SRAM. With MIG, each device of a GPU has separate counts, and the GPU itself has no counts. Values that aren't numbers don't count: "N/A", "[Not
+// Supported]".
 func parseECC(text string) bool {
 	d := xml.NewDecoder(strings.NewReader(text))
 	d.Strict = false // the document's DTD isn't available

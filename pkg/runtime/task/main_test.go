@@ -26,8 +26,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/task"
 )
 
-// rootEnv makes this test's program a runtime whose paths are all below a folder. A process that
-// reaps can't be one that also runs tests.
+// rootEnv is a variable that makes the test binary act as a runtime, all of whose paths are below the folder in the variable. The runtime is a
+// separate process, because a process that reaps children can't also run tests.
 const rootEnv = "PAI_RUNTIME_TEST_ROOT"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve returns the ssh server, as the command pai-runtime runs it.
+// serve runs the ssh server, like the command pai-runtime, and returns the exit code.
 func serve() int {
 	c, err := sshd.ReadConfig(os.Stdin)
 	if err != nil {
@@ -59,7 +59,7 @@ func serve() int {
 	return 0
 }
 
-// container is one task in a separate process.
+// container runs one task as a separate process.
 type container struct {
 	t      *testing.T
 	root   string
@@ -73,7 +73,7 @@ type container struct {
 	lines          chan string // the lines of both streams
 }
 
-// newContainer returns a task of a job with one role and one instance, which runs commands.
+// newContainer returns a task of a job that has one role with one instance. The task runs commands.
 func newContainer(t *testing.T, commands string) *container {
 	t.Helper()
 	c := &container{t: t, root: t.TempDir(), lines: make(chan string, 10_000)}
@@ -135,7 +135,7 @@ func (c *container) start() {
 	c.t.Cleanup(c.end)
 }
 
-// end kills the runtime and all processes that it started. In a container, they would end together with the runtime.
+// end kills the runtime and all processes that it started. In a real container, these processes would end together with the runtime.
 func (c *container) end() {
 	_ = unix.Kill(-c.cmd.Process.Pid, unix.SIGKILL)
 	mark := []byte(rootEnv + "=" + c.root + "\x00")
@@ -150,7 +150,7 @@ func (c *container) end() {
 	}
 }
 
-// wait returns the exit code.
+// wait waits until the runtime exits, and returns its exit code.
 func (c *container) wait() int {
 	c.t.Helper()
 	_ = c.cmd.Wait()
@@ -168,7 +168,7 @@ func (c *container) signal(s unix.Signal) {
 	require.NoError(c.t, c.cmd.Process.Signal(s))
 }
 
-// await returns when a line with the text was written.
+// await waits until a line that contains the text was written.
 func (c *container) await(text string) {
 	c.t.Helper()
 	limit := time.After(time.Minute)

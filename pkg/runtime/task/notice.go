@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxNamed is how many GPUs a message names, and maxReason the size of the reason for each, in bytes: the exit
-	// report has space for one line.
+	// maxNamed is the largest number of GPUs that a message names, and maxReason limits the reason for each of them, in bytes. The exit report has
+	// space for only one line.
 	maxNamed  = 3
 	maxReason = 100
 )
@@ -32,14 +32,14 @@ func (t *task) told() ([]notice.GPU, bool) {
 }
 
 const (
-	// settle is how long the notice may take to show the fault after a program has failed: the program and the agent detect a broken
-	// GPU at the same time.
+	// settle is how long after a program's failure the runtime waits for the fault to appear in the notice, because the program and the agent detect
+	// a broken GPU at about the same time.
 	settle = 1500 * time.Millisecond
-	// settleLook is how often the notice is read.
+	// settleLook is the time between two reads of the notice.
 	settleLook = 50 * time.Millisecond
 )
 
-// toldAtLast returns the notice when it shows a fault, or the last one if none does in time.
+// toldAtLast waits until the notice shows a fault and returns it. If the notice shows no fault in time, toldAtLast returns the last notice.
 func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	limit := settle
 	if t.Settle > 0 {
@@ -54,7 +54,7 @@ func (t *task) toldAtLast() ([]notice.GPU, bool) {
 	}
 }
 
-// gpuFacts adds the agent's notice to the facts about the program's exit.
+// gpuFacts adds the content of the agent's notice to the facts about the program's exit.
 func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	for _, g := range gpus {
 		e.GPUECC = e.GPUECC || g.Uncorrected
@@ -63,13 +63,13 @@ func (t *task) gpuFacts(e *rules.Exit, gpus []notice.GPU) {
 	if e.GPUFault != "" {
 		t.journal.Printf("the machine reports sick GPUs: %s", e.GPUFault)
 	}
-	// If the agent reports no fault, the machine isn't to blame: Xids 13, 31 and 43 are errors of programs.
+	// If the agent reports no fault, the machine isn't the cause, because Xids 13, 31 and 43 are errors of programs.
 	if xids := named(gpus, programXIDs); xids != "" {
 		t.journal.Printf("the driver has reported errors of healthy GPUs: %s", xids)
 	}
 }
 
-// programXIDs returns the Xids of a GPU that has no fault.
+// programXIDs returns the Xids of a GPU without a fault as text, or "".
 func programXIDs(g notice.GPU) string {
 	if g.Reason != "" || len(g.XIDs) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func programXIDs(g notice.GPU) string {
 	return "XID " + strings.Trim(strings.ReplaceAll(fmt.Sprint(g.XIDs), " ", ", "), "[]")
 }
 
-// named describes the first few GPUs that have a text from say, and adds the number of the others.
+// named describes the first few GPUs for which say returns a text, and adds the number of the others.
 func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	var out []string
 	more := 0
@@ -97,7 +97,7 @@ func named(gpus []notice.GPU, say func(notice.GPU) string) string {
 	return strings.Join(out, "; ")
 }
 
-// short returns a text as one line of at most maxReason bytes.
+// short converts a text to one line of at most maxReason bytes.
 func short(s string) string {
 	if s = strings.Join(strings.Fields(s), " "); len(s) > maxReason {
 		return strings.ToValidUTF8(s[:maxReason-3], "") + "..."

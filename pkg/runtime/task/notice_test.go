@@ -19,8 +19,8 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// factsWith returns the facts of a task with GPUs in a machine whose agent left that file, and the runtime's messages.
-// nvidia-smi counts memory errors, and leaves a file that shows that it was called.
+// factsWith returns the facts about a task with GPUs, and the runtime's messages. The agent of the task's machine left the file as its notice. asked
+// reports whether nvidia-smi was called, which counts memory errors.
 func factsWith(t *testing.T, file string) (e rules.Exit, said string, asked bool) {
 	t.Helper()
 	document, err := filepath.Abs("testdata/nvidia-smi/ampere-510-dram.xml")

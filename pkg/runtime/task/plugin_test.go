@@ -32,7 +32,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// keyPair makes a key as a submission does.
+// keyPair creates a key in the same way as a submission.
 func keyPair(t *testing.T) (private string, signer xssh.Signer) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -56,7 +56,7 @@ func sshParameters(t *testing.T, more map[string]any, private string) string {
 	return string(data)
 }
 
-// freeUID returns a UID of a pod whose ports, as computed for the host network, are free.
+// freeUID returns a UID for which all ports that a pod would get on the host network are free.
 func freeUID(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -78,8 +78,8 @@ func freeUID(t *testing.T) string {
 	return ""
 }
 
-// sshHost returns a task with the ssh plugin whose program waits for a file. The host network draws its
-// port, so that tests can run side by side.
+// sshHost returns a task with the ssh plugin. The program of the task waits for a file. The task uses the host network, on which its port is random,
+// so that tests can run in parallel.
 func sshHost(t *testing.T, parameters string) (*container, string) {
 	t.Helper()
 	c := newContainer(t, "")
@@ -290,7 +290,7 @@ func TestTheSSHBarrierWaitsForAllServers(t *testing.T) {
 		a.join(c)
 		all = append(all, c)
 	}
-	// Each task's program holds its server until the other has passed.
+	// The program of each task keeps its server running until the other task has passed the barrier.
 	for i, c := range all {
 		c.role().Command = fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.05; done; echo main", c.path("passed"), all[1-i].path("passed"))
 		c.start()
@@ -338,7 +338,7 @@ func TestMistakesInTheSSHPluginAreNamedWithoutTheKey(t *testing.T) {
 	}
 }
 
-// gitServer serves a repository to clients that log in.
+// gitServer serves a repository to clients that log in. The first fail requests fail.
 func gitServer(t *testing.T, fail int) (string, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -408,7 +408,7 @@ func TestACloneNeedsAnEmptyFolderAndGit(t *testing.T) {
 	assert.Contains(t, c.errors(), "repo_uri is missing")
 }
 
-// fakeTensorboard is a program that listens and says how it was called.
+// fakeTensorboard adds a program tensorboard that prints how it was called.
 func fakeTensorboard(t *testing.T, c *container, version string) {
 	t.Helper()
 	c.write("/bin/tensorboard", "#!/bin/sh\nif [ \"$1\" = --version ]; then echo "+version+"; exit; fi\necho called \"$@\"; exec sleep 1000\n")

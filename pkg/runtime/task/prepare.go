@@ -32,7 +32,7 @@ func (t *task) fetch(ctx context.Context) error {
 	return err
 }
 
-// checkPorts finds ports that another task of the same machine uses. A conflict can only happen on the host network.
+// checkPorts returns an error if another task on the same machine uses one of this task's ports. This can happen only on the host network.
 func (t *task) checkPorts() error {
 	if !t.spec.HostNetwork {
 		return nil
@@ -61,8 +61,8 @@ func (t *task) checkPorts() error {
 	return nil
 }
 
-// taken reports whether a process listens on a port. It tries to listen on the port, on all addresses. If this user may
-// not listen on it, it tries to connect.
+// taken reports whether a process listens on a port. It tries to listen on the port on all addresses. If this user may not listen on the port, taken
+// tries to connect to it.
 func taken(port int) bool {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port)) //nolint:noctx // it doesn't block
 	switch {
@@ -79,7 +79,7 @@ func taken(port int) bool {
 	return err == nil
 }
 
-// writeFiles writes the environment and the files of the task.
+// writeFiles computes the task's environment, and writes the task's files.
 func (t *task) writeFiles() error {
 	used := 0
 	for _, e := range t.Environ {
@@ -95,7 +95,7 @@ func (t *task) writeFiles() error {
 	}
 	if len(t.layout.Tasks) > 1 {
 		if err := t.writeHosts(); err != nil {
-			// This error is normal if the container doesn't run as root. DNS has the names, too.
+			// This error is normal if the container doesn't run as root. DNS also contains the names.
 			t.journal.Notef("names of the other tasks come from DNS only: %v", err)
 		}
 	}
@@ -110,7 +110,7 @@ func (t *task) writeFiles() error {
 	return nil
 }
 
-// writeHosts writes in place, because the file is mounted in containers and can't be replaced.
+// writeHosts adds the names of tasks to /etc/hosts. It writes in place, because the file is mounted in containers and can't be replaced.
 func (t *task) writeHosts() error {
 	name := t.path("/etc/hosts")
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
@@ -132,7 +132,7 @@ func (t *task) writeHosts() error {
 	return f.Close()
 }
 
-// userHome returns the home folder of the image's user, where programs look for their configuration.
+// userHome returns the home folder of the image's user, in which programs search for their configuration.
 func (t *task) userHome() string {
 	home := t.get("HOME")
 	if home == "" || home == "/" && os.Getuid() != 0 {

@@ -23,24 +23,24 @@ import (
 	"github.com/openpai/paictl/pkg/runtime/spec"
 )
 
-// Options are the runtime's inputs.
+// Options are the inputs of the runtime.
 type Options struct {
 	Environ        []string
 	Stdout, Stderr io.Writer
 	Self           string // the runtime's program
-	// Root is a prefix for all paths; "" except in tests.
+	// Root is a prefix of all paths. It is "" except in tests.
 	Root string
 	Now  func() time.Time
-	// GPUs is the folder with the agent's notice about the container's GPUs; "" means notice.Folder.
+	// GPUs is the folder that contains the agent's notice about the container's GPUs. "" means notice.Folder.
 	GPUs string
-	// Settle is how long to wait for the agent's notice after a program failed; 0 means a second and a half.
+	// Settle is how long to wait for the agent's notice after a program has failed. 0 means one and a half seconds.
 	Settle time.Duration
 }
 
-// defaultGrace is used for specs without a grace period.
+// defaultGrace is the grace period if the spec contains none.
 const defaultGrace = 30 * time.Second
 
-// task is the state of one task.
+// task holds the state of one task.
 type task struct {
 	Options
 	journal  *journal.Journal
@@ -50,7 +50,7 @@ type task struct {
 	layout   *env.Layout
 	role     *spec.Role
 	environ  []string // the environment of programs
-	dir      string   // where commands run
+	dir      string   // the folder in which commands run
 	userTail *process.Tail
 	streams  []*process.Stream // the streams of the program
 	oomKills int               // before the program started
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (code int) {
 
 func (t *task) path(name string) string { return filepath.Join(t.Root, name) }
 
-// result is the outcome of the task.
+// result describes the outcome of the task.
 type result struct {
 	code    int
 	stopped bool
@@ -92,21 +92,21 @@ type result struct {
 	setup   bool // the job's own program never ran
 }
 
-// failed returns the result of an error.
+// failed logs an error, and returns the result that it leads to.
 func (t *task) failed(err error) result {
 	t.journal.Printf("%v", err)
 	code := exit.Code(err)
 	return result{code: code, own: exit.Own(err), stopped: t.signals.Context().Err() != nil}
 }
 
-// unprepared returns the result of an error before the program started.
+// unprepared returns the result of an error that occurred before the program started.
 func (t *task) unprepared(err error) result {
 	r := t.failed(err)
 	r.setup = true
 	return r
 }
 
-// phases runs the steps of a task.
+// phases runs the steps of a task, one after the other.
 func (t *task) phases(ctx context.Context) result {
 	if err := t.prepare(ctx); err != nil {
 		return t.unprepared(err)
@@ -131,7 +131,7 @@ func (t *task) phases(ctx context.Context) result {
 	return r
 }
 
-// prepare prepares the program's environment. The code is downloaded while the task waits for the others.
+// prepare prepares the program's environment. It downloads the code while the task waits for the other tasks.
 func (t *task) prepare(ctx context.Context) error {
 	s, err := spec.Load(t.path(spec.File))
 	if err != nil {
@@ -149,7 +149,7 @@ func (t *task) prepare(ctx context.Context) error {
 		err := t.fetch(ctx)
 		fetched <- err
 		if err != nil {
-			cancel() // waiting is pointless now
+			cancel() // waiting for the code is useless now
 		}
 	}()
 	p, err := t.peers(waiting, self)
@@ -193,7 +193,7 @@ func (t *task) self() (env.Self, error) {
 	return s, nil
 }
 
-// get returns a variable of the container's environment.
+// get returns the value of a variable in the container's environment, or "".
 func (t *task) get(name string) string {
 	value := ""
 	for _, e := range t.Environ {
@@ -204,8 +204,8 @@ func (t *task) get(name string) string {
 	return value
 }
 
-// peers waits for the job's other tasks, if any. If tasks don't wait for each other, their addresses aren't published,
-// because they would change with each retry. Their names don't change.
+// peers waits for the addresses of the job's other tasks. It returns nil if the job has only one task, or if its tasks don't wait for each other. The
+// addresses of such tasks aren't published, because they would change with each retry. The names of tasks don't change.
 func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	if t.spec.Tasks() <= 1 || !t.spec.Gang {
 		return nil, nil //nolint:nilnil // the job has no peers
@@ -226,7 +226,7 @@ func (t *task) peers(ctx context.Context, self env.Self) (*peers.Peers, error) {
 	return p, err
 }
 
-// source returns the source of the addresses of the job's tasks.
+// source returns the source from which the task gets the addresses of the job's tasks.
 func (t *task) source(self env.Self) (barrier.Source, error) {
 	if t.spec.PeersURL != "" {
 		return &barrier.Controller{URL: t.spec.PeersURL + "/" + t.spec.Framework, Token: t.get(spec.PeersTokenVariable), Attempt: self.Attempt}, nil

@@ -280,7 +280,7 @@ func TestOutsideAFrameworkThereIsNoTask(t *testing.T) {
 	assert.Contains(t, c.errors(), `"one" isn't a number`)
 }
 
-// Pods that an earlier paictl created continue with this runtime.
+// This runtime also runs in pods that an earlier paictl created.
 func TestATaskIsToldWhichItIsByItsOldNames(t *testing.T) {
 	c := newContainer(t, "echo $FC_TASKROLE_NAME $FC_TASK_INDEX $PAI_JOB_ATTEMPT_ID $PAI_TASK_ATTEMPT_ID")
 	c.env = append(c.env, spec.TaskVariable+"=", "FC_TASKROLE_NAME=mainrole", "FC_TASK_INDEX=0", "FC_FRAMEWORK_ATTEMPT_ID=7", "FC_TASK_ATTEMPT_ID=1")
@@ -288,7 +288,7 @@ func TestATaskIsToldWhichItIsByItsOldNames(t *testing.T) {
 	assert.Equal(t, "mainrole 0 7 1\n", c.out())
 }
 
-// The tokens for the job's addresses and code are for the runtime.
+// The tokens for the job's addresses and code are only for the runtime.
 func TestAProgramDoesNotGetWhatTheRuntimeIsTold(t *testing.T) {
 	c := newContainer(t, "env | grep -c -e PAI_TASK= -e PAI_PEERS_TOKEN -e PAI_CODE_TOKEN || true; echo $PAI_TASK_INDEX")
 	c.env = append(c.env, spec.PeersTokenVariable+"=token", spec.CodeTokenVariable+"=token")
@@ -326,7 +326,7 @@ func TestATaskOfNobodyRunsWhereItMayNotWriteHosts(t *testing.T) {
 	c.spec.Gang = false
 	c.prefix = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 	c.env = append(c.env, "KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=1")
-	// The temporary folder of tests is root's alone.
+	// Only root may read the temporary folder of the tests.
 	for dir := c.root; dir != "/" && strings.HasPrefix(dir, os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		require.NoError(t, os.Chmod(dir, 0o777))
 	}

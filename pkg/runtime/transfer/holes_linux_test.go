@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sparse makes a file without data.
+// sparse creates a file that consists only of a hole.
 func sparse(t *testing.T, name string, size int64) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(name, nil, 0o600))

@@ -16,29 +16,29 @@ import (
 	"time"
 )
 
-// MaxEntries bounds how many entries of a folder are listed.
+// MaxEntries limits the number of a folder's entries that are listed.
 const MaxEntries = 2000
 
-// maxText bounds the total length of names and targets of links, in bytes. JSON may take six times as many.
+// maxText limits the total length of names and link targets, in bytes. Their JSON may be six times as long.
 const maxText = 512 << 10
 
-// Listing is a path in a task, with the entries of a folder.
+// Listing describes a path in a task. For a folder, it contains the entries.
 type Listing struct {
-	// Path is absolute.
+	// Path is an absolute path.
 	Path string `json:"path"`
 	Entry
-	// Entries are the entries of a folder, by name.
+	// Entries are the entries of a folder, sorted by name.
 	Entries Entries `json:"entries,omitempty"`
-	// More reports whether the folder has further entries.
+	// More reports whether the folder has entries that aren't in Entries.
 	More bool `json:"more,omitempty"`
 }
 
-// Entry is a file or a folder.
+// Entry describes a file or a folder.
 type Entry struct {
 	Name string `json:"name"`
-	// Kind is the kind of a link's target.
+	// Kind is the kind of the entry. For a link, it is the kind of the target.
 	Kind Kind `json:"kind"`
-	// Size is in bytes; 0 unless it is a file.
+	// Size is the size of a file in bytes. It is 0 for other kinds.
 	Size     int64      `json:"size,omitempty"`
 	Modified *time.Time `json:"modified,omitempty"`
 	// Link is the target of a symbolic link, as stored in the link.
@@ -48,7 +48,7 @@ type Entry struct {
 // Entries holds at most MaxEntries entries.
 type Entries []Entry
 
-// UnmarshalJSON implements json.Unmarshaler. It reads at most MaxEntries entries, because the text may come from a task.
+// UnmarshalJSON implements json.Unmarshaler. It reads at most MaxEntries entries, because the JSON may come from a task.
 func (e *Entries) UnmarshalJSON(data []byte) error {
 	*e = nil
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -68,15 +68,15 @@ func (e *Entries) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Limits of the texts of a listing, in bytes. Linux has names of 255 bytes and paths of 4096; a byte that isn't UTF-8 takes three in JSON.
+// Limits of the texts in a listing, in bytes. Linux allows names of 255 bytes and paths of 4096 bytes. In JSON, a byte that isn't UTF-8 takes three
+// bytes.
 const (
 	maxName = 3 * 255
 	maxLink = 3 * 4096
 	maxPath = 2 * maxLink // that of a folder, plus a path below it
 )
 
-// Check returns an error for a listing that List wouldn't return, because the text may come from a task. Unknown kinds become
-// Other.
+// Check returns an error for a listing that List wouldn't return, because the listing may come from a task. It changes unknown kinds to Other.
 func (l *Listing) Check() error {
 	if !strings.HasPrefix(l.Path, "/") || len(l.Path) > maxPath {
 		return errors.New("the path isn't absolute, or too long")
@@ -114,7 +114,7 @@ func (e *Entry) check() error {
 	return nil
 }
 
-// List returns a path, and the entries if it is a folder. If the path doesn't exist, the result has the kind None.
+// List describes a path, with the entries if the path is a folder. If the path doesn't exist, the result has the kind None.
 func List(name string) (*Listing, error) {
 	whole, err := filepath.Abs(name)
 	if err != nil {

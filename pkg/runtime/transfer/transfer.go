@@ -22,7 +22,7 @@ import (
 // Kind is the kind of a path.
 type Kind string
 
-// The kinds.
+// The kinds of paths.
 const (
 	None   Kind = "none"
 	File   Kind = "file"
@@ -46,8 +46,8 @@ func KindOf(name string) (Kind, error) {
 	return Other, nil
 }
 
-// Pack writes a file or a folder, under another name, and returns the bytes of its files. It omits links that lead
-// out of the folder and anything that is neither file nor folder, and calls skipped for each.
+// Pack writes a file or a folder under another name, and returns the size of its files in bytes. It omits links that lead out of the folder, and
+// entries that are neither files nor folders. It calls skipped for each omitted entry.
 func Pack(ctx context.Context, w io.Writer, from, as string, skipped func(name, why string)) (int64, error) {
 	if as == "" || as == "." || as == ".." || strings.ContainsAny(as, "/\x00") {
 		return 0, fmt.Errorf("%q is not the name of a file", as)
@@ -72,12 +72,11 @@ type packer struct {
 	tar     *tar.Writer
 	skipped func(name, why string)
 	packed  int64 // bytes of the files
-	holes   int64 // of files so far
+	holes   int64 // the holes in the files so far
 }
 
-// maxHoles bounds the bytes without data of all files of an archive: a program can make a file with a hole of an
-// exabyte in a moment, and a copy of it would never end. Archives contain holes as zeros, because archive/tar doesn't
-// write sparse files.
+// maxHoles limits the total size of holes in all files of an archive. A program can make a file with a hole of an exabyte in a moment, and a copy of
+// this file would never end. Archives contain holes as zeros, because archive/tar doesn't write sparse files.
 const maxHoles = 64 << 30
 
 // holesError is the error for a file whose holes exceed the limit.
@@ -129,7 +128,7 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	for _, d := range list {
 		info, err := d.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed in between
+			continue // it was removed in the meantime
 		}
 		if err != nil {
 			return err
@@ -141,8 +140,7 @@ func (p *packer) folder(at, name string, info fs.FileInfo) error {
 	return nil
 }
 
-// file packs a file with the length that it had when it was opened, because logs and checkpoints may grow during the
-// copy.
+// file packs a file with the size that it had when it was opened, because logs and checkpoints may grow during the copy.
 func (p *packer) file(at, name string) error {
 	f, err := os.Open(at)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// node holds the numbers, by name, that the KFD (the compute part of the driver) reports for a GPU.
+// node maps the names of properties to their values, as the KFD (the compute part of the driver) reports them for a GPU.
 type node map[string]uint64
 
-// kfdNodes returns the nodes with GPUs by the numbers of their render nodes. readable reports whether all nodes could be read: the
-// kernel hides those whose device files a container may not open.
+// kfdNodes returns the KFD's nodes of GPUs by the minor numbers of the GPUs' render nodes. readable reports whether all nodes could be read. The
+// kernel hides the nodes of GPUs whose device files a container may not open.
 func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	folder := c.sys("class/kfd/kfd/topology/nodes")
 	entries, err := os.ReadDir(folder)
@@ -52,7 +52,7 @@ func (c *Collector) kfdNodes() (out map[int]node, readable bool) {
 	return out, true
 }
 
-// facts returns the values for labels, by the names of AMD's node labeller.
+// facts returns the values for labels of the Node, with the names that AMD's node labeller uses.
 func (n node) facts() map[string]string {
 	out := map[string]string{}
 	if simds := n["simd_count"]; simds > 0 {
@@ -67,9 +67,9 @@ func (n node) facts() map[string]string {
 	return out
 }
 
-// families returns the families of GPUs, which the driver reports only to a process that opens the device. Source: the kernel's
-// amdgpu_discovery.c has the family of each version of graphics IP, and amdgpu_drm.h has the names. The keys are gfx_target_version: gfx90a is
-// 9, 0 and 10.
+// families returns the names of GPU families, because the driver reports the family only to a process that opens the device. The keys are values of
+// gfx_target_version. For example, gfx90a is 9, 0 and 10. The source is the kernel: amdgpu_discovery.c contains the family of each graphics IP
+// version, and amdgpu_drm.h contains the names.
 func families() map[uint64]string {
 	return map[uint64]string{
 		90000: "AI", 90006: "AI", // Vega 10 and 20

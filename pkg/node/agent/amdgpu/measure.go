@@ -31,7 +31,7 @@ func (d device) measure() map[string]float64 {
 		out[gpu.MemoryUsed], out[gpu.MemoryFree] = used/mib, (total-used)/mib
 	}
 	for _, monitor := range d.monitors() {
-		// MI300 has no sensor at its edge (temp1), and its junction (temp2) is the hottest place.
+		// MI300 has no sensor at its edge (temp1), and its hottest place is the junction (temp2).
 		for _, file := range []string{"temp1_input", "temp2_input"} {
 			if set(gpu.Temperature, filepath.Join(monitor, file), 1e3) {
 				break
@@ -55,7 +55,7 @@ func (d device) measure() map[string]float64 {
 	return out
 }
 
-// monitors returns the folders of its hardware monitors. It usually has one.
+// monitors returns the folders of the GPU's hardware monitors. A GPU usually has one.
 func (d device) monitors() (out []string) {
 	found, err := filepath.Glob(filepath.Join(string(d), "hwmon", "hwmon*"))
 	if err != nil {
@@ -69,21 +69,21 @@ func (d device) monitors() (out []string) {
 	return out
 }
 
-// generation returns the PCIe generation for a speed such as "16.0 GT/s PCIe", or 0 if it isn't known.
+// generation converts a speed such as "16.0 GT/s PCIe" to the PCIe generation. It returns 0 for an unknown speed.
 func generation(speed string) float64 {
 	gts, _, _ := strings.Cut(speed, " ")
 	return map[string]float64{"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}[gts]
 }
 
-// countEvery is how often errors are counted, because the driver reads the hardware each time.
+// countEvery is the time between two counts of errors. It isn't shorter because the driver reads the hardware for each count.
 const countEvery = 10 * time.Second
 
-// errorCounts are the errors of a GPU since the driver was loaded, by the blocks that have them: umc is the memory.
+// errorCounts maps the blocks of a GPU to their errors since the driver was loaded. The block umc is the memory.
 type errorCounts map[string]blockErrors
 
 type blockErrors struct{ uncorrectable, corrected float64 }
 
-// countErrors reads the counts. If a block can't be read this time, its counts stay unchanged.
+// countErrors reads the error counts of all blocks. If a block can't be read this time, it keeps the counts in before.
 func (d device) countErrors(before errorCounts) errorCounts {
 	out := errorCounts{}
 	files, err := filepath.Glob(filepath.Join(string(d), "ras", "*"+errorSuffix))
@@ -103,8 +103,8 @@ func (d device) countErrors(before errorCounts) errorCounts {
 
 const errorSuffix = "_err_count"
 
-// parseErrors parses "ue: 0" and "ce: 1", one per line. Newer drivers also write "de: 0", for deferred errors, which only affect a process that
-// reads the memory again. During a reset the file contains a sentence.
+// parseErrors parses the lines "ue: 0" and "ce: 1". Newer drivers also write a line "de: 0" for deferred errors, which affect only a process that
+// reads the memory again. During a reset, the file contains a sentence instead.
 func parseErrors(text string) (out blockErrors, ok bool) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -122,7 +122,7 @@ func parseErrors(text string) (out blockErrors, ok bool) {
 	return out, ok
 }
 
-// write adds the counts to the measurements.
+// write adds the error counts to the measurements in values.
 func (e errorCounts) write(values map[string]float64) {
 	for block, n := range e {
 		if block == "umc" {

@@ -4,74 +4,73 @@ package gpu
 
 import "time"
 
-// Report describes a machine's GPUs at one time. The program that reads the GPUs writes each report as a line of JSON.
+// Report describes a machine's GPUs at one moment. The program that reads the GPUs writes each report as a line of JSON.
 type Report struct {
-	// Driver is the version of the driver, such as 550.54.15, and CUDA the newest version that it supports, such as 12.4.
+	// Driver is the version of the driver, such as 550.54.15. CUDA is the newest version of CUDA that the driver supports, such as 12.4.
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"`
 	GPUs   []GPU  `json:"gpus"`
-	// Events are the errors since the previous report.
+	// Events are the errors since the last report.
 	Events []Event `json:"events,omitempty"`
 }
 
-// GPU is a GPU of a machine.
+// GPU describes a GPU of a machine.
 type GPU struct {
-	// Index is its number on the machine. NVML counts in the order of the buses.
+	// Index is the number of the GPU on the machine. NVML counts GPUs in the order of their buses.
 	Index int32 `json:"index"`
-	// Bus is its PCI address, such as 0000:07:00.0.
+	// Bus is the PCI address of the GPU, such as 0000:07:00.0.
 	Bus string `json:"bus,omitempty"`
-	// UUID stays the same when the GPU is moved.
+	// UUID stays the same if the GPU is moved.
 	UUID string `json:"uuid"`
-	// Model is its name, such as NVIDIA-A100-SXM4-80GB.
+	// Model is the name of the GPU's model, such as NVIDIA-A100-SXM4-80GB.
 	Model string `json:"model"`
-	// Memory is in bytes.
+	// Memory is the size of the GPU's memory in bytes.
 	Memory uint64 `json:"memory,omitempty"`
-	// NUMA is the nearest node of the machine's memory; nil if the machine has only one.
+	// NUMA is the nearest node of the machine's memory. It is nil if the machine has only one node.
 	NUMA *int64 `json:"numa,omitempty"`
-	// Simulated GPUs are used on machines without GPUs: their device files do nothing.
+	// Simulated means that the GPU doesn't exist. Machines without GPUs use simulated GPUs, whose device files do nothing.
 	Simulated bool `json:"simulated,omitempty"`
 	// Files are the device files that a container needs to use the GPU.
 	Files []File `json:"files,omitempty"`
 	// Lost means that the GPU exists, but no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Unusable is the reason why containers can't get the GPU although it responds, or "" if they can.
+	// Unusable is the reason why containers can't get the GPU although it responds, or "" if containers can get it.
 	Unusable string `json:"unusable,omitempty"`
-	// Processes is the number of processes that use it; nil if that is unknown, or if its memory is in use without a
-	// process.
+	// Processes is the number of processes that use the GPU. It is nil if that number is unknown, or if the GPU's memory is in use without a process.
 	Processes *int `json:"processes,omitempty"`
-	// MIG describes how the hardware splits it into instances; nil if it doesn't support that.
+	// MIG describes how the hardware splits the GPU into instances. It is nil if the GPU doesn't support this.
 	MIG *MIG `json:"mig,omitempty"`
-	// Facts are further values for its vendor's labels of a Node: for NVIDIA, by the names below; for AMD, by the names of AMD's
-	// node labeller.
+	// Facts are more values for the vendor's labels on a Node. NVIDIA's facts have the names below, and AMD's facts have the names of AMD's node
+	// labeller.
 	Facts map[string]string `json:"facts,omitempty"`
-	// Values are its measurements, by the names and in the units of NVIDIA's dcgm-exporter, also for AMD. Values that a model doesn't measure are
-	// missing.
+	// Values are the measurements of the GPU, for both vendors with the names and units of NVIDIA's dcgm-exporter. Values that a model doesn't
+	// measure are missing.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// File is a device file.
+// File is a device file that a container gets.
 type File struct {
-	// Host is its path on the machine, Container its path in a container.
+	// Host is the path of the file on the machine, and Container is its path in a container.
 	Host      string `json:"host"`
 	Container string `json:"container"`
 }
 
-// Event is an error that a driver reports as soon as it occurs.
+// Event is an error of a GPU, which the driver reports as soon as it occurs.
 type Event struct {
-	// Bus is the bus of the GPU, "" if it isn't known.
+	// Bus is the bus of the GPU, or "" if the bus isn't known.
 	Bus string    `json:"bus"`
 	At  time.Time `json:"at"`
-	// XID is NVIDIA's number of the error; 0 means that the GPU was reset, which cleared its errors.
+	// XID is NVIDIA's number for the error. 0 means that the GPU was reset, which cleared its errors.
 	XID int `json:"xid,omitempty"`
 }
 
-// Facts of NVIDIA's GPUs.
+// Names of facts about NVIDIA's GPUs.
 const (
 	Compute    = "compute" // CUDA's compute capability, such as 8.0
 	MIGCapable = "mig"     // true or false: whether it can be split
 )
 
-// Facts of instances: the suffixes of names of labels that GPU feature discovery writes (nvidia.com/gpu.…).
+// Names of facts about instances. They are suffixes of the labels that GPU feature discovery writes (nvidia.com/gpu.…).
 const (
 	Multiprocessors = "multiprocessors"
 	SlicesGI        = "slices.gi"
@@ -83,7 +82,7 @@ const (
 	EnginesOFA      = "engines.ofa"
 )
 
-// These are the names of measurements: some determine health, and the others are only reported.
+// Names of measurements. The agent uses some of them to determine health, and only reports the others.
 const (
 	Temperature        = "DCGM_FI_DEV_GPU_TEMP"                    // °C
 	Power              = "DCGM_FI_DEV_POWER_USAGE"                 // W
@@ -116,7 +115,7 @@ const (
 	FP64Active         = "DCGM_FI_PROF_PIPE_FP64_ACTIVE"           //
 	FP32Active         = "DCGM_FI_PROF_PIPE_FP32_ACTIVE"           //
 	FP16Active         = "DCGM_FI_PROF_PIPE_FP16_ACTIVE"           //
-	PCIeSent           = "DCGM_FI_PROF_PCIE_TX_BYTES"              // by the GPU, per second
+	PCIeSent           = "DCGM_FI_PROF_PCIE_TX_BYTES"              // sent by the GPU, per second
 	PCIeReceived       = "DCGM_FI_PROF_PCIE_RX_BYTES"              //
 	NVLinkSent         = "DCGM_FI_PROF_NVLINK_TX_BYTES"            // over all links, per second
 	NVLinkReceived     = "DCGM_FI_PROF_NVLINK_RX_BYTES"            //

@@ -13,34 +13,35 @@ import (
 
 // MIG describes how the hardware splits a GPU into instances (Multi-Instance GPU).
 type MIG struct {
-	// Enabled means that the GPU can only be used through its instances. Pending is the value after its next reset.
+	// Enabled means that programs can use the GPU only through its instances. Pending is the value of Enabled after the next reset.
 	Enabled bool `json:"enabled,omitempty"`
 	Pending bool `json:"pending,omitempty"`
-	// Instances are in the order of their places.
+	// Instances are sorted by their places.
 	Instances []Instance `json:"instances,omitempty"`
 }
 
 // Instance is a part of a GPU with its own processors and memory: a compute instance in a GPU instance.
 type Instance struct {
-	// Profile is NVIDIA's name of its size, such as 1g.10gb, or 1c.2g.20gb if it doesn't have all processors of its GPU instance.
+	// Profile is NVIDIA's name for the size of the instance, such as 1g.10gb, or 1c.2g.20gb if the instance doesn't have all processors of its GPU
+	// instance.
 	Profile string `json:"profile"`
-	// GI and CI are the numbers of the GPU instance and the compute instance, which are in the names of the driver's device files. Place is
-	// where it begins in the GPU's memory, in slices.
+	// GI and CI are the numbers of the GPU instance and the compute instance, which the names of the driver's device files contain. Place is where
+	// the instance begins in the GPU's memory, in slices.
 	GI    int    `json:"gi"`
 	CI    int    `json:"ci"`
 	Place uint32 `json:"place"`
 	UUID  string `json:"uuid"`
-	// Memory is in bytes.
+	// Memory is the size of the instance's memory in bytes.
 	Memory uint64 `json:"memory,omitempty"`
 	// Files are the device files of a simulated instance. nvidia-ctk reports the device files of real instances.
 	Files []File `json:"files,omitempty"`
-	// Facts are values for labels of a Node, by the suffixes of the labels' names.
+	// Facts are values for labels of a Node. The keys are the suffixes of the labels' names.
 	Facts map[string]string `json:"facts,omitempty"`
-	// Values are its measurements. Its utilization isn't among them: NVML doesn't report it for instances.
+	// Values are the measurements of the instance. They don't include the utilization, because NVML doesn't report it for instances.
 	Values map[string]float64 `json:"values,omitempty"`
 }
 
-// SplitInto reports whether a GPU has n instances of a profile and no others.
+// SplitInto reports whether the GPU is split into exactly n instances, all of which have the profile.
 func (m *MIG) SplitInto(profile string, n int) bool {
 	return m != nil && m.Enabled && len(m.Instances) == n && !slices.ContainsFunc(m.Instances, func(i Instance) bool { return i.Profile != profile })
 }
@@ -64,7 +65,7 @@ func (m *MIG) String() string {
 	return strings.Join(out, ", ")
 }
 
-// Named returns the names of the instances. While the result is unchanged, the edits for containers are valid.
+// Named returns a text with the names of all instances. The edits for containers stay valid as long as this text stays the same.
 func (m *MIG) Named() string {
 	if m == nil || !m.Enabled {
 		return ""
@@ -78,16 +79,16 @@ func (m *MIG) Named() string {
 
 // Split defines how to split a GPU.
 type Split struct {
-	// Profile is the profile of all instances, or "" for a GPU in one piece. Instances is their number.
+	// Profile is the profile of all instances, or "" for a GPU in one piece. Instances is the number of instances.
 	Profile   string `json:"profile"`
 	Instances int    `json:"instances"`
 }
 
 // Outcome is the result of splitting a GPU, as pai-nvml writes it.
 type Outcome struct {
-	// Reset means that the split takes effect when the GPU is reset.
+	// Reset means that the split takes effect only when the GPU is reset.
 	Reset bool `json:"reset,omitempty"`
-	// Busy describes the users of the GPU, "" if the split succeeded.
+	// Busy names the programs that use the GPU and keep it from being split. It is "" if the split succeeded.
 	Busy string `json:"busy,omitempty"`
 }
 
@@ -99,10 +100,10 @@ func (e *BusyError) Error() string { return e.Why }
 // SplitsFile is the name of the file with the splits of a machine's simulated GPUs, in the folder of the agent's driver.
 const SplitsFile = "splits.json"
 
-// ReadSplits reads the splits of simulated GPUs, by index. GPUs that aren't in the file aren't split; if the file doesn't exist, no GPU is split.
+// ReadSplits reads the splits of simulated GPUs, by index. A GPU that isn't in the file isn't split. If the file doesn't exist, no GPU is split.
 func ReadSplits(file string) (map[int32]Split, error) { return readByIndex[Split](file) }
 
-// WriteSplit writes the split of a simulated GPU.
+// WriteSplit writes the split of a simulated GPU to the file.
 func WriteSplit(file string, index int32, s Split) error {
 	splits, err := ReadSplits(file)
 	if err != nil {
@@ -118,9 +119,9 @@ func WriteSplit(file string, index int32, s Split) error {
 	return replace.File(file, append(data, '\n'), 0o600)
 }
 
-// Minors returns the minor numbers of the device files for an instance: ofGI for its GPU instance and ofCI for its compute
-// instance. gpu is the GPU's own minor number. The driver checks with these files whether a program may use the instance. Drivers
-// list their numbers in /proc/driver/nvidia-caps/mig-minors; simulated drivers use the same numbers.
+// Minors returns the minor numbers of an instance's device files: ofGI for its GPU instance and ofCI for its compute instance. gpu is the minor
+// number of the GPU. The permissions of these files determine whether a program may use the instance. Real drivers list the numbers in
+// /proc/driver/nvidia-caps/mig-minors, and simulated drivers use the same numbers.
 func Minors(gpu int32, gi, ci int) (ofGI, ofCI int) {
 	const first, perCI, perGPU = 3, 9, 15 * 9 // after the capabilities of mig/config and mig/monitor
 	ofGI = first + int(gpu)*perGPU + gi*perCI
@@ -137,10 +138,10 @@ func SimulatedInstanceFiles(index int32, gi, ci int) []File {
 	return out
 }
 
-// byPlace orders instances by place.
+// byPlace compares instances by their places.
 func byPlace(a, b Instance) int {
 	return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.CI, b.CI))
 }
 
-// Sort sorts the instances by place.
+// Sort sorts the instances by their places.
 func (m *MIG) Sort() { slices.SortFunc(m.Instances, byPlace) }

@@ -15,25 +15,25 @@ import (
 	"time"
 )
 
-// Probe runs the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. It is a separate program because it hangs when a GPU or
-// its driver hangs, and then not even SIGKILL stops it.
+// Probe runs the program that reports a machine's GPUs: pai-nvml, or pai-agent amdgpu. The program is separate because it hangs if a GPU or its
+// driver hangs. Then not even SIGKILL stops it.
 type Probe struct {
 	Path string
 	Args []string
-	// Silence is the maximum time without output.
+	// Silence is the maximum time without output, after which the program is stopped.
 	Silence time.Duration
-	// Pause is the time before the program is started again after it has exited.
+	// Pause is the time between the exit of the program and its next start.
 	Pause time.Duration
 
-	// gate is held while the program runs, and while a caller of Hold keeps it from running.
+	// gate is held while the program runs, and while a caller of Hold keeps the program from running.
 	gate sync.Mutex
 	mu   sync.Mutex
-	// end stops the running program, for a caller that waits for the gate; nil if it isn't running.
+	// end stops the running program for a caller of Hold. It is nil if the program isn't running.
 	end  context.CancelFunc
 	held bool
 }
 
-// Hold stops the program, which has all GPUs open, and keeps it from running until resume is called. It fails if the program doesn't stop.
+// Hold stops the program, which has all GPUs open, and keeps it from running until the caller calls resume. Hold fails if the program doesn't stop.
 func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	p.mu.Lock()
 	if p.held {
@@ -60,22 +60,23 @@ func (p *Probe) Hold(ctx context.Context) (resume func(), err error) {
 	case <-got:
 		return free, nil
 	case <-ctx.Done():
-		go func() { <-got; free() }() // when the driver answers
+		go func() { <-got; free() }() // when the driver responds
 		return nil, fmt.Errorf("the driver hangs: %s doesn't end", p.Path)
 	}
 }
 
-// heldPause is long enough for the caller that waits for the gate to acquire it.
+// heldPause is a pause that is long enough for a caller of Hold to acquire the gate.
 const heldPause = 10 * time.Millisecond
 
-// isHeld reports whether a caller waits until the program exits, or keeps it from running.
+// isHeld reports whether a caller of Hold waits until the program exits, or keeps it from running.
 func (p *Probe) isHeld() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Once runs the program with further arguments and returns its output, for a caller of Hold. The error is the last line of its stderr.
+// Once runs the program with additional arguments and returns its output. Only a caller of Hold may call it. The error is the last line of the
+// program's stderr.
 func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	said := &lastLine{}
 	cmd := exec.CommandContext(ctx, p.Path, append(slices.Clone(p.Args), args...)...)
@@ -97,7 +98,7 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 		return a.out, a.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until it ends.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until the program ends.
 	select {
 	case a := <-ended:
 		return a.out, cmp.Or(context.Cause(ctx), a.err)
@@ -106,18 +107,18 @@ func (p *Probe) Once(ctx context.Context, args ...string) ([]byte, error) {
 	}
 }
 
-// maxLine is the maximum size of a report, which is enough for 1,024 GPUs with all their measurements.
+// maxLine is the maximum size of a report. It is enough for 1,024 GPUs with all their measurements.
 const maxLine = 8 << 20
 
-// Watch runs the program until ctx ends. It calls see with each report. When the program exits, or writes no output for too long, it calls failed
-// with the reason, once each time.
+// Watch runs the program until ctx ends. It calls see with each report. Each time the program exits, or writes no output for too long, Watch calls
+// failed with the reason.
 func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)) {
 	for ctx.Err() == nil {
 		err := p.run(ctx, see, failed)
 		if ctx.Err() != nil {
 			return
 		}
-		if p.isHeld() { // stopped by Hold
+		if p.isHeld() { // Hold has stopped the program
 			time.Sleep(heldPause)
 			continue
 		}
@@ -129,8 +130,8 @@ func (p *Probe) Watch(ctx context.Context, see func(*Report), failed func(error)
 	}
 }
 
-// run runs the program once, and returns why it ended. If the program hangs, run doesn't return before it has exited, because a second
-// one would hang as well.
+// run runs the program once, and returns why it ended. If the program hangs, run waits until the program has exited, because a second program would
+// hang as well.
 func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) error {
 	p.gate.Lock()
 	defer p.gate.Unlock()
@@ -138,7 +139,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) 
 	defer cancel()
 	p.mu.Lock()
 	p.end = cancel
-	held := p.held // by a caller that waits for the gate
+	held := p.held // a caller of Hold waits for the gate
 	p.mu.Unlock()
 	if held {
 		return errors.New("it is kept from running")
@@ -186,7 +187,7 @@ func (p *Probe) run(ctx context.Context, see func(*Report), failed func(error)) 
 	return err
 }
 
-// lastLine is a writer that keeps the last line.
+// lastLine is a writer that keeps only the last line.
 type lastLine struct {
 	mu   sync.Mutex
 	line []byte
@@ -210,7 +211,7 @@ func (l *lastLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text returns the line without the name of the program at its beginning.
+// text returns the last line without the name of the program at its beginning.
 func (l *lastLine) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ func (w *watched) seen() (int, string) {
 	return w.reports, strings.Join(w.blind, "\n")
 }
 
-// watch runs a shell script as the program.
+// watch runs a shell script instead of the program, and watches it.
 func watch(t *testing.T, script string, silence time.Duration) *watched {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "probe")

@@ -12,31 +12,31 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// AMD is the vendor of AMD's GPUs.
+// AMD is the value of Machine.Vendor for AMD's GPUs.
 const AMD = "amd"
 
-// Machine is the configuration of the GPUs of a machine.
+// Machine describes the configured GPUs of a machine.
 type Machine struct {
 	// Model is the model of all GPUs.
 	Model string `json:"model"`
 	Count int    `json:"count"`
 	// Simulated means that the GPUs are simulated.
 	Simulated bool `json:"simulated,omitempty"`
-	// Parts is how many jobs share each GPU, or have an instance of it; 0 means 1.
+	// Parts is the number of jobs that share each GPU, or the number of instances of each GPU. 0 means 1.
 	Parts int `json:"parts,omitempty"`
-	// MIG is the profile of the instances into which each GPU is split, as many as Parts; "" if jobs share its time.
+	// MIG is the profile of the instances into which each GPU is split. Parts is their number. MIG is "" if jobs share the time of a GPU.
 	MIG string `json:"mig,omitempty"`
-	// ForPods are the indices of the GPUs for ordinary pods. The scheduler allocates the others to jobs.
+	// ForPods are the indices of the GPUs for ordinary pods. The scheduler allocates the other GPUs to jobs.
 	ForPods []int32 `json:"forPods,omitempty"`
-	// Vendor is the vendor of the GPUs: AMD, or NVIDIA if it is "".
+	// Vendor is AMD for AMD's GPUs, or "" for NVIDIA's GPUs.
 	Vendor string `json:"vendor,omitempty"`
 }
 
-// mostGPUs is far more than any machine has; each is an entry in an object of the API server.
+// mostGPUs limits the number of GPUs, because each GPU is an entry in an object of the API server. No machine has nearly as many.
 const mostGPUs = 1024
 
-// ReadMachine reads the file with the GPUs of machines, as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It returns the
-// GPUs of a node, or the zero value if the node isn't in the file.
+// ReadMachine reads the file that contains the GPUs of machines as JSON: {"NODE":{"model":"A100","count":8,"simulated":true}}. It returns the GPUs of
+// a node, or the zero value if the file doesn't contain the node.
 func ReadMachine(file, node string) (Machine, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -64,21 +64,20 @@ func ReadMachine(file, node string) (Machine, error) {
 	return m, nil
 }
 
-// SimulatedFiles returns the device files of a simulated GPU, which behave like /dev/null. A container has exactly the files of
-// its GPUs.
+// SimulatedFiles returns the device files of a simulated GPU, which behave like /dev/null. A container contains only the files of its GPUs.
 func SimulatedFiles(index int32) []File {
 	return []File{{Host: "/dev/null", Container: fmt.Sprintf("/dev/nvidia%d", index)}}
 }
 
-// Fault is a failure of a simulated GPU. The zero value is a GPU without faults.
+// Fault describes the faults of a simulated GPU. The zero value means that the GPU has no faults.
 type Fault struct {
-	// XID is an error that its driver reports, once for each At.
+	// XID is an error that the driver reports once for each value of At.
 	XID int `json:"xid,omitempty"`
-	// ECC is the number of uncorrectable errors of its memory.
+	// ECC is the number of uncorrectable errors of the GPU's memory.
 	ECC int `json:"ecc,omitempty"`
-	// Lost means that it no longer responds.
+	// Lost means that the GPU no longer responds.
 	Lost bool `json:"lost,omitempty"`
-	// Hot means that it is too hot, and slows down.
+	// Hot means that the GPU is too hot, and slows down.
 	Hot bool      `json:"hot,omitempty"`
 	At  time.Time `json:"at"`
 }
@@ -86,10 +85,10 @@ type Fault struct {
 // FaultsFile is the name of the file with the faults of a machine's simulated GPUs, in the folder of the agent's driver.
 const FaultsFile = "faults.json"
 
-// ReadFaults reads the faults of a machine's GPUs, by index. If the file doesn't exist, no GPU has a fault.
+// ReadFaults reads the faults of a machine's simulated GPUs, by index. If the file doesn't exist, no GPU has a fault.
 func ReadFaults(file string) (map[int32]Fault, error) { return readByIndex[Fault](file) }
 
-// readByIndex reads a file with values of GPUs by their index. A missing file is treated as empty.
+// readByIndex reads a file that contains values of GPUs by their index. It treats a missing file like an empty file.
 func readByIndex[T any](file string) (map[int32]T, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +112,7 @@ func readByIndex[T any](file string) (map[int32]T, error) {
 	return out, nil
 }
 
-// WriteFaults writes the faults atomically: a reader sees either all new faults or the previous faults.
+// WriteFaults writes the faults atomically. A reader sees either all new faults or all previous faults.
 func WriteFaults(file string, faults map[int32]Fault) error {
 	data, err := json.Marshal(faults)
 	if err != nil {

@@ -2,14 +2,14 @@ package gpu
 
 import "fmt"
 
-// Action is the required reaction to an error.
+// Action is the reaction that an error requires.
 type Action string
 
-// Actions, in ascending order of their effect.
+// Actions, from the least to the most disruptive.
 const (
-	// None means that the program itself is wrong, or that the error is a consequence of another error.
+	// None means that the fault is in the program, or that the error is a consequence of another error.
 	None Action = "none"
-	// Look means that the cause may be the GPU or the program; the GPU continues to work.
+	// Look means that the cause may be the GPU or the program. The GPU continues to work.
 	Look Action = "look"
 	// Reset means that the GPU doesn't work correctly until it is reset. A restart of the machine also resets the GPU.
 	Reset Action = "reset"
@@ -17,15 +17,15 @@ const (
 	Restart Action = "restart"
 )
 
-// XID is one of the errors that NVIDIA's driver numbers.
+// XID is an error with a number of NVIDIA's driver.
 type XID struct {
 	Code    int
 	Meaning string
 	Action  Action
 }
 
-// xids returns the known errors by code. Their numbers, meanings and remedies are from NVIDIA's "XID Errors" catalogue
-// (docs.nvidia.com/deploy/xid-errors, read in 2026). We decided which of them make a GPU unfit for further jobs.
+// xids returns the known errors by code. Their numbers, meanings and remedies are from NVIDIA's "XID Errors" catalog
+// (docs.nvidia.com/deploy/xid-errors, read in 2026). The decision which errors make a GPU unfit for further jobs is ours.
 func xids() []XID {
 	return []XID{
 		{8, "the GPU stopped processing", Look},
@@ -59,7 +59,7 @@ func xids() []XID {
 	}
 }
 
-// FindXID returns the description of an error. Unknown errors get the action Look.
+// FindXID returns the description of an error. An unknown error has the action Look.
 func FindXID(code int) XID {
 	for _, x := range xids() {
 		if x.Code == code {

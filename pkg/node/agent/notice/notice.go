@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// Folder is the path of the notice in containers with a claim. Its content changes when the GPUs' health does.
+	// Folder is the path of the folder with the notice, in containers that have a claim. The file in it changes when the health of the GPUs changes.
 	Folder = "/run/paictl/gpus"
-	// File is its name there.
+	// File is the name of the file with the notice in Folder.
 	File = "gpus.json"
 )
 
-// GPUs are the GPUs of a container.
+// GPUs is the content of a notice.
 type GPUs struct {
 	GPUs []GPU `json:"gpus"`
 }
 
-// GPU is a GPU of a container.
+// GPU describes the health of one GPU of the container.
 type GPU struct {
 	Index int32  `json:"index"`
 	UUID  string `json:"uuid"`
-	// Reason is the fault if it is sick, such as "XID 79: it has fallen off the bus", otherwise "". Since is the beginning of that
-	// state.
+	// Reason is the fault of a sick GPU, such as "XID 79: it has fallen off the bus", or "" if the GPU isn't sick. Since is the time since which this
+	// has been the case.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// XIDs are NVIDIA's numbers of the last errors that the driver reported since the container got the GPU, in order.
+	// XIDs are NVIDIA's numbers for the last errors that the driver reported after the container got the GPU, in order.
 	XIDs []int `json:"xids,omitempty"`
-	// Uncorrected means that its memory had uncorrectable errors.
+	// Uncorrected means that the GPU's memory had uncorrectable errors.
 	Uncorrected bool `json:"uncorrected,omitempty"`
 }
 
-// Read reads the notice in a folder. ok is false if the file doesn't exist: the container has no claim, or its machine has no agent.
+// Read reads the notice in a folder. ok is false if the file doesn't exist, because the container has no claim or its machine has no agent.
 func Read(folder string) (out GPUs, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(folder, File))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func Read(folder string) (out GPUs, ok bool, err error) {
 	return out, err == nil, err
 }
 
-// Write writes a notice to a folder atomically: a reader sees either all of it or the previous one.
+// Write writes a notice to a folder atomically. A reader sees either the new notice or the previous notice.
 func Write(folder string, told GPUs) error {
 	data, err := json.Marshal(told)
 	if err != nil {

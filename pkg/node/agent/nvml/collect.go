@@ -21,19 +21,19 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// waitForEvents is how long one call to NVML waits for an error, in ms; stopping takes at most that long.
+// waitForEvents is how long one call to NVML waits for an error, in milliseconds. The program may take that long to stop.
 const waitForEvents = 500
 
-// Collector reads GPUs with one library.
+// Collector reads GPUs with one NVML library.
 type Collector struct {
 	lib    nvml.Interface
 	events nvml.EventSet
-	// buses are the addresses of GPUs by number: a lost GPU no longer reports its own.
+	// buses maps the numbers of GPUs to their PCI addresses, because a lost GPU no longer reports its address.
 	buses map[int]string
 	last  []gpu.GPU
-	// watched are the buses of the GPUs that the library watches for errors.
+	// watched contains the buses of the GPUs that the library watches for errors.
 	watched map[string]bool
-	// simulated returns the files that represent a simulated GPU; nil if the GPUs are real.
+	// simulated returns the files that represent a simulated GPU. It is nil if the GPUs are real.
 	simulated func(index int32) []gpu.File
 	now       func() time.Time
 	activity  activity
@@ -58,7 +58,7 @@ func New(lib nvml.Interface) (*Collector, error) {
 	return c, c.listen()
 }
 
-// listen creates the event set for errors of the GPUs, which the next report registers. Errors that happen before that are missed.
+// listen creates the event set for errors of the GPUs. The next report registers the GPUs for it. Earlier errors are missed.
 func (c *Collector) listen() error {
 	set, r := c.lib.EventSetCreate()
 	if r != nvml.SUCCESS {
@@ -72,7 +72,7 @@ func (c *Collector) listen() error {
 	return nil
 }
 
-// explain returns the library's text for a result, or a more helpful one.
+// explain converts a result of the library to an error, with the library's text or a more helpful text.
 func explain(lib nvml.Interface, r nvml.Return) error {
 	text := lib.ErrorString(r)
 	switch r {
@@ -111,22 +111,22 @@ func (c *Collector) Watch(ctx context.Context, every time.Duration, send func(*g
 	return nil
 }
 
-// wait returns errors that GPUs have reported, or no errors after a while.
+// wait waits for errors of GPUs and returns them. It returns no errors if none arrive within waitForEvents.
 func (c *Collector) wait() (out []gpu.Event, err error) {
 	limit := uint32(waitForEvents)
 	for len(out) < mostEvents {
 		e, r := c.events.Wait(limit)
 		switch {
 		case r != nvml.SUCCESS && len(out) > 0:
-			return out, nil // the facts of its GPU are read again
+			return out, nil // the next report reads the facts about this GPU again
 		}
 		switch r {
 		case nvml.SUCCESS:
 		case nvml.ERROR_TIMEOUT:
 			return out, nil
 		case nvml.ERROR_GPU_IS_LOST:
-			// The report shows the lost GPU. The library returns this error immediately and every time, so wait for the other GPUs in a new
-			// set without the lost GPU.
+			// The report shows the lost GPU. The library returns this error immediately on each call, so wait for the other GPUs in a new set without
+			// the lost GPU.
 			time.Sleep(waitForEvents * time.Millisecond)
 			return out, c.listen()
 		default:
@@ -144,10 +144,10 @@ func (c *Collector) wait() (out []gpu.Event, err error) {
 	return out, nil
 }
 
-// mostEvents limits the events of one report.
+// mostEvents limits the number of events in one report.
 const mostEvents = 100
 
-// report reads all GPUs.
+// report reads the properties and measurements of all GPUs.
 func (c *Collector) report() (*gpu.Report, error) {
 	out := &gpu.Report{}
 	if v, r := c.lib.SystemGetDriverVersion(); r == nvml.SUCCESS {
@@ -163,7 +163,7 @@ func (c *Collector) report() (*gpu.Report, error) {
 	for i := range n {
 		d, r := c.lib.DeviceGetHandleByIndex(i)
 		if r != nvml.SUCCESS {
-			// A lost GPU has no handle. The monitor, which knows the earlier GPUs, determines which GPU is lost.
+			// A lost GPU has no handle. The monitor knows the earlier GPUs, and determines which GPU is lost.
 			continue
 		}
 		out.GPUs = append(out.GPUs, c.ask(int32(i), d))
@@ -206,7 +206,7 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 		g.Processes = c.processes(d)
 	}
 	if !g.Lost && !c.watched[g.Bus] {
-		// Not all models report all errors.
+		// Some models don't report all errors.
 		kinds, r := d.GetSupportedEventTypes()
 		if r == nvml.SUCCESS && kinds&nvml.EventTypeXidCriticalError != 0 && d.RegisterEvents(nvml.EventTypeXidCriticalError, c.events) == nvml.SUCCESS {
 			c.watched[g.Bus] = true
@@ -215,8 +215,8 @@ func (c *Collector) ask(index int32, d nvml.Device) gpu.GPU {
 	return g
 }
 
-// numa returns the node of the machine's memory that is nearest to a GPU, as the kernel knows it. The library's own function is for machines
-// whose GPUs are nodes themselves.
+// numa returns the node of the machine's memory that is nearest to a GPU, according to the kernel. The library's own function is only for machines
+// whose GPUs are memory nodes themselves.
 func (c *Collector) numa(bus string) *int64 {
 	if bus == "" || c.simulated != nil {
 		return nil
@@ -226,13 +226,13 @@ func (c *Collector) numa(bus string) *int64 {
 		return nil
 	}
 	node, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || node < 0 { // the machine has only one
+	if err != nil || node < 0 { // the machine has only one node
 		return nil
 	}
 	return &node
 }
 
-// facts returns the properties of a GPU for the labels of its node.
+// facts returns the properties of a GPU that the labels of its Node show.
 func (c *Collector) facts(d nvml.Device) map[string]string {
 	out := map[string]string{}
 	if c.has("nvmlDeviceGetCudaComputeCapability") {
@@ -251,8 +251,8 @@ func (c *Collector) facts(d nvml.Device) map[string]string {
 	return out
 }
 
-// fabric explains why a GPU can't be used: before its NVLink fabric is ready, CUDA fails with error 802. It returns "" if the GPU is ready or has
-// no fabric.
+// fabric explains why a GPU can't be used because of its NVLink fabric. CUDA fails with error 802 before the fabric is ready. It returns "" if the
+// fabric is ready, or if the GPU has no fabric.
 func (c *Collector) fabric(d nvml.Device) string {
 	if !c.has("nvmlDeviceGetGpuFabricInfo") {
 		return "" // before driver 525
@@ -279,8 +279,8 @@ func (c *Collector) fabric(d nvml.Device) string {
 	return ""
 }
 
-// unhealthyFabric returns the conditions in a fabric's health mask that prevent programs from using the fabric. A lower bandwidth
-// isn't such a condition, and neither are recoveries, which end by themselves.
+// unhealthyFabric returns the conditions in a fabric's health mask that prevent programs from using the fabric. It ignores a reduced bandwidth, and
+// recoveries, which end by themselves.
 func unhealthyFabric(mask uint32) string {
 	if mask>>nvml.GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY&nvml.GPU_FABRIC_HEALTH_MASK_WIDTH_ROUTE_UNHEALTHY == nvml.GPU_FABRIC_HEALTH_MASK_ROUTE_UNHEALTHY_TRUE {
 		return "its routes through the NVLink fabric are unhealthy; see nvidia-smi -q -d FABRIC on the machine, and reset its GPUs or reboot it"
@@ -309,7 +309,7 @@ func (c *Collector) has(symbol string) bool {
 	return c.lib.Extensions().LookupSymbol(symbol) == nil
 }
 
-// busOf returns the PCI address of a GPU, even if it is lost.
+// busOf returns the PCI address of a GPU, even if the GPU is lost.
 func (c *Collector) busOf(d nvml.Device) string {
 	if bus := busOf(d); bus != "" {
 		return bus
@@ -321,7 +321,7 @@ func (c *Collector) busOf(d nvml.Device) string {
 	return c.buses[index]
 }
 
-// busOf returns the PCI address of a GPU, as Linux writes it.
+// busOf returns the PCI address of a GPU in Linux's format, or "" if the GPU doesn't report it.
 func busOf(d nvml.Device) string {
 	info, r := d.GetPciInfo()
 	if r != nvml.SUCCESS {

@@ -22,7 +22,7 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// machine holds simulated GPUs and their faults.
+// machine is a machine with simulated GPUs and their faults.
 type machine struct {
 	mu      sync.Mutex
 	faults  map[int32]gpu.Fault
@@ -36,7 +36,7 @@ func (m *machine) set(faults map[int32]gpu.Fault) {
 	m.faults = faults
 }
 
-// watch collects reports until the test ends.
+// watch starts a collector, whose reports it collects until the test ends.
 func watch(t *testing.T, model string) *machine {
 	t.Helper()
 	m := &machine{}
@@ -60,7 +60,7 @@ func watch(t *testing.T, model string) *machine {
 	return m
 }
 
-// eventually waits for a report that it hasn't checked yet.
+// eventually waits for a report that it hasn't checked yet and that is accepts.
 func (m *machine) eventually(t *testing.T, is func(*gpu.Report) bool) *gpu.Report {
 	t.Helper()
 	var found *gpu.Report
@@ -125,7 +125,7 @@ func TestFaultsAreToldAsOfRealGPUs(t *testing.T) {
 	assert.False(t, r.GPUs[1].Lost)
 }
 
-// fake returns a library that behaves like some drivers.
+// fake returns a library that behaves like those of some drivers.
 func fake(change func(*mock.Interface, *mock.EventSet)) *mock.Interface {
 	set := &mock.EventSet{FreeFunc: func() nvml.Return { return nvml.SUCCESS }, WaitFunc: func(uint32) (nvml.EventData, nvml.Return) { return nvml.EventData{}, nvml.ERROR_TIMEOUT }}
 	lib := &mock.Interface{
@@ -191,7 +191,7 @@ func TestALostGPUKeepsTheOthersFromNothing(t *testing.T) {
 	require.ErrorIs(t, err, end)
 }
 
-// A set of events with a lost GPU in it is deaf for the others, too.
+// If an event set contains a lost GPU, it no longer receives errors of the other GPUs.
 func TestErrorsOfOthersAreHeardAfterAGPUWasLost(t *testing.T) {
 	t.Parallel()
 	made := 0
@@ -234,7 +234,7 @@ func TestErrorsOfOthersAreHeardAfterAGPUWasLost(t *testing.T) {
 	assert.Empty(t, c.watched, "they are registered again with the next report")
 }
 
-// Drivers tell them once.
+// Drivers report each error only once.
 func TestNoErrorIsLostWhereTheLibraryFails(t *testing.T) {
 	t.Parallel()
 	waits, counts := 0, 0

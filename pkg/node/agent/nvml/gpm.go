@@ -10,21 +10,21 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// activity measures how busy the parts of GPUs are. Hopper and later GPUs have counters for that, and a value is the difference
-// between two samples.
+// activity measures how busy the parts of GPUs are. Hopper and later GPUs count this activity, and a measurement compares two samples of the
+// counters.
 type activity struct {
 	lib nvml.Interface
-	// samples are the samples of GPUs by their buses; nil for a GPU without these counters.
+	// samples maps the buses of GPUs to their samples. The value is nil for a GPU without these counters.
 	samples map[string]*samples
 }
 
-// samples are two samples of one GPU, the later one first.
+// samples holds two samples of one GPU.
 type samples struct {
 	now, before nvml.GpmSample
 	taken       bool // before has a sample
 }
 
-// counted are the metrics to read, and the factors that convert them to dcgm-exporter's units.
+// counted lists the metrics to read, and the factors that convert them to dcgm-exporter's units.
 var counted = []struct {
 	id   nvml.GpmMetricId
 	name string
@@ -69,9 +69,9 @@ func (a *activity) measure(d nvml.Device, bus string, values map[string]float64)
 	s.now, s.before, s.taken = s.before, s.now, true
 }
 
-// read reads a GPU's activity between two samples.
+// read computes a GPU's activity between two samples.
 func (a *activity) read(s *samples, values map[string]float64) {
-	// The library's array has a place for each metric that it will ever have, and it reads the first NumMetrics.
+	// The library's array has an entry for each metric that any version may have. The library reads only the first NumMetrics entries.
 	ask := &nvml.GpmMetricsGetType{NumMetrics: uint32(len(counted)), Sample1: s.before, Sample2: s.now}
 	for i, c := range counted {
 		ask.Metrics[i].MetricId = uint32(c.id)
@@ -87,7 +87,7 @@ func (a *activity) read(s *samples, values map[string]float64) {
 	}
 }
 
-// begin allocates the samples of a GPU, or returns nil if it doesn't have the counters.
+// begin allocates the samples of a GPU. It returns nil if the GPU doesn't have the counters.
 func (a *activity) begin(d nvml.Device) *samples {
 	for _, name := range []string{"nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"} {
 		if a.lib.Extensions().LookupSymbol(name) != nil {
@@ -109,7 +109,7 @@ func (a *activity) begin(d nvml.Device) *samples {
 	return &samples{now: now, before: before}
 }
 
-// forget frees the samples of a GPU.
+// forget frees the samples of a GPU, so that the next measurement begins with new samples.
 func (a *activity) forget(bus string) {
 	if s := a.samples[bus]; s != nil {
 		_, _ = a.lib.GpmSampleFree(s.now), a.lib.GpmSampleFree(s.before)

@@ -12,13 +12,13 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// migProfile is a size of instances that a GPU supports.
+// migProfile is a profile of instances that a GPU supports.
 type migProfile struct {
 	name string
 	nvml.GpuInstanceProfileInfo
 }
 
-// migProfiles returns the sizes of instances into which a GPU can be split, even while it is in one piece.
+// migProfiles returns the profiles of instances into which a GPU can be split, even if the GPU isn't split.
 func migProfiles(d nvml.Device) ([]migProfile, error) {
 	memory, r := d.GetMemoryInfo()
 	if r != nvml.SUCCESS {
@@ -26,8 +26,7 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	}
 	var out []migProfile
 	for slot := range nvml.GPU_INSTANCE_PROFILE_COUNT {
-		// For a profile that the library doesn't know it returns "invalid argument", and for one that the GPU doesn't have
-		// "not supported".
+		// The library returns "invalid argument" for a profile that it doesn't know, and "not supported" for a profile that the GPU doesn't have.
 		switch info, r := d.GetGpuInstanceProfileInfo(slot); r {
 		case nvml.SUCCESS:
 			out = append(out, migProfile{profileName(slot, &info, memory.Total), info})
@@ -39,8 +38,8 @@ func migProfiles(d nvml.Device) ([]migProfile, error) {
 	return out, nil
 }
 
-// profileName returns the name of a profile as nvidia-smi shows it. Not all drivers have the library's own text for the name, so it is computed:
-// the size is in eighths of the GPU's memory, rounded to GiB. A profile has a little less than that size.
+// profileName returns the name of a profile in the form that nvidia-smi shows. It computes the name, because not all drivers can return it. The size
+// in the name is in eighths of the GPU's memory, rounded to GiB. The memory of an instance is a little smaller.
 func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string {
 	const eighths, gib = 8, 1 << 30
 	share := math.Ceil(float64(p.MemorySizeMB<<20)*eighths/float64(max(total, 1))) / eighths
@@ -58,7 +57,7 @@ func profileName(slot int, p *nvml.GpuInstanceProfileInfo, total uint64) string 
 	return name
 }
 
-// mig returns how a GPU is split; nil if it can't be.
+// mig returns how a GPU is split, or nil if the GPU can't be split.
 func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	if !c.has("nvmlDeviceGetMigMode") {
 		return nil
@@ -89,7 +88,7 @@ func (c *Collector) mig(index int32, d nvml.Device) *gpu.MIG {
 	return out
 }
 
-// instance reads an instance. ok is false if it can't be identified.
+// instance reads the properties of an instance. ok is false if the instance can't be identified.
 func (c *Collector) instance(index int32, d, m nvml.Device, profiles []migProfile) (gpu.Instance, bool) {
 	out := gpu.Instance{Facts: map[string]string{}, Values: map[string]float64{}}
 	var r [4]nvml.Return

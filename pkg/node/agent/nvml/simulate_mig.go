@@ -15,9 +15,9 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Instances of simulated GPUs. The code for real instances creates them in the mock, which has only as much space as a real card.
+// This file simulates instances of GPUs. The code for real instances creates them in the mock, which has as much space as a real card.
 
-// resplit applies changes of the file with the splits. A GPU that was restored to one piece is no longer in the file.
+// resplit applies changes in the file with the splits. A GPU that was restored to one piece is no longer in this file.
 func (w *simulation) resplit() error {
 	want, err := w.splits()
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 	d.GetGpuInstanceProfileInfoFunc = func(slot int) (nvml.GpuInstanceProfileInfo, nvml.Return) {
 		info, r := of(slot)
 		if eighth := d.Config.MemoryMB / 8; r == nvml.SUCCESS && eighth > 0 {
-			// Some of the mock's are a little larger than their eighths of the memory, which doesn't occur on real cards.
+			// Some of the mock's profiles are a little larger than their eighths of the memory. This doesn't occur on real cards.
 			info.MemorySizeMB = min(info.MemorySizeMB, (info.MemorySizeMB+eighth/2)/eighth*eighth)
 		}
 		return info, r
@@ -95,7 +95,7 @@ func (w *simulation) furnishMIG(d *server.Device) {
 // maxInstances is the maximum number of instances of a GPU.
 const maxInstances = 7
 
-// computeInstancesOf returns the compute instances of all GPU instances, by their places.
+// computeInstancesOf returns the compute instances of all GPU instances, sorted by place.
 func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	for gi := range d.GpuInstances {
 		for ci := range gi.ComputeInstances {
@@ -108,7 +108,7 @@ func computeInstancesOf(d *server.Device) (out []*server.ComputeInstance) {
 	return out
 }
 
-// parent returns the GPU instance of a compute instance.
+// parent returns the GPU instance that contains a compute instance.
 func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	gi, ok := ci.Info.GpuInstance.(*server.GpuInstance)
 	if !ok {
@@ -117,7 +117,7 @@ func parent(ci *server.ComputeInstance) *server.GpuInstance {
 	return gi
 }
 
-// migDevice returns an instance as a device, as programs see it.
+// migDevice returns the device that represents an instance for programs.
 func (w *simulation) migDevice(d *server.Device, ci *server.ComputeInstance) nvml.Device {
 	gi := parent(ci)
 	var giInfo nvml.GpuInstanceProfileInfo

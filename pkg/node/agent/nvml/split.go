@@ -12,8 +12,8 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/gpu"
 )
 
-// Split splits the GPU at a PCI address with an open library, or restores it to one piece. It can start from any state, including the state
-// after an interrupted run. With keep it doesn't destroy instances of the profile, because some may be in use.
+// Split splits the GPU at a PCI address, or restores it to one piece. The library must be open. Split can start from any state, including the state
+// after an interrupted run. With keep, it doesn't destroy instances of the profile, because some may be in use.
 func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	d, err := deviceAt(lib, bus)
 	if err != nil {
@@ -31,7 +31,7 @@ func Split(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outco
 	return gpu.Outcome{}, err
 }
 
-// SplitBy opens the library at a path and calls Split.
+// SplitBy opens the library, calls Split and closes the library.
 func SplitBy(lib nvml.Interface, bus string, want gpu.Split, keep bool) (gpu.Outcome, error) {
 	if r := lib.Init(); r != nvml.SUCCESS {
 		return gpu.Outcome{}, fmt.Errorf("open NVIDIA's management library: %w", explain(lib, r))
@@ -54,7 +54,7 @@ func deviceAt(lib nvml.Interface, bus string) (nvml.Device, error) {
 	return nil, fmt.Errorf("there is no GPU at %s", bus)
 }
 
-// splitter splits one GPU.
+// splitter splits one GPU with the library.
 type splitter struct {
 	nvml.Device
 	lib  nvml.Interface
@@ -63,10 +63,10 @@ type splitter struct {
 	keep bool
 }
 
-// errReset means that the MIG mode takes effect when the GPU is reset.
+// errReset is returned if the change of the MIG mode takes effect only when the GPU is reset.
 var errReset = errors.New("its MIG mode takes effect when it is reset")
 
-// failed returns an error for a failed step. It returns a BusyError if the step may succeed later.
+// failed returns an error for a step that failed, or nil for SUCCESS. It returns a BusyError if the step may succeed later.
 func failed(what string, r nvml.Return) error {
 	switch r {
 	case nvml.SUCCESS:
@@ -116,8 +116,7 @@ func (s *splitter) join(enabled bool, pending int) error {
 	return s.setMode(nvml.DEVICE_MIG_DISABLE)
 }
 
-// setMode turns the GPU's MIG mode on or off. Some GPUs need a reset for the change; the library resets the GPU itself if the GPU
-// isn't open.
+// setMode turns the GPU's MIG mode on or off. Some GPUs need a reset for this. The library resets the GPU itself if no program has the GPU open.
 func (s *splitter) setMode(mode int) error {
 	err := s.idle()
 	if err != nil {
@@ -133,14 +132,14 @@ func (s *splitter) setMode(mode int) error {
 	if now != mode {
 		return errReset
 	}
-	// It may have been reset, or bound to the driver again.
+	// The GPU may have been reset, or bound to the driver again.
 	if s.Device, err = deviceAt(s.lib, s.bus); err != nil {
 		return fmt.Errorf("after its MIG mode was set: %w", err)
 	}
 	return nil
 }
 
-// idle returns an error if a program uses the GPU. With some drivers a container can't see other programs; the driver itself then rejects harmful
+// idle returns an error if a program uses the GPU. With some drivers, a container can't see other programs. Then the driver itself rejects harmful
 // changes.
 func (s *splitter) idle() error {
 	var pids []string
@@ -159,7 +158,7 @@ func (s *splitter) idle() error {
 	return nil
 }
 
-// profile returns the requested profile.
+// profile returns the GPU's profile that has the requested name.
 func (s *splitter) profile() (*migProfile, error) {
 	all, err := migProfiles(s.Device)
 	if err != nil {
@@ -178,8 +177,8 @@ func (s *splitter) profile() (*migProfile, error) {
 	return nil, fmt.Errorf("it has no profile %s; it has %s", s.want.Profile, strings.Join(names, ", "))
 }
 
-// fill creates the missing instances. If instances of other profiles or positions leave no place for the missing ones,
-// it destroys them first.
+// fill creates the missing instances. It first destroys instances of other profiles, and instances whose positions leave no space for the missing
+// instances.
 func (s *splitter) fill(p *migProfile) error {
 	good, err := s.whole(p)
 	if err != nil {
@@ -198,7 +197,7 @@ func (s *splitter) fill(p *migProfile) error {
 	}
 	err = s.createAll(p, s.want.Instances-good)
 	if errors.Is(err, errNoRoom) && good > 0 && !s.keep {
-		// The existing instances leave no place for more.
+		// The existing instances leave no space for more instances.
 		if err := s.clear(""); err != nil {
 			return err
 		}
@@ -218,7 +217,7 @@ func (s *splitter) createAll(p *migProfile, n int) error {
 
 var errNoRoom = errors.New("there is no room for another instance")
 
-// create makes an instance with all of its processors.
+// create creates a GPU instance, and a compute instance that has all processors of the GPU instance.
 func (s *splitter) create(p *migProfile) error {
 	gi, r := s.CreateGpuInstance(&p.GpuInstanceProfileInfo)
 	if r == nvml.ERROR_INSUFFICIENT_RESOURCES {
@@ -243,8 +242,8 @@ func (s *splitter) complete(gi nvml.GpuInstance, p *migProfile) error {
 	return fmt.Errorf("a GPU instance of the profile %s has no compute instance of its size", p.name)
 }
 
-// whole returns the number of instances of a profile that have all of their processors. It completes instances without a compute instance, which
-// an interrupted run has left.
+// whole returns how many instances of a profile have a compute instance with all processors. It completes instances without a compute instance, which
+// an interrupted run has left behind.
 func (s *splitter) whole(p *migProfile) (int, error) {
 	list, r := s.GetGpuInstances(&p.GpuInstanceProfileInfo)
 	if r != nvml.SUCCESS {
@@ -267,8 +266,7 @@ func (s *splitter) whole(p *migProfile) (int, error) {
 	return n, nil
 }
 
-// computeInstances returns the compute instances of a GPU instance; full reports whether there is one with all
-// processors.
+// computeInstances returns the compute instances of a GPU instance. full reports whether there is only one, and whether it has all processors.
 func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeInstance, full bool, err error) {
 	for slot := range nvml.COMPUTE_INSTANCE_PROFILE_COUNT {
 		info, r := gi.GetComputeInstanceProfileInfo(slot, nvml.COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED)
@@ -288,7 +286,7 @@ func computeInstances(gi nvml.GpuInstance, p *migProfile) (out []nvml.ComputeIns
 	return out, full && len(out) == 1, nil
 }
 
-// clear destroys all instances, except complete instances of the profile but.
+// clear destroys all instances except the complete instances of the profile but.
 func (s *splitter) clear(but string) error {
 	all, err := migProfiles(s.Device)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// card is the first GPU of a machine with a stand-in for NVIDIA's library, which the program pai-nvml asks.
+// card is the first GPU of a machine with a stand-in for NVIDIA's library, which the program pai-nvml uses.
 type card struct {
 	t    *testing.T
 	root string
@@ -113,7 +113,7 @@ func TestAGPUIsSplitAndBroughtBack(t *testing.T) {
 func TestWhatIsLeftHalfwayIsFinished(t *testing.T) {
 	t.Parallel()
 	c := newCard(t)
-	// One that is ended after a few instances: here the GPU has no room for the next, for a while.
+	// A split ends after a few instances, because the GPU temporarily has no space for the next instance.
 	c.done("2g.10gb", 1)
 	nvml.Knob(t, c.root, "full", 0, "yes")
 	_, said := c.split("2g.10gb", 3, "--keep")
@@ -123,13 +123,13 @@ func TestWhatIsLeftHalfwayIsFinished(t *testing.T) {
 	c.done("2g.10gb", 3, "--keep")
 	assert.Contains(t, c.look()[0].MIG.Named(), before, "the one that was there still is")
 
-	// Existing instances block the place.
+	// Existing instances block the space for new instances.
 	c.done("1g.5gb", 1)
 	c.done("3g.20gb", 2)
 	c.done("3g.20gb", 1)
 	assert.Equal(t, "1 x 3g.20gb", c.is())
 
-	// The MIG mode outlives a start of the machine, and instances don't.
+	// The MIG mode survives a restart of the machine, but the instances don't.
 	c.done("3g.20gb", 2)
 	nvml.Reboot(t, c.root)
 	assert.Equal(t, "no instances", c.is())
@@ -187,7 +187,7 @@ func TestWhatAGPUCantBeSplitInto(t *testing.T) {
 	assert.NoFileExists(t, filepath.Join(c.root, "nothing"))
 }
 
-// The mock has profiles of several cards, which NVIDIA's manual has, too.
+// The mock contains the profiles of several cards, as listed in NVIDIA's manual.
 func TestSimulatedGPUsAreSplitAsTheirCardsAre(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"NVIDIA-A30", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3", "NVIDIA-H200", "NVIDIA-B200"} {

@@ -8,18 +8,18 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// hostPIDs is Linux's constant name of the machine's initial PID namespace.
+// hostPIDs is Linux's constant name for the machine's initial PID namespace.
 const hostPIDs = "pid:[4026531836]"
 
-// seesProcesses reports whether this program sees all processes of the machine: to a program in a container's namespace, the driver reports only
-// the processes of that namespace.
+// seesProcesses reports whether this program sees all processes of the machine. If a program runs in the PID namespace of a container, the driver
+// reports only the processes of that namespace.
 func seesProcesses() bool {
 	name, err := os.Readlink("/proc/self/ns/pid")
 	return err == nil && name == hostPIDs
 }
 
-// processes returns the number of processes that use a GPU, or nil if it is unknown. It is unknown for a GPU with a screen, which is in use even
-// without a process, and for a split one, which is used through its parts.
+// processes returns the number of processes that use a GPU, or nil if that number is unknown. It is unknown for a GPU with a screen, which is in use
+// even without a process, and for a split GPU, which programs use through its instances.
 func (c *Collector) processes(d nvml.Device) *int {
 	if !c.seesProcesses {
 		return nil

@@ -18,53 +18,54 @@ import (
 )
 
 const (
-	// Annotation of a Node holds the requests for its GPUs, a list of Request as JSON. Anyone who may write to the Node may add requests.
+	// Annotation is the annotation of a Node that holds the requests for its GPUs, a list of Request as JSON. Every user who may write to the Node
+	// may add requests.
 	Annotation = "paictl.openpai.org/gpu-orders"
-	// Answers holds their results, a list of Answer as JSON. Only the Node's agent may write it.
+	// Answers is the annotation of a Node that holds the results of the requests, a list of Answer as JSON. Only the Node's agent may write it.
 	Answers = "paictl.openpai.org/gpu-answers"
 )
 
-// Action is an operation on a GPU.
+// Action is the operation that a request asks for.
 type Action string
 
-// Actions.
+// The actions of a request.
 const (
 	// Reset resets the GPU, which clears the faults that a reset can clear. No pod may have the GPU.
 	Reset Action = "reset"
-	// Ignore ignores the GPU's current fault, so that it gets jobs again. Another fault makes it sick again.
+	// Ignore makes the agent ignore the GPU's current fault, so that the GPU gets jobs again. Another fault makes the GPU sick again.
 	Ignore Action = "ignore"
-	// Heed cancels Ignore.
+	// Heed cancels Ignore, so that a GPU with a fault gets no jobs.
 	Heed Action = "heed"
 )
 
-// Request is for one GPU of a machine. Each GPU has at most one: a later request replaces an earlier one.
+// Request is a request for one GPU of a machine. A GPU has at most one request, because a later request replaces the earlier one.
 type Request struct {
 	// ID identifies the request.
 	ID     string `json:"id"`
 	GPU    int32  `json:"gpu"`
 	Action Action `json:"action"`
-	// Reason is the fault to ignore. If it is "", the request ignores any fault that the GPU has when it is carried out.
+	// Reason is the fault to ignore. If Reason is "", the request ignores the fault that the GPU has when the request is carried out.
 	Reason string `json:"reason,omitempty"`
-	// At is the time of the request: an agent that starts hours later ignores it.
+	// At is the time of the request. An agent that starts hours later ignores the request.
 	At time.Time `json:"at"`
 	// By is the user who made the request.
 	By string `json:"by,omitempty"`
 }
 
-// Answer is the result of a request.
+// Answer is the agent's answer to a request.
 type Answer struct {
 	ID string `json:"id"`
-	// Done reports whether it was carried out; Message is the result, or the reason why not.
+	// Done reports whether the request was carried out. Message is the result, or the reason why the request wasn't carried out.
 	Done    bool   `json:"done"`
 	Message string `json:"message"`
 }
 
-// Valid is how long a request is valid. The clocks of machines differ by less.
+// Valid is how long a request is valid. It is longer than the differences between the clocks of machines.
 const Valid = 15 * time.Minute
 
 const (
-	// mostRequests is more than the number of GPUs of a machine that fail at the same time. Together with MostMessage it
-	// keeps answers below mostText.
+	// mostRequests limits the number of requests. It is more than the number of GPUs that fail on a machine at the same time. Together with
+	// MostMessage, it keeps the answers shorter than mostText.
 	mostRequests = 64
 	// MostMessage is the maximum length of an answer's message in bytes.
 	MostMessage = 500
@@ -73,7 +74,7 @@ const (
 // mostText limits the size of an annotation, because many programs write annotations of a Node.
 const mostText = 64 << 10
 
-// Read returns the requests on a Node. Several requests for the same GPU are an error, and so are invalid values.
+// Read returns the requests on a Node. It returns an error for several requests for the same GPU, and for invalid values.
 func Read(n *corev1.Node) ([]Request, error) {
 	var out []Request
 	if err := read(n, Annotation, &out); err != nil {
@@ -92,7 +93,7 @@ func Read(n *corev1.Node) ([]Request, error) {
 	return out, nil
 }
 
-// ReadAnswers returns the results of requests.
+// ReadAnswers returns the answers on a Node.
 func ReadAnswers(n *corev1.Node) (out []Answer, err error) { return out, read(n, Answers, &out) }
 
 func read(n *corev1.Node, annotation string, to any) error {
@@ -109,7 +110,7 @@ func read(n *corev1.Node, annotation string, to any) error {
 	return nil
 }
 
-// Add writes a request to a Node, and removes requests that are no longer valid.
+// Add adds a request to a Node, and removes requests that are no longer valid.
 func Add(ctx context.Context, client kubernetes.Interface, node string, o Request) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -125,12 +126,12 @@ func Add(ctx context.Context, client kubernetes.Interface, node string, o Reques
 	})
 }
 
-// WriteAnswers writes answers to a Node.
+// WriteAnswers replaces the answers on a Node. It fails if the Node has changed since it was read.
 func WriteAnswers(ctx context.Context, client kubernetes.Interface, n *corev1.Node, answers []Answer) error {
 	return write(ctx, client, n, Answers, answers)
 }
 
-// write replaces an annotation, unless the Node has changed since it was read.
+// write replaces an annotation of a Node. It fails if the Node has changed since it was read.
 func write(ctx context.Context, client kubernetes.Interface, n *corev1.Node, annotation string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

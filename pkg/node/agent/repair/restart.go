@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// RestartAnnotation of a Node holds the request to restart its machine, a Restart as JSON. A later request replaces an earlier one.
+	// RestartAnnotation is the annotation of a Node that holds the request to restart its machine, a Restart as JSON. A later request replaces an
+	// earlier one.
 	RestartAnnotation = "paictl.openpai.org/restart-order"
-	// RestartAnswer holds its result, an Answer as JSON. Only the Node's agent may write it.
+	// RestartAnswer is the annotation of a Node that holds the result of the request, an Answer as JSON. Only the Node's agent may write it.
 	RestartAnswer = "paictl.openpai.org/restart-answer"
 )
 
@@ -20,17 +21,17 @@ const (
 type Restart struct {
 	// ID identifies the request.
 	ID string `json:"id"`
-	// Boot is the boot ID that the machine has in its Node's status at the time of the request. A machine with another boot ID has restarted
-	// since, and isn't restarted again.
+	// Boot is the machine's boot ID in the status of its Node at the time of the request. A machine with a different boot ID has already been
+	// restarted, and isn't restarted again.
 	Boot string `json:"boot"`
-	// Reason is the reason for the request, and By the user who made it.
+	// Reason is the reason for the request, and By is the user who made it.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// At is the time of the request: an agent that reads it hours later doesn't begin it.
+	// At is the time of the request. An agent that reads the request hours later doesn't carry it out.
 	At time.Time `json:"at"`
 }
 
-// ReadRestart returns the request on a Node, or nil.
+// ReadRestart returns the request to restart a Node's machine, or nil.
 func ReadRestart(n *corev1.Node) (*Restart, error) {
 	var out *Restart
 	if err := read(n, RestartAnnotation, &out); err != nil || out == nil {
@@ -42,19 +43,19 @@ func ReadRestart(n *corev1.Node) (*Restart, error) {
 	return out, nil
 }
 
-// ReadRestartAnswer returns the result of a request on a Node, or nil.
+// ReadRestartAnswer returns the answer to a request to restart a Node's machine, or nil.
 func ReadRestartAnswer(n *corev1.Node) (*Answer, error) {
 	var out *Answer
 	err := read(n, RestartAnswer, &out)
 	return out, err
 }
 
-// WriteRestart writes a request to a Node, unless the Node has changed since it was read.
+// WriteRestart writes a request to a Node. It fails if the Node has changed since it was read.
 func WriteRestart(ctx context.Context, client kubernetes.Interface, n *corev1.Node, r Restart) error {
 	return write(ctx, client, n, RestartAnnotation, r)
 }
 
-// WriteRestartAnswer writes an answer to a Node, and fails if the Node has changed since it was read.
+// WriteRestartAnswer writes an answer to a Node. It fails if the Node has changed since it was read.
 func WriteRestartAnswer(ctx context.Context, client kubernetes.Interface, n *corev1.Node, a Answer) error {
 	return write(ctx, client, n, RestartAnswer, a)
 }

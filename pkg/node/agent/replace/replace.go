@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// File writes a file with its permissions. An interrupted write leaves a file whose name begins with ".new-".
+// File writes a file atomically, with the permissions in mode. An interrupted write leaves a file whose name begins with ".new-".
 func File(name string, data []byte, mode os.FileMode) error { return write(name, data, mode, false) }
 
-// Durably is like File, but returns only when the file survives a power cut.
+// Durably is like File, but returns only after the new content would survive a power failure.
 func Durably(name string, data []byte, mode os.FileMode) error { return write(name, data, mode, true) }
 
 func write(name string, data []byte, mode os.FileMode, durable bool) (err error) {

@@ -16,26 +16,26 @@ import (
 	specs "tags.cncf.io/container-device-interface/specs-go"
 )
 
-// Instance is a part of a GPU that the hardware isolates from the others (MIG). To use it, a container needs permission to open the device files of
-// both its capabilities and the device file of the GPU.
+// Instance is a part of a GPU that the hardware isolates from the other parts (MIG). To use it, a container needs permission to open three device
+// files: the files of its two capabilities and the file of the GPU.
 type Instance struct {
 	UUID string
-	// File is the name of its GPU's device file, such as nvidia0: the driver names capabilities by the same number.
+	// File is the name of the GPU's device file, such as nvidia0. The driver's names of capabilities contain the same number.
 	File string
 	// GI and CI are the numbers of the GPU instance and the compute instance.
 	GI, CI int
 }
 
-// capability is a file whose permissions control an operation of the driver.
+// capability is a device file of the driver whose permissions control an operation.
 type capability struct {
 	minor uint32
 	mode  uint32
 }
 
-// device returns the path of its device file.
+// device returns the path of the capability's device file.
 func (c capability) device() string { return fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", c.minor) }
 
-// capabilities returns the two capabilities of an instance: one for its GPU instance and one for its compute instance.
+// capabilities returns the two capabilities of an instance, for its GPU instance and for its compute instance.
 func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	number, ok := strings.CutPrefix(i.File, "nvidia")
 	if _, err := strconv.ParseUint(number, 10, 16); !ok || err != nil {
@@ -52,7 +52,7 @@ func (t *Toolkit) capabilities(i Instance) (out []capability, err error) {
 	return out, nil
 }
 
-// capability parses the driver's file for a capability.
+// capability parses the file in which the driver describes a capability.
 func (t *Toolkit) capability(file string) (c capability, err error) {
 	path := filepath.Join(t.Proc, "driver/nvidia/capabilities", file)
 	data, err := os.ReadFile(path)
@@ -74,7 +74,7 @@ func (t *Toolkit) capability(file string) (c capability, err error) {
 	return capability{minor, mode & 0o777}, nil
 }
 
-// major returns the major number of the driver's capability devices.
+// major returns the major number of the device files of capabilities.
 func (t *Toolkit) major() (uint32, error) {
 	data, err := os.ReadFile(filepath.Join(t.Proc, "devices"))
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *Toolkit) major() (uint32, error) {
 	return 0, errors.New("the driver offers no capabilities (nvidia-caps in /proc/devices)")
 }
 
-// capabilityDevices creates the device files of an instance. The driver leaves that to a program that the machine may not have.
+// capabilityDevices creates the device files of an instance. The driver leaves this to another program, which the machine may not have.
 func (t *Toolkit) capabilityDevices(i Instance) error {
 	list, err := t.capabilities(i)
 	if err != nil {
@@ -99,7 +99,8 @@ func (t *Toolkit) capabilityDevices(i Instance) error {
 	return t.makeDevices(list)
 }
 
-// ConfigDevices creates the device files that are needed to split a GPU. If NVIDIA's library can't create them either, it reports the error.
+// ConfigDevices creates the device files that are needed to split a GPU. It ignores errors. NVIDIA's library reports the error if it can't create the
+// files either.
 func (t *Toolkit) ConfigDevices() {
 	for _, file := range []string{"mig/config", "mig/monitor"} {
 		if c, err := t.capability(file); err == nil {
@@ -125,7 +126,7 @@ func (t *Toolkit) makeDevices(list []capability) error {
 				return err
 			}
 		}
-		// 0755: any user of the machine may see that they exist.
+		// The mode is 0755 because any user of the machine may see that the files exist.
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
@@ -139,8 +140,8 @@ func (t *Toolkit) makeDevices(list []capability) error {
 	return nil
 }
 
-// check returns an error unless a container with an instance gets exactly the device files that it needs: the file of the GPU, and the files of
-// the instance's two capabilities.
+// check returns an error unless the edits give a container exactly the device files that an instance needs, which are the file of the GPU and the
+// files of the instance's two capabilities.
 func (t *Toolkit) check(i Instance, e specs.ContainerEdits) error {
 	list, err := t.capabilities(i)
 	if err != nil {

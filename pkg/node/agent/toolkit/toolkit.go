@@ -23,50 +23,50 @@ import (
 	"github.com/openpai/paictl/pkg/node/agent/replace"
 )
 
-// Toolkit runs nvidia-ctk. Its methods are safe for concurrent use.
+// Toolkit runs NVIDIA's program nvidia-ctk. Its methods are safe for concurrent use.
 type Toolkit struct {
-	// Program is nvidia-ctk.
+	// Program is the path of nvidia-ctk.
 	Program string
 	// Root is the folder with the machine's files, such as /host.
 	Root string
-	// Proc is the folder with the driver's capabilities, such as /proc.
+	// Proc is the folder that contains the driver's capabilities, such as /proc.
 	Proc string
-	// Hook is nvidia-cdi-hook on the machine: the container runtime runs it.
+	// Hook is the path of nvidia-cdi-hook on the machine, because the container runtime runs the hook.
 	Hook string
 
 	mu sync.Mutex
-	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result.
+	// driver is the machine's driver version at the last call of nvidia-ctk, and edits is the result of that call.
 	driver string
 	edits  *Edits
-	// asked are the GPUs of that call. The result may not contain split GPUs.
+	// asked are the GPUs in that call. The result may not contain edits for split GPUs.
 	asked []string
-	// again is when to retry the GPUs for which the program failed; zero if it didn't fail for any GPU.
+	// again is the time at which to retry GPUs for which the program failed. It is zero if the program didn't fail for any GPU.
 	again time.Time
-	// asking is closed when the running program has ended; nil if no program is running. Only one runs at a time, because the program hangs if a GPU
-	// does.
+	// asking is closed when the running program has ended. It is nil if the program isn't running. The program runs only once at a time, because it
+	// hangs if a GPU hangs.
 	asking chan struct{}
 	failed error
 }
 
-// Edits are the changes to a container's specification that give it GPUs.
+// Edits are the changes to the specification of a container that give the container GPUs.
 type Edits struct {
-	// Common is for each container with any GPU.
+	// Common are the edits for each container that has a GPU.
 	Common specs.ContainerEdits
-	// Devices are by the UUID of the GPU.
+	// Devices are the edits for individual GPUs, by UUID.
 	Devices map[string]specs.ContainerEdits
-	// Refused has, by UUID, the reasons why the program didn't return edits for a GPU.
+	// Refused holds the reasons why the program didn't return edits for some GPUs, by UUID.
 	Refused map[string]error
 }
 
-// refusedFor is how long a GPU stays in Refused before a retry; after that it may have been reset.
+// refusedFor is how long a GPU stays in Refused before the program runs again, because the GPU may have been reset.
 const refusedFor = time.Minute
 
 // patience is how long nvidia-ctk may take.
 const patience = 20 * time.Second
 
-// Edits returns the edits for containers on a machine with this version of the driver and these GPUs, by UUID. The program runs once for each
-// driver version, and again for GPUs that weren't in its last call. gpus must not contain lost GPUs, because the program fails if there are
-// some. instances are the UUIDs that are instances; if they change, driver must change as well.
+// Edits returns the edits for containers on a machine with this driver version and the GPUs with these UUIDs. The program runs once for each driver
+// version, and again for GPUs that weren't in its last call. gpus must not contain lost GPUs, because the program fails if there are lost GPUs.
+// instances describes the UUIDs that belong to instances. If the instances change, driver must change as well.
 func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, instances ...Instance) (*Edits, error) {
 	t.mu.Lock()
 	if t.knows(driver, gpus) {
@@ -98,7 +98,7 @@ func (t *Toolkit) Edits(ctx context.Context, driver string, gpus []string, insta
 	return nil, errors.New("the machine's GPUs have just changed; checking again")
 }
 
-// knows reports whether the program has run for this driver and all of these GPUs. The caller holds the lock.
+// knows reports whether the result of the program is valid for this driver and all of these GPUs. The caller holds the lock.
 func (t *Toolkit) knows(driver string, gpus []string) bool {
 	if t.edits == nil || t.driver != driver || !t.again.IsZero() && time.Now().After(t.again) {
 		return false
@@ -111,7 +111,7 @@ func (t *Toolkit) knows(driver string, gpus []string) bool {
 	return true
 }
 
-// ask runs the program, without a time limit.
+// ask runs the program for at most the time patience, stores its result and closes ended.
 func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instances []Instance, ended chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func (t *Toolkit) ask(ctx context.Context, driver string, gpus []string, instanc
 	close(ended)
 }
 
-// generateAll runs the program for all GPUs at once. If one GPU makes the whole program fail, it runs again for the others.
+// generateAll runs the program for all GPUs at once. If the program fails because of a GPU, generateAll runs it again for the other GPUs.
 func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []Instance) (*Edits, error) {
 	all, err := t.generate(ctx, gpus, instances)
 	if err == nil || len(gpus) < 2 {
@@ -152,7 +152,7 @@ func (t *Toolkit) generateAll(ctx context.Context, gpus []string, instances []In
 	return all, err
 }
 
-// ofThose returns the instances whose UUIDs are in a list.
+// ofThose returns the instances that have one of the UUIDs.
 func ofThose(instances []Instance, uuids ...string) []Instance {
 	return slices.DeleteFunc(slices.Clone(instances), func(i Instance) bool { return !slices.Contains(uuids, i.UUID) })
 }
@@ -167,9 +167,9 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 			return nil, fmt.Errorf("the device files of the instance %s: %w", i.UUID, err)
 		}
 	}
-	// The program names GPUs by UUID, because numbers of GPUs change when cards are added or removed. apply-cuda-memory-limits is for NVIDIA's own
-	// container runtime, which reads limits of memory from the environment; it would search for the driver below Root, which doesn't exist on the
-	// machine.
+	// The program identifies GPUs by UUID, because numbers of GPUs change when cards are added or removed. The hook apply-cuda-memory-limits is for
+	// NVIDIA's own container runtime, which reads memory limits from the environment. It would search for the driver below Root, which doesn't exist
+	// on the machine.
 	args := []string{"--quiet", "cdi", "generate", "--mode=nvml", "--format=json", "--device-name-strategy=uuid", "--no-all-device",
 		"--driver-root=" + t.Root, "--dev-root=" + t.Root, "--nvidia-cdi-hook-path=" + t.Hook, "--disable-hook=apply-cuda-memory-limits"}
 	for _, uuid := range gpus {
@@ -200,14 +200,14 @@ func (t *Toolkit) generate(ctx context.Context, gpus []string, instances []Insta
 	return e, nil
 }
 
-// unified is the device of the module nvidia-uvm.
+// unified is the path of the device file of the module nvidia-uvm.
 const unified = "/dev/nvidia-uvm"
 
-// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. At the machine's
-// start the driver does neither: it waits for the first program with CUDA, which can trigger this only outside of a container. It returns the
-// error as text.
+// controlDevices creates the device files that all containers with GPUs need, and loads the module for unified memory. The driver does neither at the
+// machine's start, but waits for the first CUDA program. Such a program can trigger this only outside of a container. controlDevices returns an error
+// as text.
 func (t *Toolkit) controlDevices(ctx context.Context) string {
-	// nvidia-ctk would need chroot to load it, which the agent's image doesn't have.
+	// nvidia-ctk could load the module only with chroot, which the agent's image doesn't have.
 	load := exec.CommandContext(ctx, "/sbin/modprobe", "nvidia-uvm")
 	load.Env, load.Dir, load.WaitDelay = path(), "/", time.Second
 	load.SysProcAttr = &syscall.SysProcAttr{Chroot: t.Root}
@@ -221,8 +221,9 @@ func (t *Toolkit) controlDevices(ctx context.Context) string {
 	return "its device file was created, but is gone"
 }
 
-// Reset resets a GPU by its PCI address, with the machine's own nvidia-smi. If persistence mode keeps the GPU open, it is off during the reset. It is
-// never turned on if it was off before. A GPU that is connected to others by NVLink may be reset only along with them, which nvidia-smi reports.
+// Reset resets the GPU at a PCI address with the machine's nvidia-smi. If persistence mode keeps the GPU open, Reset turns it off during the reset.
+// Reset doesn't turn persistence mode on if it was off before. nvidia-smi fails if the GPU can be reset only together with other GPUs, because NVLink
+// connects them.
 func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	was, err := t.smi(ctx, "--id="+bus, "--query-gpu=persistence_mode", "--format=csv,noheader")
 	persists := err == nil && was == "Enabled"
@@ -240,7 +241,7 @@ func (t *Toolkit) Reset(ctx context.Context, bus string) error {
 	return err
 }
 
-// smi runs the machine's nvidia-smi, and returns the last line of its output. The error contains it, too.
+// smi runs the machine's nvidia-smi, and returns the last line of its output. The error also contains this line.
 func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "/usr/bin/nvidia-smi", args...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = path(), "/", time.Second
@@ -263,7 +264,7 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 		return e.said, e.err
 	case <-ctx.Done():
 	}
-	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until it ends.
+	// SIGKILL doesn't stop a program that hangs within the driver, so don't wait until the program ends.
 	select {
 	case e := <-ended:
 		return e.said, e.err
@@ -272,10 +273,10 @@ func (t *Toolkit) smi(ctx context.Context, args ...string) (string, error) {
 	}
 }
 
-// path returns the whole environment: other variables could set flags of nvidia-ctk.
+// path returns the whole environment of the programs. Other variables could set flags of nvidia-ctk.
 func path() []string { return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"} }
 
-// run runs nvidia-ctk. Its error is the last line of the output.
+// run runs nvidia-ctk, and returns its output. The error is the last line of its messages.
 func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, t.Program, args...)
 	cmd.Env = path()
@@ -289,7 +290,7 @@ func (t *Toolkit) run(ctx context.Context, args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// onMachine replaces paths with their paths on the machine, which the container runtime reads.
+// onMachine replaces paths below Root with their paths on the machine, because the container runtime uses the edits there.
 func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	for _, m := range e.Mounts {
 		m.HostPath = t.below(m.HostPath)
@@ -299,7 +300,7 @@ func (t *Toolkit) onMachine(e *specs.ContainerEdits) {
 	}
 }
 
-// below removes the root from a path.
+// below removes Root from a path.
 func (t *Toolkit) below(path string) string {
 	root := strings.TrimSuffix(t.Root, "/")
 	if rest, ok := strings.CutPrefix(path, root+"/"); ok && root != "" {
@@ -308,7 +309,7 @@ func (t *Toolkit) below(path string) string {
 	return path
 }
 
-// lastLine returns the last message of nvidia-ctk, without the time.
+// lastLine returns the last message of nvidia-ctk without its time.
 func lastLine(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]
@@ -321,7 +322,8 @@ func lastLine(said string) string {
 	return last
 }
 
-// executable reports whether the machine may run a program at this path. The folder is the machine's, with the same mount options.
+// executable returns an error if the machine may not run a program at this path. The folder of path is a folder of the machine, with the same mount
+// options.
 func executable(path string) error {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(path), &s); err != nil {
@@ -333,10 +335,10 @@ func executable(path string) error {
 	return nil
 }
 
-// noexec is ST_NOEXEC.
+// noexec is the flag ST_NOEXEC of statfs.
 const noexec = 0x8
 
-// InstallHook installs nvidia-cdi-hook at a path where the container runtime of the machine can run it. A running hook isn't interrupted.
+// InstallHook installs nvidia-cdi-hook at a path from which the container runtime of the machine can run it. It doesn't interrupt a running hook.
 func InstallHook(from, to string) error {
 	want, err := os.ReadFile(from)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/openpai/paictl/test/tier"
 )
 
-// machine has a driver and the device files of two GPUs.
+// machine returns a Toolkit for a machine with a driver and the device files of two GPUs.
 func machine(t *testing.T) *Toolkit {
 	t.Helper()
 	tier.More(t, "it compiles NVIDIA's container toolkit")
@@ -47,14 +47,14 @@ func libraries(e specs.ContainerEdits) string {
 	return b.String()
 }
 
-// The test runs NVIDIA's own program.
+// The test runs NVIDIA's real program.
 func TestContainersGetTheDeviceOfTheirGPUAndTheLibrariesOfTheDriver(t *testing.T) {
 	t.Parallel()
 	tk, ids := machine(t), nvml.UUIDs()
 	e, err := tk.Edits(t.Context(), nvml.Driver, ids)
 	require.NoError(t, err)
 	require.Len(t, e.Devices, 2)
-	// The number of a GPU differs from the number of its file.
+	// The number of a GPU differs from the number of its device file.
 	assert.Equal(t, []string{"/dev/nvidia1 from /dev/nvidia1"}, nodes(e.Devices[ids[0]]))
 	assert.Equal(t, []string{"/dev/nvidia0 from /dev/nvidia0"}, nodes(e.Devices[ids[1]]))
 	assert.ElementsMatch(t, []string{"/dev/nvidiactl from /dev/nvidiactl", "/dev/nvidia-uvm from /dev/nvidia-uvm"}, nodes(e.Common))
@@ -87,7 +87,7 @@ func TestAnotherDriverIsLookedAtAgain(t *testing.T) {
 	assert.NotContains(t, libraries(e.Common), nvml.Driver)
 }
 
-// The machine's own modprobe loads the module; here it makes the device file, too, since there is no module for nvidia-ctk to find.
+// The machine's own modprobe loads the module. In this test, it also creates the device file, because nvidia-ctk finds no module.
 func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
 	t.Parallel()
 	tk := machine(t)
@@ -107,7 +107,7 @@ func TestWithoutUnifiedMemoryNoContainerStarts(t *testing.T) {
 	require.NoError(t, err, "it is looked at again")
 }
 
-// busybox gives a root a shell, mknod, and a modprobe of one line.
+// busybox adds a shell, mknod, and a modprobe with one line to the root folder.
 func busybox(t *testing.T, root, modprobe string) {
 	t.Helper()
 	for _, name := range []string{"sh", "mknod"} {

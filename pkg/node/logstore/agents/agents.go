@@ -31,19 +31,19 @@ var (
 
 const (
 	remembered = 30 * time.Second // how long an agent's address is cached
-	// absence is how long a machine counts as a machine without an agent; it is short, because a new agent may start at any moment.
+	// absence is how long a machine without an agent is remembered. It is short because a new agent may start at any moment.
 	absence = time.Second
-	// renewal is how long a machine counts as a machine with an agent after the agent's last response: while the
-	// agent's pod is being replaced, the machine has no agent.
+	// renewal is how long after its agent's last response a machine still counts as a machine with an agent, because the machine has no agent while
+	// the agent's pod is being replaced.
 	renewal  = 5 * time.Minute
 	dialTime = 5 * time.Second
-	// headTime limits the time until a response begins: the agent waits at most half a minute for lines.
+	// headTime limits the time until a response begins. It is longer than the half minute that an agent waits for lines at most.
 	headTime  = 45 * time.Second
 	maxReason = 4 << 10
 	maxUse    = 4 << 20
 )
 
-// Agents are the agents of a cluster.
+// Agents sends requests to the agents of a cluster.
 type Agents struct {
 	pods  corev1client.PodInterface
 	token func() string
@@ -61,25 +61,25 @@ type place struct {
 	until   time.Time
 }
 
-// New returns agents whose addresses aren't known yet. pods are the pods of the platform's namespace, and token returns the key for
-// signing requests, or "" while it isn't known.
+// New returns the Agents of a cluster. pods are the pods in the platform's namespace. token returns the key for signing requests, or "" while the key
+// isn't known.
 func New(pods corev1client.PodInterface, token func() string) *Agents {
 	return &Agents{pods: pods, token: token, now: time.Now, known: map[string]place{}, answered: map[string]time.Time{}, http: &http.Client{
 		Transport: &http.Transport{
 			DialContext:           (&net.Dialer{Timeout: dialTime}).DialContext,
 			ResponseHeaderTimeout: headTime, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 4,
 		},
-		// A signature is only for one agent.
+		// A signature is valid for only one agent.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Get requests a page of a log. The caller closes the body.
+// Get requests a page of a container's log from the agent of a machine. The caller closes the body of the response.
 func (a *Agents) Get(ctx context.Context, node, uid, container string, query url.Values) (*http.Response, error) {
 	return a.ask(ctx, node, logapi.Path(uid, container), query)
 }
 
-// Use requests the resource use of the containers of jobs on a machine.
+// Use requests the resource use of all containers of jobs on a machine.
 func (a *Agents) Use(ctx context.Context, node string) ([]logapi.Use, error) {
 	resp, err := a.ask(ctx, node, logapi.UsePath, nil)
 	if errors.Is(err, logapi.ErrNoLog) || errors.Is(err, logapi.ErrNoAgent) {
@@ -128,14 +128,14 @@ func (a *Agents) ask(ctx context.Context, node, path string, query url.Values) (
 	case http.StatusBadRequest:
 		return nil, fmt.Errorf("%w: %s", ErrBadQuery, why)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		// During an upgrade the job controller is replaced first, and an agent of another release may expect another form of signature.
+		// An upgrade replaces the job controller before the agents, and an agent of another release may expect another form of signature.
 		a.forget(node)
 		return nil, fmt.Errorf("%w: the agent on %s refuses the job controller (%d %s); if it stays so after an upgrade, run: paictl service start -n %s", logapi.ErrAway, node, resp.StatusCode, why, logapi.Service)
 	}
 	return nil, fmt.Errorf("the agent on %s answers %d: %s", node, resp.StatusCode, why)
 }
 
-// address returns the address of a machine's agent.
+// address returns the address of a machine's agent. It returns ErrNoAgent if the machine has no agent, and ErrAway if the agent is being replaced.
 func (a *Agents) address(ctx context.Context, node string) (string, error) {
 	a.mu.Lock()
 	p, ok := a.known[node]
@@ -182,7 +182,7 @@ func (a *Agents) forget(node string) {
 	delete(a.known, node)
 }
 
-// placeOf finds the agent of a machine among pods.
+// placeOf searches pods for the agent of a machine.
 func placeOf(pods []corev1.Pod, node string) place {
 	out := place{}
 	for i := range pods {

@@ -110,8 +110,8 @@ func TestTheAgentOfAMachineIsAsked(t *testing.T) {
 	}
 }
 
-// An upgrade replaces the job controller before the agents. An agent of an earlier release wants another proof of the token, and rejects the request.
-// Since it is being replaced, readers ask again, and the end of a log is not archived as if the log were complete.
+// An upgrade replaces the job controller before the agents. An agent of an earlier release expects another proof of the token, and rejects the
+// request. Because the agent will be replaced soon, readers try again, and the end of a log isn't archived as if the log was complete.
 func TestAnAgentThatRefusesTheControllerIsAway(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,46 +13,45 @@ package logapi
 import "errors"
 
 var (
-	// ErrNoAgent is the error for a machine whose logs aren't stored.
+	// ErrNoAgent is the error for a machine that has no agent, so that its logs aren't stored.
 	ErrNoAgent = errors.New(NoAgent)
-	// ErrNoLog is the error for a container whose log the machine doesn't have.
+	// ErrNoLog is the error for a container whose log the machine doesn't keep.
 	ErrNoLog = errors.New("the machine keeps no log of it")
-	// ErrAway is the error for a machine whose agent doesn't respond now: it is being replaced, or can't be reached.
-	// The caller retries, or treats the log as possibly incomplete.
+	// ErrAway is the error for a machine whose agent doesn't respond now, because it is being replaced or can't be reached. The caller retries, or
+	// treats the log as possibly incomplete.
 	ErrAway = errors.New("the agent that keeps the logs of this machine doesn't answer now")
-	// ErrUnmeasured is the error for a machine whose containers aren't measured, because its agent is older or it has
-	// no agent.
+	// ErrUnmeasured is the error for a machine whose containers aren't measured, because it has no agent or its agent is too old.
 	ErrUnmeasured = errors.New("nothing measures the containers of this machine")
 )
 
 // Use is the resource use of a container.
 type Use struct {
 	Pod string `json:"pod"` // its UID
-	// Container is its id in the container runtime.
+	// Container is the ID of the container in the container runtime.
 	Container string `json:"container"`
-	// CPU is in cores; nil if the container has just started.
+	// CPU is the number of cores in use. It is nil if the container has just started.
 	CPU *float64 `json:"cpu"`
-	// Memory is in bytes, without file caches that weren't used recently.
+	// Memory is the memory in use in bytes, without file caches that weren't used recently.
 	Memory int64 `json:"memoryBytes"`
 }
 
-// UsePath is the path of requests for resource use.
+// UsePath is the path of requests for the resource use of containers.
 const UsePath = "/v1/use"
 
 const (
-	// Service is the DaemonSet of the agents, and the value of app.kubernetes.io/name on its pods.
+	// Service is the name of the agents' DaemonSet, and the value of the label app.kubernetes.io/name on its pods.
 	Service = "log-manager"
-	// PortName is the name of an agent's container port.
+	// PortName is the name of the port of an agent's container.
 	PortName = "http"
-	// TokenSecret holds the token for signing requests, under TokenKey.
+	// TokenSecret is the name of the Secret with the token for signing requests.
 	TokenSecret = "log-manager-token"
-	// TokenKey is the key in that Secret.
+	// TokenKey is the key of the token in TokenSecret.
 	TokenKey = "token"
-	// NoAgent is in the job controller's response if a machine has no agent.
+	// NoAgent is the text in the job controller's response if a machine has no agent.
 	NoAgent = "no agent keeps the logs of this machine"
 )
 
-// These are the headers of a response. All their values are numbers.
+// Headers of a response. The values of all of them are numbers.
 const (
 	HeaderStart = "X-Pai-Log-Start" // the position of the first kept byte of the log: the size of the dropped part before it
 	HeaderNext  = "X-Pai-Log-Next"  // the start of the next page
@@ -61,7 +60,7 @@ const (
 	HeaderLimit = "X-Pai-Log-Limit" // the number of bytes of a log that are kept
 )
 
-// Headers returns all headers.
+// Headers returns the names of all headers.
 func Headers() []string {
 	return []string{HeaderStart, HeaderNext, HeaderEnd, HeaderGaps, HeaderLimit}
 }

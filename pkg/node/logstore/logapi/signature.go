@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// HeaderSignature is "TIME:CODE": seconds since 1970, and an HMAC-SHA256 of time, method and path with the token, in hex. A request is sent
-	// over plain HTTP to an address that may belong to another pod by now: with the token itself, that pod could read all logs.
+	// HeaderSignature contains "TIME:CODE": seconds since 1970, and an HMAC-SHA256 of time, method and path with the token as key, in hex. Requests
+	// are sent over plain HTTP to an address that may already belong to another pod. If they contained the token itself, that pod could read all
+	// logs.
 	HeaderSignature = "X-Pai-Signature"
-	// skew is the accepted difference between two machines' clocks, in either direction.
+	// skew is the accepted difference between the clocks of two machines, in either direction.
 	skew = 5 * time.Minute
 )
 
-// Sign signs a request, which proves that the sender has the token.
+// Sign signs a request, to prove that the sender has the token.
 func Sign(r *http.Request, token string, now time.Time) {
 	at := strconv.FormatInt(now.Unix(), 10)
 	r.Header.Set(HeaderSignature, at+":"+code(r, token, at))
